@@ -1,0 +1,147 @@
+"""The contract of a backend, and what opc finds backends by.
+
+A backend turns an op family into the files of one framework, says how to build them, and offers a session that the proof runs its
+cases through. Backends are found through the entry-point group `opc.backends`, so that a third party adds one without touching
+opc. Importing a backend's module must be cheap: it imports its framework only inside `session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from opc.diagnostics import Diagnostic
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+GROUP = "opc.backends"
+"""The entry-point group backends register under."""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a backend's framework can be used here: its version, or the reason it can't and the line that installs it."""
+
+    available: bool
+    version: str | None = None
+    reason: str | None = None
+    install: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++"."""
+
+    source: str
+    object: str
+    flags: tuple[str, ...] = ()
+    language: str = "c++"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One linker call: objects to a shared library, paths relative to the package directory."""
+
+    objects: tuple[str, ...]
+    output: str
+    flags: tuple[str, ...] = ()
+
+
+BuildStep = Compile | Link
+
+
+class OpError(Exception):
+    """An op call was refused: the framework's own error for a wrong dtype, rank, size or attribute, with its message."""
+
+
+class Unsupported(Exception):
+    """This session cannot carry a case at all (a dtype the framework lacks, say); the message is the reason shown."""
+
+
+class Session(Protocol):
+    """A loaded op in a live framework. Arrays are NumPy's; bfloat16 is `ml_dtypes.bfloat16`.
+
+    `op` names a member of the family (`leaky_relu`, `leaky_relu_backward`, ...). A None input is an absent optional operand.
+    Strided inputs reach the framework as strided tensors where it has them.
+    """
+
+    def call(
+        self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]
+    ) -> dict[str, Array]:
+        """Run one op of the family and return its outputs by name.
+
+        Raises:
+            OpError: when the framework refuses the call.
+            Unsupported: when the case cannot be expressed in this framework.
+        """
+        ...
+
+    def gradient(
+        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Return the gradients of the floating inputs through the framework's own autograd; Unsupported when it has none."""
+        ...
+
+    def second_gradient(
+        self,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        cotangents: Mapping[str, Array],
+        second: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """Return the gradients of sum(gradient[x] * second[x]) over x, for the inputs and (as `d_<output>`) the cotangents."""
+        ...
+
+    def checks(self) -> Sequence[Check]:
+        """Return what else this framework promises of an op: compile, export, vmap, infer_shapes, ..."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One framework-specific check of an op: `run` raises AssertionError (or the framework's error) when it does not hold.
+
+    A check that can't run here raises Unsupported with the reason.
+    """
+
+    name: str
+    run: Any = field(compare=False)
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """One framework that ops are generated for."""
+
+    name: str
+    """Short name for the command line: numpy, onnx, onnxruntime, torch."""
+    title: str
+    """The framework's name for people."""
+
+    def probe(self) -> Availability:
+        """Say whether the framework is installed, without importing it."""
+        ...
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return why the family can't be carried by this backend; empty when it can."""
+        ...
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the files of this backend: path relative to the op's package directory -> text ending in a line break."""
+        ...
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return the compile and link steps; objects of the kernel come from `opc.backends.kernel`."""
+        ...
+
+    def session(self, family: Family, package: Path) -> Session:
+        """Load the built package and return the session the proof calls."""
+        ...
+
+

@@ -1,0 +1,158 @@
+"""Diagnostics: what opc says to its user about a mistake in a spec.
+
+A diagnostic has a severity, a message, the place in the file (1-based line and column), and hints. It is rendered in the form
+editors and terminals know, `file:line:column: error: message`, followed by the source line and a caret. A mistake of a user is
+always a `Diagnostic`; a Python exception other than `SpecError` that escapes from opc is a bug of opc.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Severity(Enum):
+    """How grave a diagnostic is: only errors stop the compiler."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of one file and the name it is shown under."""
+
+    name: str
+    text: str
+
+    def line(self, number: int) -> str:
+        """Return line `number` (1-based) without its line break, or an empty string past the end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one source file: 1-based lines and columns, the end column exclusive."""
+
+    source: Source | None
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def until(self, other: Span) -> Span:
+        """Return the span from the start of this one to the end of `other`."""
+        return Span(self.source, self.line, self.column, other.end_line, other.end_column)
+
+    def __repr__(self) -> str:
+        return f"Span({self.line}:{self.column}-{self.end_line}:{self.end_column})"
+
+
+NO_SPAN = Span(None, 0, 0, 0, 0)
+"""The span of a node that no source text gave, such as one a transformation made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message to the user, with its place, hints and related places."""
+
+    message: str
+    span: Span = NO_SPAN
+    hint: str | None = None
+    severity: Severity = Severity.ERROR
+    notes: tuple[Diagnostic, ...] = field(default=())
+
+    def render(self) -> str:
+        """Return the message as plain text: location, source line, caret, hint and notes."""
+        span = self.span
+        lines: list[str] = []
+        if span.source is None:
+            lines.append(f"{self.severity.value}: {self.message}")
+        else:
+            place = f"{span.source.name}:{span.line}:{span.column}"
+            lines.append(f"{place}: {self.severity.value}: {self.message}")
+            text = span.source.line(span.line)
+            if text:
+                width = span.end_column - span.column if span.end_line == span.line else len(text) - span.column + 1
+                # A tab counts as one column; keeping it in the margin puts the caret under the right character.
+                margin = "".join("\t" if c == "\t" else " " for c in text[: span.column - 1])
+                lines.append(f"  {text}")
+                lines.append(f"  {margin}{'^' * max(1, width)}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        for note in self.notes:
+            lines.extend("  " + line if note.span.source is None else line for line in note.render().split("\n"))
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the diagnostic as plain data for `--json`."""
+        source = self.span.source
+        return {
+            "severity": self.severity.value,
+            "message": self.message,
+            "file": source.name if source else None,
+            "line": self.span.line or None,
+            "column": self.span.column or None,
+            "end_line": self.span.end_line or None,
+            "end_column": self.span.end_column or None,
+            "hint": self.hint,
+            "notes": [note.as_dict() for note in self.notes],
+        }
+
+
+class SpecError(Exception):
+    """One or more mistakes of the user; carries every diagnostic that was found.
+
+    Raised at the end of a stage that found errors, so that all mistakes of a file are told at once.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+
+class Diagnostics:
+    """Collects diagnostics during a stage and raises them together."""
+
+    def __init__(self) -> None:
+        self.items: list[Diagnostic] = []
+
+    def error(self, message: str, span: Span = NO_SPAN, hint: str | None = None, notes: Sequence[Diagnostic] = ()) -> None:
+        """Record an error."""
+        self.items.append(Diagnostic(message, span, hint, Severity.ERROR, tuple(notes)))
+
+    def warning(self, message: str, span: Span = NO_SPAN, hint: str | None = None) -> None:
+        """Record a warning, which does not stop the compiler."""
+        self.items.append(Diagnostic(message, span, hint, Severity.WARNING))
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Record diagnostics that another stage made."""
+        self.items.extend(diagnostics)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether any recorded diagnostic is an error."""
+        return any(d.severity is Severity.ERROR for d in self.items)
+
+    def raise_errors(self) -> None:
+        """Raise `SpecError` with everything recorded, ordered by place, if there is an error.
+
+        Raises:
+            SpecError: when at least one recorded diagnostic is an error.
+        """
+        if self.has_errors:
+            raise SpecError(sorted(self.items, key=lambda d: (d.span.line, d.span.column)))
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """Return a hint naming the closest candidate, or None when nothing is close.
+
+    Case is ignored, so that `Float32` finds `float32`.
+    """
+    pool = {candidate.lower(): candidate for candidate in sorted(candidates)}
+    close = difflib.get_close_matches(name.lower(), list(pool), n=1, cutoff=0.6)
+    return f"did you mean '{pool[close[0]]}'?" if close else None

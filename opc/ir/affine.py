@@ -1,0 +1,281 @@
+"""Quasi-affine integer expressions: indices, extents, sizes.
+
+An `Affine` is a sum of integer multiples of monomials over atoms. Atoms are index variables, dimensions, integer attributes, and
+floor-divisions or remainders of affine expressions, so that `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are both
+in normal form. An expression is affine in the index variables with coefficients that are polynomials in dimensions and attributes.
+Equal expressions in this normal form compare equal.
+
+All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Index:
+    """An index variable of a statement or reduction."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Dim:
+    """The size of a named dimension."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupSize:
+    """The number of points of an axis group: the product of its sizes, 1 for an empty group."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"size({self.name})"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AttrInt:
+    """An integer attribute, or one element of an integer list attribute."""
+
+    name: str
+    element: int = -1
+    """Position in a list attribute; -1 for a scalar attribute."""
+
+    def __str__(self) -> str:
+        return self.name if self.element < 0 else f"{self.name}[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """`numerator // denominator`."""
+
+    numerator: Affine
+    denominator: Affine
+
+    def __str__(self) -> str:
+        return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """`numerator % denominator`."""
+
+    numerator: Affine
+    denominator: Affine
+
+    def __str__(self) -> str:
+        return f"{_factor(self.numerator)} % {_factor(self.denominator)}"
+
+
+Symbol: TypeAlias = Index | Dim | GroupSize | AttrInt
+Atom: TypeAlias = Symbol | FloorDiv | Mod
+Monomial: TypeAlias = tuple[Atom, ...]
+"""A product of atoms, sorted; the empty tuple is 1."""
+
+
+def _factor(e: Affine) -> str:
+    text = str(e)
+    atomic = len(e.terms) <= 1 and "*" not in text and " " not in text and not text.startswith("-")
+    return text if atomic else f"({text})"
+
+
+def _order(atom: Atom) -> tuple[int, str]:
+    rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5}[type(atom)]
+    return rank, str(atom)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A sum of `coefficient * monomial`; `terms` is sorted, without zero coefficients. Build with the operators."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    @staticmethod
+    def of(value: Affine | Atom | int) -> Affine:
+        """Return `value` as an affine expression."""
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, int):
+            return Affine((((), value),)) if value else Affine(())
+        return Affine((((value,), 1),))
+
+    @staticmethod
+    def _make(terms: Mapping[Monomial, int]) -> Affine:
+        kept = [(m, c) for m, c in terms.items() if c]
+        kept.sort(key=lambda t: (len(t[0]) == 0, [_order(a) for a in t[0]]))
+        return Affine(tuple(kept))
+
+    def __add__(self, other: Affine | Atom | int) -> Affine:
+        terms = dict(self.terms)
+        for m, c in Affine.of(other).terms:
+            terms[m] = terms.get(m, 0) + c
+        return Affine._make(terms)
+
+    def __neg__(self) -> Affine:
+        return Affine(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: Affine | Atom | int) -> Affine:
+        return self + -Affine.of(other)
+
+    def __mul__(self, other: Affine | Atom | int) -> Affine:
+        terms: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in Affine.of(other).terms:
+                m = tuple(sorted((*m1, *m2), key=_order))
+                terms[m] = terms.get(m, 0) + c1 * c2
+        return Affine._make(terms)
+
+    def __floordiv__(self, other: Affine | Atom | int) -> Affine:
+        divisor = Affine.of(other)
+        a, b = self.constant, divisor.constant
+        if b == 0:
+            raise ZeroDivisionError("division by a constant zero")
+        if a is not None and b is not None:
+            return Affine.of(a // b)
+        if b == 1:
+            return self
+        if b is not None and all(c % b == 0 for _, c in self.terms):
+            return Affine(tuple((m, c // b) for m, c in self.terms))
+        return Affine.of(FloorDiv(self, divisor))
+
+    def __mod__(self, other: Affine | Atom | int) -> Affine:
+        divisor = Affine.of(other)
+        a, b = self.constant, divisor.constant
+        if b == 0:
+            raise ZeroDivisionError("remainder by a constant zero")
+        if a is not None and b is not None:
+            return Affine.of(a % b)
+        if b is not None and all(c % b == 0 for _, c in self.terms):
+            return Affine.of(0)
+        return Affine.of(Mod(self, divisor))
+
+    @property
+    def constant(self) -> int | None:
+        """The value, when it is a plain number, else None."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and self.terms[0][0] == ():
+            return self.terms[0][1]
+        return None
+
+    @property
+    def single(self) -> Atom | None:
+        """The atom, when the expression is one atom with coefficient 1, else None."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            return self.terms[0][0][0]
+        return None
+
+    @property
+    def index(self) -> str | None:
+        """The name of the index variable, when the expression is one bare index variable, else None."""
+        atom = self.single
+        return atom.name if isinstance(atom, Index) else None
+
+    def atoms(self) -> set[Symbol]:
+        """Return every symbol in the expression, those inside divisions included."""
+        found: set[Symbol] = set()
+        for m, _ in self.terms:
+            for atom in m:
+                if isinstance(atom, FloorDiv | Mod):
+                    found |= atom.numerator.atoms() | atom.denominator.atoms()
+                else:
+                    found.add(atom)
+        return found
+
+    def indices(self) -> set[str]:
+        """Return the names of the index variables in the expression."""
+        return {a.name for a in self.atoms() if isinstance(a, Index)}
+
+    def coefficient(self, index: str) -> Affine | None:
+        """Return the coefficient of an index variable, or None when the expression is not affine in it."""
+        terms: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            count = sum(1 for a in m if a == Index(index))
+            hidden = any(
+                isinstance(a, FloorDiv | Mod) and index in a.numerator.indices() | a.denominator.indices() for a in m
+            )
+            if hidden or count > 1:
+                return None
+            if count == 1:
+                rest = tuple(a for a in m if a != Index(index))
+                terms[rest] = terms.get(rest, 0) + c
+        return Affine._make(terms)
+
+    def substitute(self, replacement: Callable[[Symbol], Affine | None]) -> Affine:
+        """Return the expression with each symbol for which `replacement` gives an expression replaced by it."""
+        total = Affine.of(0)
+        for m, c in self.terms:
+            product = Affine.of(c)
+            for atom in m:
+                if isinstance(atom, FloorDiv):
+                    factor = atom.numerator.substitute(replacement) // atom.denominator.substitute(replacement)
+                elif isinstance(atom, Mod):
+                    factor = atom.numerator.substitute(replacement) % atom.denominator.substitute(replacement)
+                else:
+                    new = replacement(atom)
+                    factor = Affine.of(atom) if new is None else new
+                product = product * factor
+            total = total + product
+        return total
+
+    def rename(self, names: Mapping[str, str]) -> Affine:
+        """Return the expression with index variables renamed."""
+        return self.substitute(
+            lambda s: Affine.of(Index(names[s.name])) if isinstance(s, Index) and s.name in names else None
+        )
+
+    def evaluate(self, value: Callable[[Symbol], int]) -> int:
+        """Return the value of the expression, given the value of each symbol.
+
+        Raises:
+            ZeroDivisionError: when a divisor is zero.
+        """
+        total = 0
+        for m, c in self.terms:
+            product = c
+            for atom in m:
+                if isinstance(atom, FloorDiv):
+                    product *= atom.numerator.evaluate(value) // atom.denominator.evaluate(value)
+                elif isinstance(atom, Mod):
+                    product *= atom.numerator.evaluate(value) % atom.denominator.evaluate(value)
+                else:
+                    product *= value(atom)
+            total += product
+        return total
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        parts: list[str] = []
+        for m, c in self.terms:
+            alone = len(m) == 1 and abs(c) == 1
+            factors = [str(a) if alone or not isinstance(a, FloorDiv | Mod) else f"({a})" for a in m]
+            if abs(c) != 1 or not m:
+                factors.append(str(abs(c)))
+            text = "*".join(factors)
+            if not parts:
+                parts.append(f"-{text}" if c < 0 and not (alone and isinstance(m[0], FloorDiv | Mod)) else f"-({text})" if c < 0 else text)
+            else:
+                needs = alone and isinstance(m[0], FloorDiv | Mod)
+                parts.append(f" {'-' if c < 0 else '+'} {f'({text})' if needs else text}")
+        return "".join(parts)
+
+
+def product(values: Iterable[Affine]) -> Affine:
+    """Return the product of affine expressions, 1 for none."""
+    total = Affine.of(1)
+    for v in values:
+        total = total * v
+    return total

@@ -1,0 +1,295 @@
+"""Typed scalar expressions of a kernel body in index notation.
+
+Every node is frozen, carries its value type and the span of source text it came from (spans do not take part in comparison), and
+is a value at one point of the iteration domain: an assignment of integers to index variables and index tuples to axis groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from opc.diagnostics import NO_SPAN, Span
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ValueType, Weak
+
+ELLIPSIS = "..."
+"""The name of the axis group that `...` stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRef:
+    """All indices of an axis group at once, in order: `...` or `*A` inside a subscript."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "..." if self.name == ELLIPSIS else f"*{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal number or bool; `value` is an int, a float (inf and nan included) or a bool."""
+
+    value: int | float | bool
+    type: ValueType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttrRef:
+    """The value of an attribute, or of one element of a list attribute (`element` >= 0).
+
+    A `str` attribute appears only in comparisons with a `StrConst`.
+    """
+
+    name: str
+    type: ValueType
+    element: int = -1
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StrConst:
+    """A string literal; only compared with a `str` attribute, by `eq` or `ne`."""
+
+    value: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        """Strings have no value type of their own; they only appear under a comparison."""
+        return DType.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """An integer expression over index variables, dimensions and attributes, used as a value (weak int)."""
+
+    value: Affine
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        """Always weak int."""
+        return Weak.INT
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of an input, temporary or earlier output.
+
+    `indices` has one entry an axis or axis group of the operand: an affine expression, a group, or (data dependent) an integer
+    expression. With `pad` the read may fall outside in any axis, and then has the value of `pad`. `checked` axes are those whose
+    index could not be proved inside: a run-time check raises an error there.
+    """
+
+    operand: str
+    indices: tuple[Affine | GroupRef | Expr, ...]
+    type: ValueType
+    pad: Expr | None = None
+    checked: tuple[int, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the function table applied to arguments; operators are functions too (`add`, `lt`, `and`, ...)."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    type: ValueType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`then if cond else other`. Only the chosen side counts: it alone may read, overflow or pass on a gradient."""
+
+    cond: Expr
+    then: Expr
+    other: Expr
+    type: ValueType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One reduction axis: an index variable and its extent; it runs over 0 <= index < extent."""
+
+    index: str
+    extent: Affine
+
+    def __str__(self) -> str:
+        return f"{self.index}:{self.extent}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAxis:
+    """Reduction over every axis of a group."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "..." if self.name == ELLIPSIS else f"*{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastAxis:
+    """Reduction over the axes of a broadcast group along which `operand` was broadcast (its size is 1 or the axis is missing).
+
+    The transpose of a broadcast read. What is left of the group has the shape of `operand`'s own group.
+    """
+
+    name: str
+    operand: str
+
+    def __str__(self) -> str:
+        return f"broadcast({self.operand})"
+
+
+ReduceAxis: TypeAlias = Axis | GroupAxis | BroadcastAxis
+
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction of `body` over axes. `kind` is one of REDUCTIONS without `mean`, which the front end writes as sum / size.
+
+    Ties of max, min, argmax and argmin go to the first position in row-major order. Floating sums may be reassociated.
+    """
+
+    kind: str
+    axes: tuple[ReduceAxis, ...]
+    body: Expr
+    type: ValueType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Conversion to another value type; float to int truncates and saturates, NaN gives 0, integers wrap."""
+
+    arg: Expr
+    type: ValueType
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Whether an optional operand was given; known when the kernel is called, the same at every point."""
+
+    operand: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        """Always bool."""
+        return DType.BOOL
+
+
+Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Read | Call | Select | Reduce | Cast | Present
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """Return the direct subexpressions, data-dependent indices and pad values included."""
+    match e:
+        case Read():
+            data = tuple(i for i in e.indices if not isinstance(i, Affine | GroupRef))
+            return data if e.pad is None else (*data, e.pad)
+        case Call():
+            return e.args
+        case Select():
+            return (e.cond, e.then, e.other)
+        case Reduce():
+            return (e.body,)
+        case Cast():
+            return (e.arg,)
+        case _:
+            return ()
+
+
+def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """Return `e` with its direct subexpressions replaced, in the order of `children`."""
+    if new == children(e):
+        return e
+    match e:
+        case Read():
+            rest = list(new)
+            indices = tuple(i if isinstance(i, Affine | GroupRef) else rest.pop(0) for i in e.indices)
+            return replace(e, indices=indices, pad=rest.pop(0) if e.pad is not None else None)
+        case Call():
+            return replace(e, args=new)
+        case Select():
+            return replace(e, cond=new[0], then=new[1], other=new[2])
+        case Reduce():
+            return replace(e, body=new[0])
+        case Cast():
+            return replace(e, arg=new[0])
+        case _:
+            return e
+
+
+def walk(e: Expr) -> Iterator[Expr]:
+    """Yield `e` and every subexpression, parents first."""
+    yield e
+    for child in children(e):
+        yield from walk(child)
+
+
+def rewrite(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """Return `e` with `rule` applied to every node, children first."""
+    return rule(with_children(e, tuple(rewrite(c, rule) for c in children(e))))
+
+
+def reads(e: Expr) -> Iterator[Read]:
+    """Yield every read in `e`."""
+    return (node for node in walk(e) if isinstance(node, Read))
+
+
+def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
+    """Return `e` with every affine expression (indices, extents, index values) replaced by `change` of it."""
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case IndexValue():
+                return replace(node, value=change(node.value))
+            case Read():
+                return replace(node, indices=tuple(change(i) if isinstance(i, Affine) else i for i in node.indices))
+            case Reduce():
+                axes = tuple(replace(a, extent=change(a.extent)) if isinstance(a, Axis) else a for a in node.axes)
+                return replace(node, axes=axes)
+            case _:
+                return node
+
+    return rewrite(e, rule)
+
+
+def free_indices(e: Expr) -> set[str]:
+    """Return the index variables that `e` uses and does not bind by a reduction."""
+    match e:
+        case IndexValue():
+            return e.value.indices()
+        case Read():
+            found = {n for i in e.indices if isinstance(i, Affine) for n in i.indices()}
+            return found.union(*(free_indices(c) for c in children(e)))
+        case Reduce():
+            own = {a.index for a in e.axes if isinstance(a, Axis)}
+            extents = {n for a in e.axes if isinstance(a, Axis) for n in a.extent.indices()}
+            return (free_indices(e.body) - own) | extents
+        case _:
+            return set().union(*(free_indices(c) for c in children(e)))
+
+
+def free_groups(e: Expr) -> set[str]:
+    """Return the axis groups that `e` uses and does not reduce away whole."""
+    match e:
+        case Read():
+            found = {i.name for i in e.indices if isinstance(i, GroupRef)}
+            return found.union(*(free_groups(c) for c in children(e)))
+        case Reduce():
+            return free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}
+        case _:
+            return set().union(*(free_groups(c) for c in children(e)))

@@ -1,0 +1,256 @@
+"""The typed IR of one op: operands, attributes, dimensions, rules, and a body of assignments in index notation.
+
+An `Op` is what the front end makes from a spec, what `transform` makes from another op (a gradient is an op like any other), and
+what lowering, the oracle and the backends read. It knows no framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from opc.diagnostics import NO_SPAN, Span
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ElementType, TypeVar
+from opc.ir.expr import Expr, GroupRef
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of axes in an operand's shape: `...` or `*A`; any number of axes, none included.
+
+    In an op with `broadcast`, every operand has a group of its own: `of` names the input whose group this is, and None means the
+    shape all of them broadcast to by NumPy's rules. Without `broadcast`, `of` is None and all uses of a group have equal sizes.
+    """
+
+    name: str
+    of: str | None = None
+
+    def __str__(self) -> str:
+        text = "..." if self.name == "..." else f"*{self.name}"
+        return text if self.of is None else f"{text}@{self.of}"
+
+
+DimSpec: TypeAlias = Affine | Group
+"""One entry of a shape. An input's entry is a bare dimension or a number; an output's may be any expression over these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input, output or temporary: name, element type and shape.
+
+    An optional input may be absent. An optional output may be left out by the caller: it is then not computed.
+    """
+
+    name: str
+    type: ElementType
+    dims: tuple[DimSpec, ...]
+    optional: bool = False
+    doc: str = ""
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+class AttributeKind(Enum):
+    """The type of an attribute or of the elements of a list attribute."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    STR = "str"
+    DTYPE = "dtype"
+    AXIS = "axis"
+
+
+AttributeValue: TypeAlias = int | float | bool | str | tuple[int, ...] | tuple[float, ...] | tuple[bool, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute: fixed when the op is called, the same for all points.
+
+    `length` is None for a scalar, a number for `int[2]`, and -1 for `float[]`. `required` attributes have no default. `values`
+    lists the strings an enumeration admits. An `axis` places the dimension `dim`; a `dtype` binds the type variable `binds`.
+    """
+
+    name: str
+    kind: AttributeKind
+    length: int | None = None
+    required: bool = True
+    default: AttributeValue = None
+    values: tuple[str, ...] = ()
+    dim: str | None = None
+    binds: str | None = None
+    check: Expr | None = None
+    check_text: str = ""
+    doc: str = ""
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`target[indices] = value` at every point of the target's shape; each entry of `indices` is a bare index name or a group."""
+
+    target: str
+    indices: tuple[str | GroupRef, ...]
+    value: Expr
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A condition on dimensions and attributes that must hold, with its source text for the error message."""
+
+    condition: Expr
+    text: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+class Role(Enum):
+    """What an input of a derived op stands for in the op it was derived from."""
+
+    INPUT = "input"
+    """An input of the original op, saved."""
+    OUTPUT = "output"
+    """An output of the original op, saved."""
+    COTANGENT = "cotangent"
+    """The gradient arriving at an output of the original op."""
+    TANGENT = "tangent"
+    """The tangent of an input of the original op."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a derived op came about: `kind` is "vjp" or "jvp".
+
+    `inputs` tells for every input of the derived op, in order, its role and the operand of the original op it belongs to.
+    `outputs` tells for every output the operand it is the gradient of (vjp: an input; jvp: an output).
+    """
+
+    kind: str
+    of: str
+    inputs: tuple[tuple[Role, str], ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op. Statement order is program order; every temporary and output is assigned once.
+
+    `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
+    output to the input whose memory it may reuse, already proved legal.
+    """
+
+    name: str
+    domain: str
+    version: int
+    doc: str
+    types: tuple[TypeVar, ...]
+    inputs: tuple[Operand, ...]
+    attributes: tuple[Attribute, ...]
+    outputs: tuple[Operand, ...]
+    temporaries: tuple[Operand, ...]
+    dims: tuple[tuple[str, Affine], ...]
+    require: tuple[Requirement, ...]
+    body: tuple[Assign, ...]
+    broadcast: bool = False
+    inplace: tuple[tuple[str, str], ...] = ()
+    derivation: Derivation | None = None
+
+    @property
+    def class_name(self) -> str:
+        """The CamelCase name, which is the ONNX op type: `leaky_relu` -> `LeakyRelu`."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    def input(self, name: str) -> Operand:
+        """Return the input of that name; KeyError when there is none."""
+        return _named(self.inputs, name)
+
+    def output(self, name: str) -> Operand:
+        """Return the output of that name; KeyError when there is none."""
+        return _named(self.outputs, name)
+
+    def operand(self, name: str) -> Operand:
+        """Return the input, output or temporary of that name; KeyError when there is none."""
+        return _named((*self.inputs, *self.outputs, *self.temporaries), name)
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute of that name; KeyError when there is none."""
+        return {a.name: a for a in self.attributes}[name]
+
+    @property
+    def assignments(self) -> Mapping[str, Assign]:
+        """The statement that defines each temporary and output."""
+        return {s.target: s for s in self.body}
+
+
+def _named(operands: tuple[Operand, ...], name: str) -> Operand:
+    return {o.name: o for o in operands}[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One worked example of a spec: values of inputs, attributes and outputs by name, as nested lists and scalars."""
+
+    values: tuple[tuple[str, object], ...]
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Independent truths: an ONNX op type in the default domain, and a torch expression over the op's names."""
+
+    onnx: str | None = None
+    torch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Everything opc knows of one spec: the op and the ops derived from it.
+
+    `backward` is None for an op without gradient. `backward_backward` is the vjp of `backward`; `jvp` and `backward_jvp` push
+    tangents through `forward` and `backward`. `explicit_backward` is True when the spec gave the gradient's body.
+    `source_hash` is the SHA-256 of the spec's text.
+    """
+
+    forward: Op
+    backward: Op | None = None
+    backward_backward: Op | None = None
+    jvp: Op | None = None
+    backward_jvp: Op | None = None
+    explicit_backward: bool = False
+    examples: tuple[Example, ...] = ()
+    reference: Reference = Reference()
+    source_hash: str = ""
+    source_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the forward op."""
+        return self.forward.name
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The forward op and every derived op there is, forward first."""
+        every = (self.forward, self.backward, self.backward_backward, self.jvp, self.backward_jvp)
+        return tuple(op for op in every if op is not None)
+
+
+__all__ = [
+    "Assign",
+    "Attribute",
+    "AttributeKind",
+    "AttributeValue",
+    "DType",
+    "Derivation",
+    "DimSpec",
+    "Example",
+    "Family",
+    "Group",
+    "Op",
+    "Operand",
+    "Reference",
+    "Requirement",
+    "Role",
+]

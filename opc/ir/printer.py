@@ -1,0 +1,135 @@
+"""The IR as text: what `opc show` prints, golden tests compare, and error messages quote.
+
+The body is printed in the spec language as far as the language reaches, so that a derived gradient can be read, and pasted back.
+"""
+
+from __future__ import annotations
+
+import math
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import TypeVar
+from opc.ir.expr import (
+    AttrRef,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+)
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Assign, Attribute, DimSpec, Op, Operand
+
+# Binding strength of the body language's operators, as in Python's grammar.
+_TERNARY, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(10)
+_STRENGTH = {
+    "or": _OR, "and": _AND, "not": _NOT, "lt": _COMPARE, "le": _COMPARE, "gt": _COMPARE, "ge": _COMPARE, "eq": _COMPARE,
+    "ne": _COMPARE, "add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "floordiv": _PRODUCT, "mod": _PRODUCT,
+    "neg": _UNARY, "pow": _POWER,
+}  # fmt: skip
+
+
+def number(value: int | float | bool) -> str:
+    """Return a literal as the body language writes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return repr(value)
+
+
+def format_expr(e: Expr) -> str:
+    """Return `e` as one line of the body language."""
+    return _format(e)[0]
+
+
+def _at(e: Expr, strength: int) -> str:
+    text, own = _format(e)
+    return text if own >= strength else f"({text})"
+
+
+def _format(e: Expr) -> tuple[str, int]:
+    match e:
+        case Const():
+            text = number(e.value)
+            return text, _UNARY if text.startswith("-") else _ATOM
+        case StrConst():
+            return repr(e.value), _ATOM
+        case AttrRef():
+            return (e.name if e.element < 0 else f"{e.name}[{e.element}]"), _ATOM
+        case IndexValue():
+            return str(e.value), _ATOM if e.value.single is not None and "//" not in str(e.value) else _SUM
+        case Read():
+            text = f"{e.operand}[{', '.join(_index(i) for i in e.indices)}]" if e.indices else f"{e.operand}[()]"
+            return (text if e.pad is None else f"pad({text}, {format_expr(e.pad)})"), _ATOM
+        case Call():
+            return _call(e)
+        case Select():
+            return f"{_at(e.then, _OR)} if {_at(e.cond, _OR)} else {_at(e.other, _TERNARY)}", _TERNARY
+        case Reduce():
+            return f"{e.kind}[{', '.join(str(a) for a in e.axes)}]({format_expr(e.body)})", _ATOM
+        case Cast():
+            return f"cast({e.type}, {format_expr(e.arg)})", _ATOM
+        case Present():
+            return f"present({e.operand})", _ATOM
+
+
+def _index(i: Affine | GroupRef | Expr) -> str:
+    return str(i) if isinstance(i, Affine | GroupRef) else format_expr(i)
+
+
+def _call(e: Call) -> tuple[str, int]:
+    fn = FUNCTIONS[e.fn]
+    if fn.symbol is None:
+        return f"{e.fn}({', '.join(format_expr(a) for a in e.args)})", _ATOM
+    own = _STRENGTH[e.fn]
+    if fn.arity == 1:
+        return f"{fn.symbol}{_at(e.args[0], own)}", own
+    left, right = (own + 1, own) if e.fn == "pow" else (own + (own == _COMPARE), own + 1)
+    return f"{_at(e.args[0], left)} {fn.symbol} {_at(e.args[1], right)}", own
+
+
+def format_dims(dims: tuple[DimSpec, ...]) -> str:
+    """Return a shape as in a signature: `[..., D]`."""
+    return f"[{', '.join(str(d) for d in dims)}]"
+
+
+def format_operand(o: Operand) -> str:
+    """Return `name?: T[dims]`."""
+    return f"{o.name}{'?' if o.optional else ''}: {o.type}{format_dims(o.dims)}"
+
+
+def format_attribute(a: Attribute) -> str:
+    """Return `name: kind = default`."""
+    length = "" if a.length is None else "[]" if a.length < 0 else f"[{a.length}]"
+    places = f" of {a.dim}" if a.dim else f" binds {a.binds}" if a.binds else ""
+    default = "" if a.required else f" = {list(a.default) if isinstance(a.default, tuple) else a.default!r}"
+    return f"{a.name}: {a.kind.value}{length}{places}{default}"
+
+
+def format_assign(s: Assign) -> str:
+    """Return one statement of the body."""
+    indices = ", ".join(i if isinstance(i, str) else str(i) for i in s.indices) or "()"
+    return f"{s.target}[{indices}] = {format_expr(s.value)}"
+
+
+def _types(types: tuple[TypeVar, ...]) -> list[str]:
+    return [f"  type {t.name}: {', '.join(str(d) for d in t.dtypes)}" for t in types]
+
+
+def format_op(op: Op) -> str:
+    """Return the whole op: signature, rules and body, one item a line, ending in a line break."""
+    lines = [f"op {op.name}{' broadcast' if op.broadcast else ''}"]
+    lines += _types(op.types)
+    lines += [f"  input {format_operand(o)}" for o in op.inputs]
+    lines += [f"  attribute {format_attribute(a)}" for a in op.attributes]
+    lines += [f"  output {format_operand(o)}" for o in op.outputs]
+    lines += [f"  temporary {format_operand(o)}" for o in op.temporaries]
+    lines += [f"  dim {name} = {value}" for name, value in op.dims]
+    lines += [f"  require {format_expr(r.condition)}" for r in op.require]
+    lines += [f"  {format_assign(s)}" for s in op.body]
+    return "\n".join(lines) + "\n"
