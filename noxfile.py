@@ -1,0 +1,28 @@
+"""What CI runs, and what a developer runs: `nox` for everything, `nox -s lint` or `nox -s tests` for a part."""
+
+import nox
+
+nox.options.sessions = ["lint", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = True
+
+# libgomp's threads spin between parallel regions by default, which starves the other processes on shared cores.
+QUIET = {"OMP_WAIT_POLICY": "passive"}
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, lint and strict types."""
+    session.install("-e", ".[lint]")
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The proof of every op on every backend, then the project's own tests and those of the generated packages."""
+    session.install("-e", ".[test]")
+    session.run("opc", "test", "specs", "--report", "report.html", "--junit", "junit.xml", env=QUIET)
+    session.run("opc", "build", "specs/leaky_relu.yaml", "specs/dual_residual.yaml", env=QUIET)
+    session.run("pytest", "-n", "auto", "tests", "generated", *session.posargs, env=QUIET)

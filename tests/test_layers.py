@@ -1,0 +1,103 @@
+"""Imports go down the layers of the architecture; the core knows no framework; backends do not know each other."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "opc"
+
+# From the top down. A module may import from its own layer and from those after it.
+LAYERS = (
+    ("cli",),
+    ("api",),
+    ("testing",),
+    ("build",),
+    ("backends",),
+    ("emit",),
+    ("lower",),
+    ("pipeline",),
+    ("transform",),
+    ("analysis",),
+    ("ir",),
+    ("lang",),
+    ("spec",),
+    ("diagnostics",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript"}
+# The only places that may import a framework at all, and then inside a function (see `test_frameworks_are_imported_late`).
+FRAMEWORK_FOLDERS = {"backends", "testing", "api", "emit"}
+
+MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[tuple[str, int, bool]]:
+    """Yield (imported module, line, whether at module level and outside TYPE_CHECKING) for every import of a file."""
+    tree = ast.parse(path.read_text())
+    late = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, id(node) not in late
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno, id(node) not in late
+
+
+def layer(module: str) -> int | None:
+    parts = module.split(".")
+    if parts[0] != "opc" or len(parts) == 1:
+        return None
+    # cli_*.py are parts of the command line.
+    name = "cli" if parts[1].startswith(("cli", "commands")) else parts[1]
+    return RANK.get(name)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_imports_go_down(path: Path) -> None:
+    own = layer(module_name(path))
+    for target, line, _ in imports(path):
+        if own is None or not target.startswith("opc."):
+            continue
+        other = layer(target)
+        if other is not None:
+            assert other >= own, f"{path}:{line}: {module_name(path)} imports {target}, which is above it"
+
+
+def test_every_module_has_a_layer() -> None:
+    unknown = [module_name(p) for p in MODULES if layer(module_name(p)) is None and module_name(p) not in ("opc", "opc.__main__")]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_frameworks_are_imported_late_and_only_by_who_needs_them(path: Path) -> None:
+    folder = module_name(path).split(".")[1] if "." in module_name(path) else ""
+    for target, line, early in imports(path):
+        if target.split(".")[0] in FRAMEWORKS:
+            assert folder in FRAMEWORK_FOLDERS, f"{path}:{line}: {target} imported in the core"
+            assert not early, f"{path}:{line}: {target} imported at module level"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if "backends" in p.parts], ids=module_name)
+def test_backends_do_not_import_each_other(path: Path) -> None:
+    parts = module_name(path).split(".")
+    if len(parts) < 3 or parts[2] in ("base", "registry"):
+        return
+    for target, line, _ in imports(path):
+        other = target.split(".")
+        if other[:2] == ["opc", "backends"] and len(other) > 2:
+            assert other[2] in (parts[2], "base", "kernel", "registry"), f"{path}:{line}: imports {target}"
