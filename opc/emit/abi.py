@@ -1,0 +1,167 @@
+"""The C ABI of a family: names, attribute struct, prototypes and DLPack codes, as `runtime/include/opc/abi.h` describes them.
+
+Every backend that calls a kernel, from C or through a foreign-function interface, takes its declarations from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from opc.ir.dtypes import ANY, DType
+from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
+
+DLPACK_CODE: Mapping[DType, int] = {
+    DType.FLOAT16: 2,
+    DType.BFLOAT16: 4,
+    DType.FLOAT32: 2,
+    DType.FLOAT64: 2,
+    DType.INT8: 0,
+    DType.INT16: 0,
+    DType.INT32: 0,
+    DType.INT64: 0,
+    DType.UINT8: 1,
+    DType.BOOL: 6,
+}
+"""`DLDataType.code` of each dtype; `bits` is `DType.bits` and `lanes` is 1."""
+
+C_STORAGE: Mapping[DType, str] = {
+    DType.FLOAT16: "opc::float16",
+    DType.BFLOAT16: "opc::bfloat16",
+    DType.FLOAT32: "float",
+    DType.FLOAT64: "double",
+    DType.INT8: "int8_t",
+    DType.INT16: "int16_t",
+    DType.INT32: "int32_t",
+    DType.INT64: "int64_t",
+    DType.UINT8: "uint8_t",
+    DType.BOOL: "bool",
+}
+"""The C++ type an element is stored as inside a kernel."""
+
+_SCALAR: Mapping[AttributeKind, str] = {
+    AttributeKind.INT: "int64_t",
+    AttributeKind.AXIS: "int64_t",
+    AttributeKind.FLOAT: "double",
+    AttributeKind.BOOL: "int32_t",
+    AttributeKind.DTYPE: "int64_t",
+}
+
+
+def function_name(op: Op) -> str:
+    """Return the name of the kernel function of `op`: `opc_leaky_relu`."""
+    return f"opc_{op.name}"
+
+
+def infer_name(op: Op) -> str:
+    """Return the name of the function that infers the outputs of `op`: `opc_leaky_relu_infer`."""
+    return f"opc_{op.name}_infer"
+
+
+def attributes_type(family: Family) -> str:
+    """Return the name of the attribute struct that all ops of the family take: `opc_leaky_relu_attributes`."""
+    return f"opc_{family.name}_attributes"
+
+
+def header_path(family: Family) -> str:
+    """Return the path of the family's kernel header, relative to the package: `kernel/leaky_relu.h`."""
+    return f"kernel/{family.name}.h"
+
+
+def c_type(attribute: Attribute) -> str:
+    """Return the C type of an attribute, or of one element of a list attribute.
+
+    An enumeration (`values`) is the position of its value; any other string is a `const char *`; a dtype is its position in
+    `opc.ir.dtypes.ANY`.
+    """
+    if attribute.kind is AttributeKind.STR:
+        return "int64_t" if attribute.values else "const char *"
+    return _SCALAR[attribute.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One member of the attribute struct.
+
+    `attribute` is the attribute it belongs to. `count` is None for a scalar, n for a fixed array, and -1 for the pointer of a
+    variable list; the member that holds such a list's length has `is_length`.
+    """
+
+    name: str
+    c_type: str
+    attribute: str
+    count: int | None = None
+    is_length: bool = False
+
+    @property
+    def declaration(self) -> str:
+        """The member's declaration without the semicolon."""
+        space = "" if self.c_type.endswith("*") else " "
+        if self.count is None:
+            return f"{self.c_type}{space}{self.name}"
+        if self.count < 0:
+            return f"const {self.c_type} *{self.name}"
+        return f"{self.c_type}{space}{self.name}[{self.count}]"
+
+
+def attribute_fields(family: Family) -> tuple[Field, ...]:
+    """Return the members of the attribute struct in order; empty for an op without attributes."""
+    return tuple(_fields(family.forward))
+
+
+def _fields(op: Op) -> Iterator[Field]:
+    for a in op.attributes:
+        if a.length is not None and a.length < 0:
+            yield Field(f"{a.name}_length", "int64_t", a.name, is_length=True)
+        yield Field(a.name, c_type(a), a.name, a.length)
+
+
+def attribute_struct(family: Family) -> str:
+    """Return the C declaration of the attribute struct, one member a line."""
+    members = [f"  {f.declaration};" for f in attribute_fields(family)] or ["  char unused;"]
+    name = attributes_type(family)
+    return "\n".join([f"typedef struct {name} {{", *members, f"}} {name};"])
+
+
+def prototypes(family: Family) -> str:
+    """Return the prototypes of every function of the family, without storage class or export attribute."""
+    return "\n".join(text for op in family.ops for text in (kernel_prototype(family, op) + ";", infer_prototype(family, op) + ";"))
+
+
+def kernel_prototype(family: Family, op: Op) -> str:
+    """Return the prototype of `op`'s kernel without the semicolon."""
+    name = function_name(op)
+    indent = " " * (len("int32_t ") + len(name) + 1)
+    return (
+        f"int32_t {name}(const DLTensor *const *inputs, DLTensor *const *outputs,\n"
+        f"{indent}const {attributes_type(family)} *attributes, const opc_context *context)"
+    )
+
+
+def infer_prototype(family: Family, op: Op) -> str:
+    """Return the prototype of `op`'s inference function without the semicolon."""
+    name = infer_name(op)
+    indent = " " * (len("int32_t ") + len(name) + 1)
+    return (
+        f"int32_t {name}(const DLTensor *const *inputs, const {attributes_type(family)} *attributes,\n"
+        f"{indent}opc_tensor_type *outputs, const opc_context *context)"
+    )
+
+
+def encode(attribute: Attribute, value: AttributeValue | DType) -> int | float | str | tuple[int | float, ...] | None:
+    """Return an attribute's value as the struct holds it: enumerations and dtypes as positions, bools as 0 or 1.
+
+    Raises:
+        ValueError: when a string is not among the attribute's values, or a dtype's name is unknown.
+    """
+    match attribute.kind:
+        case AttributeKind.STR if attribute.values:
+            return attribute.values.index(str(value))
+        case AttributeKind.DTYPE:
+            return ANY.index(DType(value))
+        case AttributeKind.BOOL if isinstance(value, tuple):
+            return tuple(int(v) for v in value)
+        case AttributeKind.BOOL:
+            return int(bool(value))
+        case _:
+            return value if not isinstance(value, DType) else ANY.index(value)
