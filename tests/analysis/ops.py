@@ -1,0 +1,177 @@
+"""Hand-built ops for the shape tests: only what shape analysis reads, no bodies."""
+
+from __future__ import annotations
+
+from opc.ir.affine import Affine, AttrInt, Dim
+from opc.ir.dtypes import ANY, FLOATING, Acc, DType, ElementType, TypeVar, Weak
+from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand, Requirement
+
+T = TypeVar("T", FLOATING)
+N, D = Affine.of(Dim("N")), Affine.of(Dim("D"))
+DOTS, A, B = Group("..."), Group("A"), Group("B")
+
+
+def operand(name: str, *dims: DimSpec, optional: bool = False, type: ElementType = T) -> Operand:
+    return Operand(name, type, dims, optional)
+
+
+def op(
+    name: str,
+    inputs: list[Operand],
+    outputs: list[Operand],
+    attributes: tuple[Attribute, ...] = (),
+    dims: tuple[tuple[str, Affine], ...] = (),
+    require: tuple[Requirement, ...] = (),
+    broadcast: bool = False,
+    types: tuple[TypeVar, ...] = (T,),
+) -> Op:
+    return Op(
+        name, "opc.test", 1, "", types, tuple(inputs), attributes, tuple(outputs), (), dims, require, (), broadcast=broadcast
+    )
+
+
+def dim_value(name: str) -> Expr:
+    return IndexValue(Affine.of(Dim(name)))
+
+
+def compare(fn: str, left: Expr, right: int | float) -> Expr:
+    weak = Weak.FLOAT if isinstance(right, float) else Weak.INT
+    return Call(fn, (left, Const(right, weak)), DType.BOOL)
+
+
+ALPHA = Attribute(
+    "alpha", AttributeKind.FLOAT, None, False, 0.01,
+    check=compare("ge", AttrRef("alpha", Weak.FLOAT), 0), check_text="alpha >= 0",
+)  # fmt: skip
+AXIS = Attribute("axis", AttributeKind.AXIS, None, False, -1, dim="N")
+
+LEAKY_RELU = op("leaky_relu", [operand("x", DOTS)], [operand("y", DOTS)], (ALPHA,))
+SOFTMAX = op("softmax", [operand("x", A, N, B)], [operand("y", A, N, B)], (AXIS,))
+LOGSUMEXP_BACKWARD = op(
+    "logsumexp_backward",
+    [operand("x", A, N, B), operand("y", A, B), operand("d_y", A, B)],
+    [operand("d_x", A, N, B, optional=True)],
+    (AXIS,),
+)
+LAYER_NORM = op(
+    "layer_norm",
+    [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
+    [operand("y", DOTS, D), operand("mean", DOTS, type=Acc(T))],
+)
+ADD = op("add", [operand("x", Group("...", "x")), operand("y", Group("...", "y"))], [operand("z", DOTS)], broadcast=True)
+ADD_BACKWARD = op(
+    "add_backward",
+    [operand("x", Group("...", "x")), operand("y", Group("...", "y")), operand("d_z", DOTS)],
+    [operand("d_x", Group("...", "x"), optional=True), operand("d_y", Group("...", "y"), optional=True)],
+    broadcast=True,
+)
+DUAL_BACKWARD = op(
+    "dual_backward",
+    [operand("d_u", DOTS, optional=True), operand("d_v", DOTS, optional=True)],
+    [operand("d_x", DOTS, optional=True)],
+)
+SCALE_BACKWARD = op(
+    "scale_backward",
+    [operand("x", DOTS), operand("w", D, optional=True), operand("d_y", DOTS)],
+    [operand("d_x", DOTS, optional=True), operand("d_w", D, optional=True)],
+)
+STRIDE = Attribute(
+    "stride", AttributeKind.INT, 2, False, (1, 1),
+    check=compare("gt", AttrRef("stride", Weak.INT), 0), check_text="stride > 0",
+)  # fmt: skip
+PADDING = Attribute("padding", AttributeKind.INT, None, False, 0)
+H, W = Dim("H"), Dim("W")
+OH = (Affine.of(H) + Affine.of(AttrInt("padding")) * 2 - 3) // Affine.of(AttrInt("stride", 0)) + 1
+OW = (Affine.of(W) + Affine.of(AttrInt("padding")) * 2 - 3) // Affine.of(AttrInt("stride", 1)) + 1
+POOL = op(
+    "pool",
+    [operand("x", DOTS, Affine.of(H), Affine.of(W))],
+    [operand("y", DOTS, Affine.of(Dim("OH")), Affine.of(Dim("OW")))],
+    (STRIDE, PADDING),
+    (("OH", OH), ("OW", OW)),
+)
+POOL_BACKWARD = op(
+    "pool_backward",
+    [operand("x", DOTS, Affine.of(H), Affine.of(W)), operand("d_y", DOTS, Affine.of(Dim("OH")), Affine.of(Dim("OW")))],
+    [operand("d_x", DOTS, Affine.of(H), Affine.of(W), optional=True)],
+    (STRIDE, PADDING),
+    (("OH", OH), ("OW", OW)),
+)
+MODE = Attribute("mode", AttributeKind.STR, None, False, "full", ("full", "half"))
+HALVE = op(
+    "halve",
+    [operand("x", DOTS, D), operand("s", Affine.of(2), D)],
+    [operand("y", DOTS, D // 2)],
+    (MODE,),
+    require=(Requirement(compare("eq", IndexValue(D % 2), 0), "D % 2 == 0"),),
+)
+R = TypeVar("R", ANY)
+CONVERT = op(
+    "convert",
+    [operand("x", DOTS)],
+    [operand("y", DOTS, type=R)],
+    (Attribute("to", AttributeKind.DTYPE, None, False, "float32", binds="R"),),
+    types=(T, R),
+)
+EVERY = (
+    LEAKY_RELU, SOFTMAX, LOGSUMEXP_BACKWARD, LAYER_NORM, ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
+    HALVE, CONVERT,
+)  # fmt: skip
+
+CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
+    (LEAKY_RELU, {"x": (2, 3)}, {}, {"y": (2, 3)}),
+    (LEAKY_RELU, {"x": ()}, {"alpha": 0}, {"y": ()}),
+    (LEAKY_RELU, {"x": (2, 3)}, {"alpha": -1.5}, "leaky_relu: alpha = -1.5 violates its check: alpha >= 0"),
+    (LEAKY_RELU, {"x": (2, 3)}, {"alpha": float("nan")}, "leaky_relu: alpha = nan violates its check: alpha >= 0"),
+    (SOFTMAX, {"x": (2, 3, 4)}, {}, {"y": (2, 3, 4)}),
+    (SOFTMAX, {"x": (2, 3, 4)}, {"axis": 0}, {"y": (2, 3, 4)}),
+    (
+        SOFTMAX, {"x": (2, 3)}, {"axis": 2},
+        "softmax: axis = 2 is out of range: x has 2 axes, so it must be from -2 to 1",
+    ),
+    (SOFTMAX, {"x": ()}, {}, "softmax: x must have at least 1 axis, but has shape []"),
+    (LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (2, 4), "d_y": (2, 4)}, {"axis": 1}, {"d_x": (2, 3, 4)}),
+    (
+        LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (2, 4), "d_y": (2, 5)}, {"axis": 1},
+        "logsumexp_backward: *B is [4] in x, but [5] in d_y",
+    ),
+    (
+        LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (2,), "d_y": (2, 4)}, {"axis": 1},
+        "logsumexp_backward: *B is [4] in x, but [] in y",
+    ),
+    (
+        LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (), "d_y": (2, 4)}, {"axis": 1},
+        "logsumexp_backward: *A is [2] in x, but [] in y",
+    ),
+    (LAYER_NORM, {"x": (2, 3), "w": (3,), "b": None}, {}, {"y": (2, 3), "mean": (2,)}),
+    (LAYER_NORM, {"x": (2, 3), "w": (4,), "b": None}, {}, "layer_norm: D is 3 in x, but 4 in w"),
+    (LAYER_NORM, {"x": (2, 3), "b": (1, 3)}, {}, "layer_norm: b must have 1 axis, but has shape [1, 3]"),
+    (ADD, {"x": (2, 1, 3), "y": (4, 1)}, {}, {"z": (2, 4, 3)}),
+    (ADD, {"x": (), "y": (0, 1)}, {}, {"z": (0, 1)}),
+    (ADD, {"x": (2, 3), "y": (4,)}, {}, "add: y [4] does not broadcast with [2, 3] of x"),
+    (ADD_BACKWARD, {"x": (3,), "y": (2, 1), "d_z": (2, 3)}, {}, {"d_x": (3,), "d_y": (2, 1)}),
+    (
+        ADD_BACKWARD, {"x": (3,), "y": (2, 1), "d_z": (1, 3)}, {},
+        "add_backward: y [2, 1] does not expand to [1, 3] of d_z",
+    ),
+    (DUAL_BACKWARD, {"d_u": None, "d_v": (2,)}, {}, {"d_x": (2,)}),
+    (DUAL_BACKWARD, {"d_u": None, "d_v": None}, {}, "dual_backward: type T is unknown: give d_u or d_v"),
+    (DUAL_BACKWARD, {"d_u": (3,), "d_v": (2,)}, {}, "dual_backward: ... is [3] in d_u, but [2] in d_v"),
+    (SCALE_BACKWARD, {"x": (2,), "d_y": (2,)}, {}, {"d_x": (2,)}),
+    (SCALE_BACKWARD, {"x": (2,), "w": (5,), "d_y": (2,)}, {}, {"d_x": (2,), "d_w": (5,)}),
+    (POOL, {"x": (2, 7, 8)}, {"stride": [2, 1], "padding": 1}, {"y": (2, 4, 8)}),
+    (POOL, {"x": (2, 7, 8)}, {"stride": [2, 0]}, "pool: stride has 0, which violates its check: stride > 0"),
+    (POOL, {"x": (1, 8)}, {}, "pool: OH = (H + padding*2 - 3) // stride[0] + 1 would be -1"),
+    (POOL_BACKWARD, {"x": (7, 8), "d_y": (5, 6)}, {}, {"d_x": (7, 8)}),
+    (
+        POOL_BACKWARD, {"x": (7, 8), "d_y": (5, 5)}, {},
+        "pool_backward: axis 1 of d_y must have size OW = 6, but has 5",
+    ),
+    (HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "half"}, {"y": (3, 4)}),
+    (HALVE, {"x": (3, 8), "s": (3, 8)}, {}, "halve: axis 0 of s must have size 2, but has 3"),
+    (HALVE, {"x": (3, 7), "s": (2, 7)}, {}, "halve: requires D % 2 == 0, but D = 7"),
+    (HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "none"}, "halve: mode = 'none' is not one of 'full', 'half'"),
+    (CONVERT, {"x": (3, 8)}, {"to": "int32"}, {"y": (3, 8)}),
+)  # fmt: skip
+"""Op, input shapes, attributes, and the outputs' shapes or the message of the refusal."""
