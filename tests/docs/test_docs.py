@@ -1,0 +1,52 @@
+"""Every spec in README and docs compiles, and every example in one comes out."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Yield (page:line, text) of every fenced block of a language."""
+    for page in PAGES:
+        text = page.read_text()
+        for match in BLOCK.finditer(text):
+            if match[1] == language:
+                line = text[: match.start()].count("\n") + 2
+                yield f"{page.name}:{line}", match[2]
+
+
+SPECS = [(place, text) for place, text in blocks("yaml") if re.search(r"^op:", text, re.MULTILINE)]
+
+
+def test_there_are_specs_to_check() -> None:
+    assert len(SPECS) >= 8
+
+
+@pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
+def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
+    from opc.pipeline import compile_text
+    from opc.testing.truth import check_examples
+
+    family = compile_text(text, place)
+    check_examples(family)
+
+
+def test_the_list_of_functions_is_complete() -> None:
+    from opc.ir.functions import CALLABLE
+
+    text = (ROOT / "docs" / "language.md").read_text()
+    section = text.split("## Functions")[1].split("## ")[0]
+    listed = re.findall(r"`([a-z0-9 \n]+)`", section)[-1].split()
+    assert sorted(listed) == sorted(set(CALLABLE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_inside_the_project_resolve(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
