@@ -1,0 +1,216 @@
+"""The C++ source of a family's ONNX Runtime library: tables over `runtime/include/opc/onnxruntime.h`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import jinja2
+
+from opc.emit.abi import Field, attribute_fields, attributes_type, encode
+from opc.emit.onnx_types import TENSOR_TYPE, bindings
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import resolve
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Family, Group, Op, Operand
+
+MAX_OPERANDS = 32
+"""`opc::ort::kMaxOperands`."""
+
+_KIND = {
+    AttributeKind.INT: "kInt",
+    AttributeKind.AXIS: "kInt",
+    AttributeKind.FLOAT: "kFloat",
+    AttributeKind.BOOL: "kBoolean",
+    AttributeKind.DTYPE: "kDtype",
+}
+_ELEMENT = {name: f"k{name.capitalize()}" for name in TENSOR_TYPE.values()} | {"FLOAT": "kFloat32", "DOUBLE": "kFloat64"}
+_DERIVED = {
+    "": "The op itself.",
+    "_backward": "The gradient.",
+    "_backward_backward": "The gradient of the gradient.",
+    "_jvp": "Forward mode.",
+    "_backward_jvp": "Forward mode of the gradient.",
+}
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """Return the environment of this backend's templates."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("opc.backends.onnxruntime"), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
+
+
+def library_source(family: Family) -> str:
+    """Return the text of `onnxruntime/<op>_ort.cpp`."""
+    fields = attribute_fields(family)
+    attributes = family.forward.attributes
+    ops = [_op(family, op) for op in family.ops]
+    return templates().get_template("library.cpp.j2").render(
+        source=family.source_name,
+        family=family.name,
+        domain=family.forward.domain,
+        types=[op.class_name for op in family.ops],
+        attributes_type=attributes_type(family),
+        enumerations=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in attributes if a.values],
+        attributes=[_attribute(a) for a in attributes],
+        arrays=list(_arrays(family)),
+        defaults=[f"{_default(family, f)}," for f in fields] or ["0,"],
+        ops=ops,
+        overloads=[{"op": op["name"], "types": t["name"]} for op in ops for t in op["types"]],
+    )  # fmt: skip
+
+
+def _attribute(a: Attribute) -> str:
+    kind = _KIND.get(a.kind) or ("kEnumeration" if a.values else "kString")
+    variable = a.length is not None and a.length < 0
+    length = -1 if a.length is None else max(a.length, 0)
+    parts = [
+        f'"{a.name}"',
+        kind,
+        f"offsetof(Attributes, {a.name})",
+        "true" if a.required else "false",
+        str(length),
+        f"offsetof(Attributes, {a.name}_length)" if variable else "0",
+        f"{a.name}_values" if a.values else "nullptr",
+    ]
+    return f"{{{', '.join(parts)}}},"
+
+
+def number(value: int | float) -> str:
+    """Return a number as C++ writes it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()" if value > 0 else "-__builtin_inf()"
+    if isinstance(value, int) and value == -(2**63):
+        return "INT64_MIN"
+    return repr(value)
+
+
+def _arrays(family: Family) -> Iterator[dict[str, str]]:
+    """Yield the arrays that the defaults of variable lists point to."""
+    for field in attribute_fields(family):
+        a = family.forward.attribute(field.attribute)
+        if field.count is not None and field.count < 0 and a.default:
+            yield {"type": field.c_type, "name": f"{a.name}_default", "text": _values(a)}
+
+
+def _values(a: Attribute) -> str:
+    values = encode(a, a.default)
+    return ", ".join(number(v) for v in values) if isinstance(values, tuple) else ""
+
+
+def _default(family: Family, field: Field) -> str:
+    """Return the initialiser of one member of the attribute struct; zero for a required attribute."""
+    a = family.forward.attribute(field.attribute)
+    if field.is_length:
+        return str(len(a.default)) if isinstance(a.default, tuple) else "0"
+    if field.count is not None and field.count < 0:
+        return f"{a.name}_default" if a.default else "nullptr"
+    if a.required:
+        return "{}"
+    if field.count is not None:
+        return f"{{{_values(a)}}}"
+    value = encode(a, a.default)
+    return json.dumps(value) if isinstance(value, str) else number(value) if isinstance(value, int | float) else "{}"
+
+
+def _op(family: Family, op: Op) -> dict[str, object]:
+    shapes = _Shapes(op)
+    axes = [{"name": f"{op.name}_{o.name}_axes", "entries": shapes.output(o)} for o in op.outputs]
+    axis = shapes.axis
+    return {
+        "name": op.name,
+        "type": op.class_name,
+        "title": _DERIVED[op.name.removeprefix(family.name)],
+        "version": op.version,
+        "inputs": [_operand(o) for o in op.inputs],
+        "outputs": [_operand(o) for o in op.outputs],
+        "axes": [a for a in axes if a["entries"]],
+        "shapes": [f"{{{len(a['entries'])}, {a['name'] if a['entries'] else 'nullptr'}}}," for a in axes],
+        "axis_offset": f"offsetof(Attributes, {axis.name})" if axis else "-1",
+        "types": list(_types(op)),
+    }
+
+
+def _operand(o: Operand) -> str:
+    return f'{{"{o.name}", {"true" if o.optional else "false"}}},'
+
+
+def _types(op: Op) -> Iterator[dict[str, str]]:
+    """Yield the element types of the op's operands for each choice of its type variables."""
+    for binding in bindings(op):
+        suffix = "_".join(str(d) for d in binding.values())
+        elements = [_ELEMENT[TENSOR_TYPE[resolve(o.type, binding)]] for o in (*op.inputs, *op.outputs)]
+        yield {"name": f"{op.name}_{suffix}" if suffix else f"{op.name}_types", "text": ", ".join(elements)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Where an input holds a dimension or group: `opc::ort::Axes` without its kind."""
+
+    input: int
+    start: str
+    end: str
+
+    def entry(self, kind: str, more: bool = False) -> str:
+        return f"{{Axes::{kind}, {self.input}, {self.start}, {self.end}, 0, {'true' if more else 'false'}}},"
+
+
+class _Shapes:
+    """Tells for each entry of an output's shape which input's axes it copies, so that names of sizes survive."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS), None)
+
+    def output(self, operand: Operand) -> list[str]:
+        """Return the entries of `opc::ort::Axes` that make up the shape of one output."""
+        return [entry for dim in operand.dims for entry in self.entries(dim)]
+
+    def entries(self, dim: DimSpec) -> list[str]:
+        """Return the entries for one dimension or group."""
+        if not isinstance(dim, Group):
+            if dim.constant is not None:
+                return [f"{{Axes::kSize, 0, {{}}, {{}}, {dim.constant}, false}},"]
+            found = self.find(dim)
+            return [found.entry("kCopy")] if found else ["{Axes::kComputed, 0, {}, {}, 0, false},"]
+        found = self.find(dim)
+        if found:
+            return [found.entry("kCopy")]
+        own = [self.find(Group(dim.name, o.name)) for o in self.op.inputs if Group(dim.name, o.name) in o.dims]
+        ranges = [r for r in own if r is not None]
+        last = len(ranges) - 1
+        return [r.entry("kBroadcast", i < last) for i, r in enumerate(ranges)] or ["{Axes::kComputed, 0, {}, {}, 0, false},"]
+
+    def find(self, dim: DimSpec) -> _Range | None:
+        """Return the first input that has the dimension or group, one that is always given before an optional one."""
+        if not isinstance(dim, Group) and not isinstance(dim.single, Dim):
+            return None
+        for operand in sorted(self.op.inputs, key=lambda o: o.optional):
+            if dim in operand.dims:
+                position = operand.dims.index(dim)
+                start, end = self.place(operand, position), self.place(operand, position + 1)
+                if start and end:
+                    return _Range(self.op.inputs.index(operand), start, end)
+        return None
+
+    def place(self, operand: Operand, position: int) -> str | None:
+        """Return the place where an operand's entry starts: from the first axis, from the last, or from the axis attribute's."""
+        dims = operand.dims
+        if not any(isinstance(d, Group) for d in dims[:position]):
+            return f"{{Place::kStart, {position}}}"
+        if not any(isinstance(d, Group) for d in dims[position:]):
+            return f"{{Place::kEnd, {position - len(dims)}}}"
+        placed = [i for i, d in enumerate(dims) if self.axis and not isinstance(d, Group) and d == _dim(self.axis)]
+        for i in placed:
+            between = dims[min(i, position) : max(i, position)]
+            if not any(isinstance(d, Group) for d in between):
+                return f"{{Place::kAxis, {position - i}}}"
+        return None
+
+
+def _dim(axis: Attribute) -> DimSpec:
+    return Affine.of(Dim(axis.dim or ""))

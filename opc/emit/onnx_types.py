@@ -1,0 +1,64 @@
+"""How ONNX names and numbers what a spec declares: element types, attribute types, operators and domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from opc.ir.dtypes import Acc, Binding, DType, ElementType, TypeVar
+from opc.ir.op import Attribute, AttributeKind, Op
+
+TENSOR_TYPE: Mapping[DType, str] = {
+    DType.FLOAT16: "FLOAT16",
+    DType.BFLOAT16: "BFLOAT16",
+    DType.FLOAT32: "FLOAT",
+    DType.FLOAT64: "DOUBLE",
+    DType.INT8: "INT8",
+    DType.INT16: "INT16",
+    DType.INT32: "INT32",
+    DType.INT64: "INT64",
+    DType.UINT8: "UINT8",
+    DType.BOOL: "BOOL",
+}
+"""The name of each dtype in `TensorProto.DataType`."""
+
+TYPE_STRING: Mapping[DType, str] = {d: f"tensor({name.lower()})" for d, name in TENSOR_TYPE.items()}
+"""The name of a tensor of each dtype in an operator schema: `tensor(float16)`."""
+
+_ATTRIBUTE: Mapping[AttributeKind, str] = {
+    AttributeKind.INT: "INT",
+    AttributeKind.AXIS: "INT",
+    AttributeKind.BOOL: "INT",
+    AttributeKind.DTYPE: "INT",
+    AttributeKind.FLOAT: "FLOAT",
+    AttributeKind.STR: "STRING",
+}
+
+
+def attribute_type(attribute: Attribute) -> str:
+    """Return the name of an attribute's type in `AttributeProto.AttributeType`: bools and dtypes are integers there."""
+    return _ATTRIBUTE[attribute.kind] + ("" if attribute.length is None else "S")
+
+
+def type_variable(t: ElementType) -> TypeVar | None:
+    """Return the type variable that `t` is or depends on, or None."""
+    match t:
+        case TypeVar():
+            return t
+        case Acc(of=TypeVar() as variable):
+            return variable
+        case _:
+            return None
+
+
+def used_variables(op: Op) -> tuple[TypeVar, ...]:
+    """Return the type variables of the op's operands, in order of first use."""
+    found = (type_variable(o.type) for o in (*op.inputs, *op.outputs))
+    return tuple({v.name: v for v in found if v is not None}.values())
+
+
+def bindings(op: Op) -> Iterator[Binding]:
+    """Yield every choice of dtypes for the type variables of the op's operands."""
+    variables = used_variables(op)
+    for dtypes in product(*(v.dtypes for v in variables)):
+        yield {v.name: d for v, d in zip(variables, dtypes, strict=True)}
