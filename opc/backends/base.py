@@ -37,7 +37,11 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++"."""
+    """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++".
+
+    The language's standard, optimisation, position independence, and the include directories of the runtime and of the package are
+    added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system.
+    """
 
     source: str
     object: str
@@ -47,14 +51,28 @@ class Compile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One linker call: objects to a shared library, paths relative to the package directory."""
+    """One linker call: objects to a shared library, paths relative to the package directory.
+
+    An object may be another step's shared library. `$ORIGIN` in a flag is kept as it is.
+    """
 
     objects: tuple[str, ...]
     output: str
     flags: tuple[str, ...] = ()
 
 
-BuildStep = Compile | Link
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One run of a Python program of the package: `script` is called with the path of `output` and writes that file.
+
+    Both are relative to the package directory. The program may import what opc itself depends on.
+    """
+
+    script: str
+    output: str
+
+
+BuildStep = Compile | Link | Script
 
 
 class OpError(Exception):

@@ -1,0 +1,128 @@
+"""Finds backends through the entry-point group `opc.backends`.
+
+A backend's module is imported only when the backend is asked for by name. Names are unique: two distributions that offer the same
+name are an error, because which one would win depends on the order of the search path. A backend that can't be imported is a
+diagnostic, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from opc.backends.base import GROUP, Backend
+from opc.diagnostics import Diagnostic, SpecError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A registered backend that can't be used, and why."""
+
+    name: str
+    diagnostic: Diagnostic
+
+
+def registered() -> dict[str, EntryPoint]:
+    """Return the entry point of every registered backend by name, in alphabetical order, without importing any.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    found: dict[str, EntryPoint] = {}
+    clashes: list[Diagnostic] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
+        first = found.setdefault(entry.name, entry)
+        if first.value != entry.value or _distribution(first) != _distribution(entry):
+            clashes.append(
+                Diagnostic(
+                    f"backend '{entry.name}' is registered twice: as {first.value} by {_distribution(first)} "
+                    f"and as {entry.value} by {_distribution(entry)}",
+                    hint="uninstall one of the two",
+                )
+            )
+    if clashes:
+        raise SpecError(clashes)
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all registered backends in alphabetical order.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    return tuple(registered())
+
+
+def load(name: str) -> Backend:
+    """Return the backend of that name, importing its module.
+
+    Raises:
+        SpecError: when no backend has the name, two have it, or its module can't be imported or is not a backend.
+    """
+    entries = registered()
+    if name not in entries:
+        hint = did_you_mean(name, entries) or f"the backends are {', '.join(entries) or 'none: opc is not installed'}"
+        raise SpecError([Diagnostic(f"there is no backend '{name}'", hint=hint)])
+    made = _make(entries[name])
+    if isinstance(made, Broken):
+        raise SpecError([made.diagnostic])
+    return made
+
+
+def select(wanted: Sequence[str] | None = None) -> tuple[Backend, ...]:
+    """Return the backends of these names, or every registered one that can be imported when `wanted` is None.
+
+    Each backend stands once, in alphabetical order.
+
+    Raises:
+        SpecError: with a diagnostic for each name that is unknown or broken. Without `wanted`, a broken backend is left out;
+            `load_all` tells about it.
+    """
+    if wanted is None:
+        return load_all()[0]
+    found: list[Backend] = []
+    mistakes: list[Diagnostic] = []
+    for name in sorted(set(wanted)):
+        try:
+            found.append(load(name))
+        except SpecError as error:
+            mistakes += error.diagnostics
+    if mistakes:
+        raise SpecError(mistakes)
+    return tuple(found)
+
+
+def load_all() -> tuple[tuple[Backend, ...], tuple[Broken, ...]]:
+    """Return every registered backend, and those that can't be used with the reason, each in alphabetical order.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    made = [_make(entry) for entry in registered().values()]
+    broken = tuple(m for m in made if isinstance(m, Broken))
+    return tuple(m for m in made if not isinstance(m, Broken)), broken
+
+
+def _make(entry: EntryPoint) -> Backend | Broken:
+    # A third party's module may raise anything while it is imported; that must cost its user a line, not all other backends.
+    try:
+        backend = entry.load()()
+    except Exception as error:
+        return Broken(entry.name, _broken(entry, f"{type(error).__name__}: {error}"))
+    if not isinstance(backend, Backend):
+        return Broken(entry.name, _broken(entry, "it lacks a member of opc.backends.base.Backend"))
+    if backend.name != entry.name:
+        return Broken(entry.name, _broken(entry, f"it calls itself '{backend.name}'"))
+    return backend
+
+
+def _broken(entry: EntryPoint, why: str) -> Diagnostic:
+    return Diagnostic(
+        f"backend '{entry.name}' can't be loaded from {entry.value}: {why}", hint=f"reinstall {_distribution(entry)}"
+    )
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "an unknown distribution"

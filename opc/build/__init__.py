@@ -1,0 +1,1 @@
+"""From families to built packages: toolchain, generated files, ninja, locks, and finding out that nothing changed."""

@@ -1,0 +1,75 @@
+"""`[tool.opc]` of the user's pyproject.toml: which compiler to build with, and which interpreters run which backends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opc.diagnostics import Diagnostic, SpecError, did_you_mean
+
+KEYS = ("cxx", "cxxflags", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The user's settings; every one has a default, so that no file is needed.
+
+    `cxx` is the compiler's command, `cxxflags` is added to every C++ compilation, `python` maps a backend's name to the
+    interpreter that has its framework. `path` is the file they come from.
+    """
+
+    path: Path | None = None
+    cxx: str = ""
+    cxxflags: tuple[str, ...] = ()
+    python: Mapping[str, str] = field(default_factory=dict)
+
+
+def find(start: Path) -> Path | None:
+    """Return the nearest pyproject.toml in `start` or a folder above it, or None."""
+    for folder in (start, *start.parents):
+        if (folder / "pyproject.toml").is_file():
+            return folder / "pyproject.toml"
+    return None
+
+
+def load(start: Path | None = None) -> Config:
+    """Return the settings that hold in `start`, by default the working directory.
+
+    Raises:
+        SpecError: with every mistake of `[tool.opc]`, or the TOML parser's message.
+    """
+    path = find((start or Path.cwd()).absolute())
+    if path is None:
+        return Config()
+    import tomllib
+
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecError([Diagnostic(f"cannot read {path}: {error}")]) from error
+    table = data.get("tool", {}).get("opc", {})
+    mistakes = _mistakes(table, path)
+    if mistakes:
+        raise SpecError(mistakes)
+    return Config(path, table.get("cxx", ""), tuple(table.get("cxxflags", ())), dict(table.get("python", {})))
+
+
+def _mistakes(table: Any, path: Path) -> list[Diagnostic]:
+    if not isinstance(table, dict):
+        return [Diagnostic(f"{path}: [tool.opc] must be a table")]
+    found: list[Diagnostic] = []
+    for key in table:
+        if key not in KEYS:
+            hint = did_you_mean(key, KEYS) or f"the keys are {', '.join(KEYS)}"
+            found.append(Diagnostic(f"{path}: unknown key '{key}' in [tool.opc]", hint=hint))
+    if not isinstance(table.get("cxx", ""), str):
+        found.append(Diagnostic(f"{path}: cxx in [tool.opc] must be a string"))
+    flags = table.get("cxxflags", [])
+    if not (isinstance(flags, list) and all(isinstance(f, str) for f in flags)):
+        found.append(Diagnostic(f"{path}: cxxflags in [tool.opc] must be a list of strings"))
+    pythons = table.get("python", {})
+    if not (isinstance(pythons, dict) and all(isinstance(p, str) for p in pythons.values())):
+        found.append(Diagnostic(f"{path}: [tool.opc.python] must map backends to interpreters"))
+    return found

@@ -1,0 +1,206 @@
+"""Build steps as ninja files, and running ninja on them.
+
+Every package has a `build/build.ninja` of its own; `<out>/.opc/build.ninja` holds the rules and takes in the packages' files,
+so that one run of ninja builds any number of packages side by side and its log covers all of them. Paths are relative to the
+output folder, where ninja runs. A changed compiler or flag, header or source rebuilds exactly what depends on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ninja
+
+from opc.backends.base import BuildStep, Compile, Link, Script
+from opc.build import files
+from opc.build.toolchain import Toolchain, runtime_include
+from opc.diagnostics import Diagnostic, SpecError
+
+FOLDER = ".opc"
+"""Folder of an output folder for ninja's own files and the lock."""
+
+FILE = "build.ninja"
+"""Name of the ninja file, in `FOLDER` and in each package's build folder."""
+
+IDENTITY = f"{FOLDER}/toolchain"
+"""Names the compiler; everything compiled depends on it."""
+
+# A library is loaded by whoever finds it, so it takes its name only when it is whole.
+_RULES = """
+rule cxx
+  command = $cxx $cxxflags $flags -MMD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+  description = $out
+
+rule cc
+  command = $cxx $cflags $flags -MMD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+  description = $out
+
+rule link
+  command = $cxx $in $flags $linkflags -o $out.tmp && mv -f $out.tmp $out
+  description = $out
+
+rule script
+  command = $python $in $out.tmp && mv -f $out.tmp $out
+  description = $out
+
+"""
+
+_STATUS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
+_ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<message>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One build step that failed: what it was to make, its command, and what the command printed."""
+
+    target: str
+    command: str
+    output: str
+
+    @property
+    def errors(self) -> Iterator[re.Match[str]]:
+        """The compiler's error messages: groups file, line, column (or None) and message."""
+        return (match for line in self.output.splitlines() if (match := _ERROR.match(line)))
+
+
+def target(package: str, backend: str) -> str:
+    """Return the name of the ninja target that stands for all a backend builds in a package."""
+    return f"{package}@{backend}"
+
+
+def package_file(package: str, kernel: Sequence[BuildStep], steps: Mapping[str, Sequence[BuildStep]]) -> str:
+    """Return a package's ninja file: the kernel's steps, those of each backend, and a target that stands for each backend."""
+    lines = [_edge(package, step) for step in dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))]
+    for backend, own in steps.items():
+        made = " ".join(_path(package, output(step)) for step in own)
+        lines.append(f"build {target(package, backend)}: phony {made}\n")
+    return "\n".join(lines)
+
+
+def main_file(toolchain: Toolchain, packages: Sequence[str]) -> str:
+    """Return the main ninja file: rules, and the packages' files taken in."""
+    include = f"-I{runtime_include()}"
+    variables = {
+        "builddir": FOLDER,
+        "cxx": words(toolchain.command),
+        "cxxflags": words((*toolchain.cxx_flags, include)),
+        "cflags": words((*toolchain.c_flags, include)),
+        "linkflags": words(toolchain.link_flags),
+        "python": words((sys.executable,)),
+    }
+    lines = [f"{name} = {value}\n" for name, value in variables.items()]
+    lines += [_RULES]
+    lines += [f"subninja {_path(package, files.BUILD, FILE)}\n" for package in packages]
+    return "".join(lines)
+
+
+def output(step: BuildStep) -> str:
+    """Return the file a step makes, relative to the package."""
+    return step.object if isinstance(step, Compile) else step.output
+
+
+def words(arguments: Sequence[str]) -> str:
+    """Return arguments as ninja text that the shell takes apart into the same arguments."""
+    return " ".join(shlex.quote(a) for a in arguments).replace("$", "$$")
+
+
+def run(
+    out: Path, targets: Sequence[str], lock: int, progress: Callable[[int, int, str], None] | None = None, jobs: int | None = None
+) -> tuple[Failure, ...]:
+    """Run ninja in `out` and return the steps that failed; all that do not depend on them are still built.
+
+    `progress` is called with the number of finished steps, their total, and what was made. The descriptor `lock` is handed to
+    ninja and its compilers, which so hold the lock for as long as they run.
+
+    Raises:
+        SpecError: when ninja itself can't run.
+    """
+    call = [_binary(), "-f", f"{FOLDER}/{FILE}", "-k", "0", "-j", str(jobs or _processors()), *targets]
+    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] ", "LC_ALL": "C.UTF-8"}
+    process = subprocess.Popen(
+        call, cwd=out, env=environment, pass_fds=(lock,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
+    )  # fmt: skip
+    lines: list[str] = []
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if progress is not None and (status := _STATUS.match(line)):
+                progress(int(status[1]), int(status[2]), status[3])
+        code = process.wait()
+    except BaseException:
+        # Ctrl-C reaches ninja as well, which stops its compilers and removes half-written files; give it the time to.
+        process.terminate()
+        process.wait()
+        raise
+    failures = tuple(_failures(lines))
+    if code != 0 and not failures:
+        said = [line for line in lines if line.startswith("ninja: ") and "no work to do" not in line]
+        raise SpecError([_refused(" ".join(said) or "\n".join(lines[-3:]) or f"exit status {code}")])
+    return failures
+
+
+def space_hint(text: str) -> str | None:
+    """Return the hint for a tool's complaint about a full disk, or None when it is about something else."""
+    full = ("No space left on device", "Disk quota exceeded", "File too large")
+    return "free some space and run the command again" if any(f in text for f in full) else None
+
+
+def _refused(message: str) -> Diagnostic:
+    return Diagnostic(f"the build could not run: {message}", hint=space_hint(message))
+
+
+def _edge(package: str, step: BuildStep) -> str:
+    """Return one step as a ninja build statement."""
+    made = _path(package, output(step))
+    match step:
+        case Compile():
+            rule, sources, flags = "cc" if step.language == "c" else "cxx", [step.source], (f"-I{package}", *step.flags)
+        case Link():
+            rule, sources, flags = "link", list(step.objects), step.flags
+        case Script():
+            return f"build {made}: script {_path(package, step.script)}\n"
+    inputs = " ".join(_path(package, source) for source in sources)
+    return f"build {made}: {rule} {inputs} | {IDENTITY}\n  flags = {words(flags)}\n"
+
+
+def _path(*parts: str) -> str:
+    return "/".join(parts).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _binary() -> str:
+    """Return the ninja program that the ninja package brings, or the one on the search path."""
+    own = Path(ninja.BIN_DIR) / "ninja"
+    found = str(own) if own.is_file() else shutil.which("ninja")
+    if found is None:
+        raise SpecError([Diagnostic("the ninja program was not found", hint="reinstall it: pip install --force-reinstall ninja")])
+    return found
+
+
+def _failures(lines: Sequence[str]) -> Iterator[Failure]:
+    """Yield the failed steps in ninja's output: `FAILED: [code=1] target`, the command, and what it printed."""
+    starts = [i for i, line in enumerate(lines) if line.startswith("FAILED: ")]
+    for start in starts:
+        end = start + 2
+        while end < len(lines) and not _STATUS.match(lines[end]) and not lines[end].startswith(("FAILED: ", "ninja: ")):
+            end += 1
+        made = re.sub(r"^\[code=\d+\] ", "", lines[start].removeprefix("FAILED: ")).strip()
+        command = lines[start + 1] if start + 1 < len(lines) else ""
+        yield Failure(made, command, "\n".join(lines[start + 2 : end]))

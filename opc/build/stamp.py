@@ -1,0 +1,105 @@
+"""Whether anything a build depends on has changed since it last succeeded, found out without loading a spec or a backend.
+
+After a build, `build/stamp.json` of the package records the spec's hash, the settings that count, and the size and modification
+time of every file the build read or made: the generated files, the libraries, opc's own sources and headers, other backends'
+sources, the compiler. While all of it is still so, there is nothing to do. Anything unknown or unreadable means "not fresh",
+and the full path decides. This runs before everything else, so it imports little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from opc.build import config
+
+NAME = "build/stamp.json"
+"""The stamp's path inside a package."""
+
+SETTINGS = ("CXX", "CXXFLAGS", "LDFLAGS", "PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
+"""Environment variables that change what a compiler does or which one is found."""
+
+_NAME = re.compile(rb"^op:[ \t]*[\"']?([A-Za-z][A-Za-z0-9_]*)", re.MULTILINE)
+
+
+def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path | None:
+    """Return the package of `spec` below `out` if it is built for these backends and nothing changed since, else None.
+
+    None for `backends` means every registered one.
+    """
+    try:
+        text = spec.read_bytes()
+        # The name only tells where to look; that it is this spec's package, the hash of the whole text tells.
+        found = _NAME.search(text)
+        if found is None:
+            return None
+        package = out / found[1].decode()
+        stamp = json.loads((package / NAME).read_text(encoding="utf-8"))
+        wanted = registered() if backends is None else backends
+        same = (
+            stamp["spec"] == hashlib.sha256(text).hexdigest()
+            and set(wanted) <= set(stamp["backends"])
+            and stamp["settings"] == settings()
+            and set(own_files()) <= set(stamp["files"])
+            and all(signature(path) == known for path, known in stamp["files"].items())
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return package if same else None
+
+
+def text(spec_hash: str, backends: Iterable[str], signatures: Mapping[str, str]) -> str:
+    """Return the stamp of a build that just succeeded; `signatures` are those of every file it read or made, by absolute path."""
+    data = {"backends": sorted(backends), "files": dict(signatures), "settings": settings(), "spec": spec_hash}
+    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+
+
+def signatures(paths: Iterable[str | Path]) -> dict[str, str]:
+    """Return the signature of each file by its absolute path."""
+    return {path: signature(path) for path in (os.path.abspath(p) for p in paths)}
+
+
+def signature(path: str) -> str:
+    """Return what tells a file from a changed one: size and modification time; "absent" when there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return "absent"
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def settings() -> str:
+    """Return a digest of what counts besides files' contents: interpreter, environment variables, which pyproject.toml holds."""
+    values = [
+        sys.executable,
+        sys.version,
+        str(config.find(Path.cwd())),
+        *(f"{name}={os.environ.get(name, '')}" for name in SETTINGS),
+    ]
+    return hashlib.sha256("\0".join(values).encode(errors="surrogateescape")).hexdigest()
+
+
+def registered() -> tuple[str, ...]:
+    """Return the names of all registered backends, as `opc.backends.registry` does, without what that imports."""
+    return tuple(entry.name for entry in entry_points(group="opc.backends"))
+
+
+def own_files() -> list[str]:
+    """Return the path of every source, template and header of opc."""
+    package = Path(__file__).absolute().parents[1]
+    return [*files_below(package), *files_below(package.parent / "runtime" / "include")]
+
+
+def files_below(root: Path) -> list[str]:
+    """Return the path of every file below `root` but byte code and editors' backups."""
+    found: list[str] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f != "__pycache__"]
+        found += [os.path.join(folder, name) for name in names if not name.endswith((".pyc", ".swp", "~"))]
+    return found

@@ -1,0 +1,149 @@
+"""The C++17 compiler, Python's headers and opc's runtime headers on this machine.
+
+Any compiler that takes GCC's options will do: `$CXX`, `cxx` under `[tool.opc]` in pyproject.toml, or the first that works of g++,
+clang++ and c++, with and without a version in the name.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opc.build.config import Config
+from opc.diagnostics import Diagnostic, SpecError
+
+INSTALL = (
+    "Debian, Ubuntu: sudo apt install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install; "
+    "conda: conda install cxx-compiler"
+)
+"""How to get a compiler, told where none is found."""
+
+INSTALL_PYTHON = "Debian, Ubuntu: sudo apt install python3-dev; Fedora: sudo dnf install python3-devel"
+"""How to get Python's headers, told where they are missing."""
+
+_VERSIONS = range(20, 8, -1)
+NAMES: tuple[str, ...] = (
+    "g++", "clang++", "c++", *(f"g++-{v}" for v in _VERSIONS), *(f"clang++-{v}" for v in _VERSIONS),
+)  # fmt: skip
+"""The names a compiler is looked for under, the preferred first."""
+
+# GCC keeps the exact trap behaviour of a comparison unless told otherwise and then does not vectorise it: a leaky_relu runs
+# twenty times slower. Contraction is off so that every backend and the oracle round alike. Nothing here relaxes the value of an
+# operation.
+CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
+C_FLAGS = ("-x", "c", "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden")
+
+_PROBE = """
+template <class... T> constexpr auto total(T... v) { return (v + ... + 0); }
+extern "C" double opc_probe(double x) {
+  if constexpr (total(1, 2) == 3) return x < 0 ? 0 : x;
+  return x;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler that works here.
+
+    `command` is the compiler with arguments that are always given; `identity` tells this compiler from every other: its path and
+    what it says its version is. `cxx_flags`, `c_flags` and `link_flags` hold what is added to every call.
+    """
+
+    command: tuple[str, ...]
+    identity: str
+    cxx_flags: tuple[str, ...]
+    c_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+
+def runtime_include() -> Path:
+    """Return the folder of the runtime headers: in the installed package, or in the source tree opc is run from.
+
+    Raises:
+        SpecError: when neither holds them.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "runtime" / "include", package.parent / "runtime" / "include"):
+        if (folder / "opc" / "abi.h").is_file():
+            return folder
+    raise SpecError([Diagnostic(f"opc's runtime headers are missing beside {package}", hint="reinstall opc")])
+
+
+def python_include() -> Path | None:
+    """Return the folder of Python's headers, which the NumPy binding compiles against, or None when they are not installed."""
+    folder = Path(sysconfig.get_path("include"))
+    return folder if (folder / "Python.h").is_file() else None
+
+
+def candidates(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the compiler commands to try, and who named them; only the first when the user named one."""
+    if named := os.environ.get("CXX", "").strip():
+        yield tuple(shlex.split(named)), "$CXX"
+    elif config.cxx:
+        yield tuple(shlex.split(config.cxx)), f"[tool.opc] cxx in {config.path}"
+    else:
+        for name in NAMES:
+            yield (name,), "the search path"
+
+
+def find(config: Config) -> Toolchain:
+    """Return the compiler to use, after having it compile and link a few lines of C++17.
+
+    Raises:
+        SpecError: when there is none; the diagnostic tells what to install, or what the named compiler answered.
+    """
+    refused: list[str] = []
+    named = False
+    for command, origin in candidates(config):
+        named = origin != "the search path"
+        path = shutil.which(command[0])
+        if path is None:
+            if named:
+                raise SpecError([Diagnostic(f"the compiler '{command[0]}' of {origin} was not found", hint=INSTALL)])
+            continue
+        found = _probe((path, *command[1:]), config)
+        if isinstance(found, Toolchain):
+            return found
+        refused.append(f"'{shlex.join(command)}' of {origin} cannot compile C++17: {found}")
+        if named:
+            break
+    if refused:
+        raise SpecError([Diagnostic(text, hint=INSTALL) for text in refused])
+    raise SpecError([Diagnostic("no C++ compiler was found; opc needs one that knows C++17", hint=INSTALL)])
+
+
+def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
+    """Return the toolchain of a compiler, or what it says instead of compiling."""
+    flags = tuple(shlex.split(os.environ.get("CXXFLAGS", ""))) + config.cxxflags
+    link = ("-shared", *shlex.split(os.environ.get("LDFLAGS", "")))
+    if sys.platform == "darwin":
+        # A Python extension takes Python's own symbols from the process that loads it.
+        link = ("-dynamiclib", "-undefined", "dynamic_lookup", *link[1:])
+    try:
+        with tempfile.TemporaryDirectory(prefix="opc-probe-") as folder:
+            source = Path(folder, "probe.cpp")
+            source.write_text(_PROBE)
+            call = [*command, *CXX_FLAGS, *flags, *link, str(source), "-o", str(Path(folder, "probe.so"))]
+            done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=120)
+            if done.returncode != 0:
+                return _first_line(done.stderr) or f"exit status {done.returncode}"
+        version = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    identity = f"{shlex.join(command)}\n{_first_line(version.stdout)}"
+    return Toolchain(command, identity, (*CXX_FLAGS, *flags), C_FLAGS, link)
+
+
+def _first_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line]
+    return (errors or lines or [""])[0].strip()

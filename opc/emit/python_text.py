@@ -1,0 +1,76 @@
+"""Text that spec authors wrote, put into generated Python so that it stays text: docstrings and literals.
+
+What a spec says may hold quotes, backslashes or line breaks; none of them may end the string they stand in.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+WIDTH = 88
+"""Line length of generated Python, the default of common formatters."""
+
+
+def docstring(text: str, indent: int = 0) -> str:
+    """Return `text` as a docstring literal, indented by `indent` spaces, without a final line break.
+
+    Paragraphs of the first indentation level are wrapped at `WIDTH`; indented lines are kept as they are.
+    """
+    margin = " " * indent
+    lines: list[str] = []
+    for number, line in enumerate(text.strip().split("\n")):
+        line = _escape(line.rstrip())
+        room = WIDTH - indent - (3 if number == 0 else 0)
+        if line.startswith(" ") or len(line) <= room:
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    if lines[-1].endswith('"') or (len(lines) == 1 and lines[0].startswith('"')):
+        # A quote next to the delimiter would be read as part of it.
+        lines = [line.replace('"', '\\"') for line in lines]
+    body = "\n".join(margin + line if line and i else line for i, line in enumerate(lines))
+    single = len(lines) == 1 and indent + len(lines[0]) + 6 <= WIDTH
+    return f'{margin}"""{body}"""' if single else f'{margin}"""{body}\n{margin}"""'
+
+
+def _escape(line: str) -> str:
+    printable = "".join(
+        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "?" for c in line.replace("\\", "\\\\")
+    )
+    return printable.replace('"""', '\\"\\"\\"')
+
+
+def comment(text: str, indent: int = 0) -> str:
+    """Return `text` as a comment of one or more lines, indented by `indent` spaces, without a final line break."""
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    margin = " " * indent + "# "
+    return "\n".join(textwrap.wrap(clean, WIDTH, initial_indent=margin, subsequent_indent=margin))
+
+
+def literal(value: object) -> str:
+    """Return the Python expression of an attribute's value: number, bool, string, None, or a tuple of these.
+
+    Raises:
+        TypeError: for any other value.
+    """
+    match value:
+        case None | bool() | int():
+            return repr(value)
+        case float():
+            return repr(value) if math.isfinite(value) else f'float("{value}")'
+        case str():
+            return quoted(value)
+        case tuple():
+            inner = ", ".join(literal(v) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        case _:
+            raise TypeError(f"no literal for {type(value).__name__}")
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a string literal, double-quoted unless that would need an escape that single quotes do not."""
+    single = repr(text)
+    if single.startswith('"') or '"' in text:
+        return single
+    return f'"{single[1:-1]}"'
