@@ -134,7 +134,7 @@ def build_families(
             if not mistakes:
                 done = set(names) - set(made.skipped)
                 text = stamp.text(family.source_hash, done, read | made.signatures)
-                files.write(generated.package, generated.package / stamp.NAME, text)
+                files.write(generated.package / stamp.NAME, text, generated.package / files.BUILD)
     return tuple(results[family.name] for family in families)
 
 

@@ -53,14 +53,14 @@ def compile_packages(
         relative = (*generated.written, *generated.unchanged, "manifest.json")
         result[family.name].signatures = stamp.signatures(generated.package / path for path in relative)
         text = ninja.package_file(family.name, KernelBackend().build(family), steps)
-        _write_if_changed(generated.package, f"{files.BUILD}/{ninja.FILE}", text)
+        _write_if_changed(generated.package / files.BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
         made[family.name] = [ninja.output(step) for name in wanted for step in steps[name]]
 
     known = sorted(path.parts[-3] for path in out.glob(f"*/{files.BUILD}/{ninja.FILE}"))
-    _write_if_changed(out, f"{ninja.FOLDER}/{ninja.FILE}", ninja.main_file(toolchain, known))
-    _write_if_changed(out, ninja.IDENTITY, toolchain.identity + "\n")
+    _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, known))
+    _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, generated in packages:
         own = [f for f in failures if f.target.startswith(f"{family.name}/")]
@@ -84,10 +84,9 @@ def _steps(family: Family, generated: Generated) -> tuple[dict[str, tuple[BuildS
     return steps, skipped
 
 
-def _write_if_changed(package: Path, relative: str, text: str) -> None:
-    place = files.inside(package, relative)
+def _write_if_changed(place: Path, text: str) -> None:
     if files.read(place) != text:
-        files.write(package, place, text)
+        files.write(place, text, place.parent)
 
 
 def _explain(failure: ninja.Failure, out: Path) -> list[Diagnostic]:

@@ -45,16 +45,18 @@ def read(place: Path) -> str | None:
         raise failure("read", place, error) from error
 
 
-def write(package: Path, place: Path, text: str) -> None:
+def write(place: Path, text: str, scratch: Path) -> None:
     """Write a file so that a reader sees the old text or the new one and never a part, also when this process is killed.
+
+    `scratch` is a folder of the same file system for the text while it is unfinished; callers hold the lock of the output folder.
 
     Raises:
         SpecError: when the file system refuses, a full disk included.
     """
-    # One temporary name a package: what a killed run left is overwritten by the next. Callers hold the lock of the output folder.
-    temporary = package / BUILD / ".write.tmp"
+    # Always the same name, so that the next run overwrites what a killed one left.
+    temporary = scratch / ".unfinished"
     try:
-        make_folder(temporary.parent)
+        make_folder(scratch)
         place.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)

@@ -90,6 +90,7 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
     present = {path: files.read(place) for path, place in places.items()}
     _refuse_foreign(wanted, old, places, present)
 
+    scratch = package / files.BUILD
     written, unchanged, edited = [], [], []
     for path, text in wanted.files.items():
         if present[path] == text:
@@ -97,7 +98,7 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
             continue
         if _is_edited(path, present, old):
             edited.append(path)
-        files.write(package, places[path], text)
+        files.write(places[path], text, scratch)
         written.append(path)
     removed = [path for path in old.files if path not in wanted.files and present[path] is not None]
     for path in removed:
@@ -107,7 +108,7 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
     # The manifest comes last: a run killed before this leaves the old one, by which the next run sees what differs.
     text = _manifest(family, wanted).dumps()
     if files.read(package / manifest.NAME) != text:
-        files.write(package, package / manifest.NAME, text)
+        files.write(package / manifest.NAME, text, scratch)
     return Generated(package, tuple(written), tuple(unchanged), tuple(removed), tuple(edited), wanted.backends, wanted.skipped)
 
 
