@@ -1,0 +1,296 @@
+"""Sets of values that a correct kernel may compute: an interval and perhaps NaN at every point, with outward rounding.
+
+The oracle does running error analysis in this form. A set holds the exact value and every value reachable when each operation
+errs by no more than its bound, so cancellation, steep functions, overflow and ambiguous comparisons need no special case: a bound
+is wide exactly where the computation is ill conditioned. Sources: Higham, Accuracy and Stability of Numerical Algorithms (2002),
+sections 2.2 (model of arithmetic with underflow) and 4.2 (sums in any order); Moore, Kearfott, Cloud, Introduction to Interval
+Analysis (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opc.ir.dtypes import DType
+
+Array = NDArray[Any]
+
+_WIDE = np.longdouble
+_INF = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A floating compute type: unit roundoff, smallest denormal, least magnitude that rounds to infinity.
+
+    `wide` is the type the ends of the sets are computed in before rounding outward, and `own` its unit roundoff, which is counted
+    too.
+    """
+
+    dtype: DType
+    unit: float
+    tiny: float
+    overflow: Any
+    wide: Any
+    own: float
+
+
+def _double_overflow() -> Any:
+    limit = _WIDE(2.0) ** 1023
+    # Where long double is no wider than double, an end that overflows has become infinite already.
+    return limit * 2 - _WIDE(2.0) ** 970 if np.isfinite(limit * 2) else _WIDE(_INF)
+
+
+with np.errstate(over="ignore"):
+    PRECISIONS = {
+        DType.FLOAT32: Precision(DType.FLOAT32, 2.0**-24, 2.0**-149, 2.0**128 - 2.0**103, np.float64, 2.0**-53),
+        DType.FLOAT64: Precision(DType.FLOAT64, 2.0**-53, 2.0**-1074, _double_overflow(), _WIDE, float(np.finfo(_WIDE).eps) / 2),
+    }
+"""The two types floating values are computed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """At every point the set of possible values: `low` to `high`, and NaN where `nan`. Only NaN is possible where low > high.
+
+    The ends are float64, int64 or bool by the kind of value; a bool set is (surely true, maybe true). A zero end keeps its sign:
+    a set whose ends are both the same zero is that signed zero.
+    """
+
+    low: Array
+    high: Array
+    nan: Array
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the values are floating."""
+        return bool(self.low.dtype == np.float64)
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the values are bools."""
+        return bool(self.low.dtype == np.bool_)
+
+    @property
+    def empty(self) -> Array:
+        """Where no number is possible, only NaN."""
+        return np.asarray(self.low > self.high)
+
+    @property
+    def point(self) -> Array:
+        """Where exactly one value is possible and it is a number."""
+        return np.asarray((self.low == self.high) & ~self.nan)
+
+    def map(self, change: Callable[[Array], Array]) -> Bounds:
+        """Return the set with an indexing or reshaping applied to every part."""
+        low = change(self.low)
+        return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan))
+
+
+def exact(values: Array) -> Bounds:
+    """Return the set that holds exactly `values`: any dtype of NumPy or ml_dtypes."""
+    values = np.asarray(values)
+    if values.dtype == np.bool_:
+        return Bounds(values, values, np.zeros(values.shape, np.bool_))
+    if values.dtype.kind in "iu":
+        whole = values.astype(np.int64)
+        return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
+    real = values.astype(np.float64)
+    nan = np.isnan(real)
+    if not nan.any():
+        return Bounds(real, real, nan)
+    return Bounds(np.where(nan, _INF, real), np.where(nan, -_INF, real), nan)
+
+
+def between(low: Array, high: Array, nan: Array | None = None) -> Bounds:
+    """Return the set of numbers from `low` to `high`, with NaN where `nan`."""
+    low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    return Bounds(low, high, np.zeros(low.shape, np.bool_) if nan is None else nan)
+
+
+def hull(candidates: list[Array]) -> tuple[Array, Array]:
+    """Return the least and greatest of the candidates at every point; NaN candidates do not count, none left is empty.
+
+    Zeros of both signs among them give a set from -0 to +0.
+    """
+    if len(candidates) == 1:
+        only = candidates[0]
+        missing = np.isnan(only)
+        if not missing.any():
+            return only, only
+        return np.where(missing, _INF, only), np.where(missing, -_INF, only)
+    low, high = candidates[0], candidates[0]
+    for c in candidates[1:]:
+        low, high = np.fmin(low, c), np.fmax(high, c)
+    missing = np.isnan(low)
+    if missing.any():
+        low, high = np.where(missing, _INF, low), np.where(missing, -_INF, high)
+    zero = (low == 0) | (high == 0)
+    if zero.any():
+        negative = np.zeros_like(zero)
+        positive = np.zeros_like(zero)
+        for c in candidates:
+            negative = negative | ((c == 0) & np.signbit(c))
+            positive = positive | ((c == 0) & ~np.signbit(c))
+        low = np.where((low == 0) & negative, low.dtype.type(-0.0), np.where(low == 0, low.dtype.type(0.0), low))
+        high = np.where((high == 0) & positive, high.dtype.type(0.0), np.where(high == 0, high.dtype.type(-0.0), high))
+    return low, high
+
+
+def union(a: Bounds, b: Bounds) -> Bounds:
+    """Return the smallest set that holds both."""
+    if a.is_bool:
+        return Bounds(a.low & b.low, a.high | b.high, a.nan | b.nan)
+    if not a.is_float:
+        return Bounds(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.nan | b.nan)
+    low, _ = hull([a.low, b.low])
+    _, high = hull([a.high, b.high])
+    return Bounds(low, high, a.nan | b.nan)
+
+
+def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
+    """Return `then` where `cond` is surely true, `other` where it is surely false, else both."""
+    yes, no = cond.low, ~cond.high
+    both = union(then, other)
+    low = np.where(yes, then.low, np.where(no, other.low, both.low))
+    high = np.where(yes, then.high, np.where(no, other.high, both.high))
+    return Bounds(low, high, np.where(yes, then.nan, np.where(no, other.nan, both.nan)))
+
+
+def spread(low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True) -> tuple[Array, Array]:
+    """Round the ends outward by `ulps` units in the last place of `p`, and by `own` roundoffs of the type they are held in.
+
+    A value `v` has spacing at most `2 * unit * |v|`, and `tiny` where it is denormal, so the error is at most
+    `ulps * (2 * unit * |v| + tiny)`; with `underflow` false denormal results are exact (sums are). Rounding keeps the sign, and
+    zero is exact. Ends beyond the largest number become infinite.
+    """
+    kind = low.dtype.type
+    relative = kind(ulps * 2 * p.unit + own * float(np.finfo(low.dtype).eps) / 2)
+    denormal = kind(ulps * p.tiny if underflow else 0.0)
+
+    def error(v: Array) -> Array:
+        return np.asarray(np.where(np.isfinite(v) & (v != 0), relative * np.abs(v) + denormal, kind(0)))
+
+    down, up = error(low), error(high)
+    # The sign of a zero end must survive, so nothing is added to it.
+    down_to = np.where(down == 0, low, np.where(low > 0, np.maximum(low - down, kind(0)), low - down))
+    up_to = np.where(up == 0, high, np.where(high < 0, np.minimum(high + up, kind(-0.0)), high + up))
+    limit = kind(p.overflow)
+    return _overflow(down_to, limit), _overflow(up_to, limit)
+
+
+def _overflow(v: Array, limit: Any) -> Array:
+    return np.where(v >= limit, v.dtype.type(_INF), np.where(v <= -limit, v.dtype.type(-_INF), v))
+
+
+def narrow(low: Array, high: Array, nan: Array) -> Bounds:
+    """Return the set with ends of a wider type rounded outward to float64."""
+    if low.dtype != np.float64:
+        l64, h64 = low.astype(np.float64), high.astype(np.float64)
+        # A finite end beyond double's range is an overflow that `spread` left undecided: its infinite side is possible.
+        low = np.where(l64.astype(low.dtype) > low, np.nextafter(l64, -_INF), l64)
+        high = np.where(h64.astype(high.dtype) < high, np.nextafter(h64, _INF), h64)
+    shape = np.broadcast_shapes(low.shape, nan.shape)
+    if nan.shape != shape:
+        nan = np.broadcast_to(nan, shape)
+    return Bounds(np.broadcast_to(low, shape), np.broadcast_to(high, shape), nan)
+
+
+def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
+    """Return `fn` at the ends of both sets, in the wide type; once where both are single points."""
+    al, bl = a.low.astype(p.wide), b.low.astype(p.wide)
+    if a.high is a.low and b.high is b.low:
+        return [fn(al, bl)]
+    ah, bh = a.high.astype(p.wide), b.high.astype(p.wide)
+    return [fn(al, bl), fn(al, bh), fn(ah, bl), fn(ah, bh)]
+
+
+def holds(a: Bounds, value: float) -> Array:
+    """Where `value` is in the set."""
+    return np.asarray((a.low <= value) & (a.high >= value))
+
+
+def add(a: Bounds, b: Bounds, p: Precision) -> Bounds:
+    """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
+    nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
+    low = a.low.astype(p.wide) + b.low.astype(p.wide)
+    high = low if a.high is a.low and b.high is b.low else a.high.astype(p.wide) + b.high.astype(p.wide)
+    # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
+    low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
+    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
+    low, high = spread(low, high, p, 0.5, underflow=False)
+    return narrow(low, high, nan)
+
+
+def square(a: Bounds, p: Precision, ulps: float = 0.5) -> Bounds:
+    """a * a, which is never negative: both factors are the same number."""
+    low, high = np.abs(a.low.astype(p.wide)), np.abs(a.high.astype(p.wide))
+    inside = (a.low <= 0) & (a.high >= 0)
+    least = np.where(inside, p.wide(0), np.minimum(low, high))
+    most = np.maximum(low, high)
+    least, most = spread(least * least, most * most, p, ulps)
+    return narrow(np.where(a.empty, _INF, least), np.where(a.empty, -_INF, most), a.nan)
+
+
+def negate(a: Bounds) -> Bounds:
+    """-a, exact."""
+    low = -a.high
+    return Bounds(low, low if a.high is a.low else -a.low, a.nan)
+
+
+def multiply(a: Bounds, b: Bounds, p: Precision, ulps: float = 0.5) -> Bounds:
+    """a * b; zero times infinity gives NaN."""
+    infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
+    nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
+    low, high = hull(corners(np.multiply, a, b, p))
+    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
+    low, high = spread(low, high, p, ulps)
+    return narrow(low, high, nan)
+
+
+def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
+    """a / b; 0/0 and inf/inf give NaN, and a divisor that may be a zero of either sign gives the whole line."""
+    zero = np.asarray((a.low == 0) & (a.high == 0))
+    nan = a.nan | b.nan | (holds(a, 0.0) & holds(b, 0.0))
+    nan = nan | ((holds(a, _INF) | holds(a, -_INF)) & (holds(b, _INF) | holds(b, -_INF)))
+    low, high = hull(corners(np.divide, a, b, p))
+    straddles = ((b.low < 0) & (b.high > 0)) | (holds(b, 0.0) & (np.signbit(b.low) != np.signbit(b.high)))
+    whole = straddles & ~zero
+    low, high = np.where(whole, -_INF, low), np.where(whole, _INF, high)
+    low = np.where(straddles & zero, low.dtype.type(-0.0), low)
+    high = np.where(straddles & zero, high.dtype.type(0.0), high)
+    low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
+    low, high = spread(low, high, p, 0.5)
+    return narrow(low, high, nan)
+
+
+def rounded(a: Bounds, dtype: DType) -> Bounds:
+    """Return the set rounded to a floating `dtype` as stored: rounding is monotone, so the ends are rounded.
+
+    The 16-bit types are reached from float32, in which they are computed, or directly; the set holds both.
+    """
+    if dtype is DType.FLOAT64:
+        return a
+    single_low, single_high = a.low.astype(np.float32), a.high.astype(np.float32)
+    if dtype is DType.FLOAT32:
+        return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
+    half = numpy_dtype(dtype)
+    low, _ = hull([single_low.astype(half).astype(np.float64), a.low.astype(half).astype(np.float64)])
+    _, high = hull([single_high.astype(half).astype(np.float64), a.high.astype(half).astype(np.float64)])
+    return Bounds(low, high, a.nan)
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return NumPy's dtype of that name; bfloat16 is the one of ml_dtypes."""
+    if dtype is DType.BFLOAT16:
+        import ml_dtypes
+
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    named: np.dtype[Any] = np.dtype(dtype.value)
+    return named

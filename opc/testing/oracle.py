@@ -1,0 +1,403 @@
+"""The oracle: what a correct kernel may answer, computed from the typed IR alone.
+
+It evaluates an `Op` on concrete arrays and gives for every element of every output the set of values (`Bounds`) that kernels
+keeping to the language's semantics and the function table's error bounds can produce. It shares no code with transform, lower or
+emit.
+
+Semantics it fixes (the table "Semantics" of the language reference): every operation on floating values rounds once in the
+compute type; attributes, literals and other weak values are taken exactly or rounded to the type they are combined with; a sum or
+product may be done in any order; an output that a later statement reads counts rounded or unrounded; one rounding at each store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shape import ShapeEnv, infer, infer_types
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype, resolve
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    reads,
+)
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Op, Operand
+from opc.testing import conversions, enclosures, integers
+from opc.testing.bounds import (
+    PRECISIONS,
+    Array,
+    Bounds,
+    choose,
+    exact,
+    numpy_dtype,
+    rounded,
+    square,
+    union,
+)
+from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
+from opc.testing.reductions import reduce
+
+__all__ = ["Bounded", "DomainError", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An output: the set of possible values at every element, as stored in `dtype`."""
+
+    bounds: Bounds
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The output's shape."""
+        return tuple(self.bounds.low.shape)
+
+    @property
+    def value(self) -> Array:
+        """The middle of each set; NaN where only NaN is possible. For sets with an infinite end, the other end."""
+        b = self.bounds
+        if not b.is_float:
+            return b.low
+        low, high = b.low, b.high
+        with np.errstate(all="ignore"):
+            middle = low + (high - low) / 2
+        middle = np.where(low == high, low, np.where(np.isinf(low), high, np.where(np.isinf(high), low, middle)))
+        return np.where(b.empty, np.nan, middle)
+
+    @property
+    def error(self) -> Array:
+        """How far a correct answer may lie from `value`: the bound of each element."""
+        b = self.bounds
+        low, high = b.low.astype(np.float64), b.high.astype(np.float64)
+        with np.errstate(all="ignore"):
+            width = np.where(low == high, 0.0, np.maximum(high - self.value, self.value - low))
+        return np.where(b.empty, 0.0, width)
+
+
+def evaluate(
+    op: Op,
+    inputs: Mapping[str, Array | Bounds | Bounded | None],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    binding: Binding | None = None,
+    wanted: Collection[str] | None = None,
+    precise: bool = False,
+) -> dict[str, Bounded]:
+    """Return what every output of `op` may be on these inputs.
+
+    An input is an array, or a set of possible arrays (an earlier result); None or missing is an absent optional operand. The type
+    variables are bound by the arrays' dtypes unless `binding` says. `wanted` names the outputs to compute, all by default.
+    With `precise` all floating values are computed in float64 and nothing is rounded to the stored type.
+
+    Raises:
+        ShapeError: when the op refuses the call.
+        DomainError: when the op has no value on these inputs.
+    """
+    given = {name: value for name, value in inputs.items() if value is not None}
+    if binding is None:
+        binding = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
+    sets = {name: _as_bounds(value) for name, value in given.items()}
+    env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
+    names = [o.name for o in op.outputs if o.name in env.outputs and (wanted is None or o.name in wanted)]
+    with np.errstate(all="ignore"):
+        return _Evaluation(op, env, binding, sets, precise).run(names)
+
+
+def _dtype_of(value: Array | Bounds | Bounded) -> DType:
+    if isinstance(value, Bounded):
+        return value.dtype
+    if isinstance(value, Bounds):
+        raise TypeError("a set of arrays has no dtype: give the binding")
+    return DType(str(value.dtype))
+
+
+def _as_bounds(value: Array | Bounds | Bounded) -> Bounds:
+    return value if isinstance(value, Bounds) else value.bounds if isinstance(value, Bounded) else exact(value)
+
+
+class _Evaluation:
+    """One evaluation of an op: its environment and the values of operands so far."""
+
+    def __init__(self, op: Op, env: ShapeEnv, binding: Binding, values: dict[str, Bounds], precise: bool) -> None:
+        self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
+
+    def run(self, names: list[str]) -> dict[str, Bounded]:
+        """Evaluate the statements that the non-empty ones among the wanted outputs need."""
+        shapes = {name: self.env.outputs[name] for name in names}
+        needed = {name for name, shape in shapes.items() if 0 not in shape}
+        for statement in reversed(self.op.body):
+            if statement.target in needed:
+                needed |= {r.operand for r in reads(statement.value)}
+        outputs = {o.name for o in self.op.outputs}
+        result: dict[str, Bounded] = {}
+        for statement in self.op.body:
+            target = self.op.operand(statement.target)
+            if target.name in needed:
+                stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
+                self.values[target.name] = kept
+                if target.name in shapes:
+                    result[target.name] = Bounded(stored, resolve(target.type, self.binding))
+        for name in names:
+            if name not in result:
+                operand = self.op.output(name)
+                dtype = resolve(operand.type, self.binding)
+                kind = numpy_dtype(dtype).kind
+                dummy = np.zeros(shapes[name], np.bool_ if dtype is DType.BOOL else np.int64 if kind in "iu" else np.float64)
+                result[name] = Bounded(exact(dummy), dtype)
+        return {name: result[name] for name in names}
+
+    def assign(self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool) -> tuple[Bounds, Bounds]:
+        """Return the value of a statement as stored, and as later statements may see it."""
+        frame, shape = EMPTY, self.env.shape_of(target)
+        groups = [d for d in target.dims if not isinstance(d, Affine)]
+        at = 0
+        for index in indices:
+            if isinstance(index, GroupRef):
+                spec = groups.pop(0)
+                sizes = self.env.groups.get((spec.name, spec.of), ())
+                frame = frame.with_group(index.name, sizes)
+                at += len(sizes)
+            else:
+                frame = frame.with_index(index, shape[at])
+                at += 1
+        ctx = self.compute(target.type)
+        result = self.convert(self.eval(value, frame, None, ctx), value.type, ctx)
+        result = result.map(lambda v: np.broadcast_to(v, shape))
+        if not is_output or self.precise or not result.is_float:
+            return result, result
+        stored = rounded(result, resolve(target.type, self.binding))
+        return stored, union(stored, result)
+
+    # Types
+
+    def compute(self, t: ValueType, context: DType = DType.FLOAT64) -> DType:
+        """Return the dtype values of type `t` are computed in; a weak float takes the context's."""
+        if t is Weak.FLOAT:
+            return context if context in PRECISIONS else DType.FLOAT64
+        dtype = compute_dtype(t, self.binding)
+        return DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+
+    def convert(self, a: Bounds, source: ValueType, dtype: DType) -> Bounds:
+        """Return values of type `source` taken as operands of an operation in `dtype`."""
+        weak = isinstance(source, Weak)
+        return conversions.promote(a, None if weak else self.compute(source), dtype)
+
+    # Expressions
+
+    def eval(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Return the set of values of `e` over `frame`. Only points of `mask` count; `ctx` is the type weak values take."""
+        match e:
+            case Const():
+                return exact(frame.constant(e.value))
+            case AttrRef():
+                return exact(frame.constant(self.env.attribute(e.name, e.element)))
+            case IndexValue():
+                return exact(affine(e.value, frame, self.env.symbol))
+            case Present():
+                return exact(frame.constant(e.operand in self.values))
+            case Read():
+                return self.read(e, frame, mask, ctx)
+            case Call():
+                return self.call(e, frame, mask, ctx)
+            case Select():
+                return self.select(e, frame, mask, ctx)
+            case Reduce():
+                return self.reduce(e, frame, mask, ctx)
+            case Cast():
+                source, target = self.compute(e.arg.type, ctx), self.compute(e.type, ctx)
+                return conversions.cast(self.eval(e.arg, frame, mask, source), source, target)
+            case StrConst():
+                raise TypeError("a string is only compared with an attribute")
+
+    def select(self, e: Select, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate each side only where it may be chosen."""
+        cond = self.eval(e.cond, frame, mask, ctx)
+        dtype = self.compute(e.type, ctx)
+        then_mask = _both(mask, cond.high)
+        other_mask = _both(mask, ~cond.low)
+        if not then_mask.any():
+            return self.operand(e.other, frame, other_mask, dtype)
+        if not other_mask.any():
+            return self.operand(e.then, frame, then_mask, dtype)
+        return choose(cond, self.operand(e.then, frame, then_mask, dtype), self.operand(e.other, frame, other_mask, dtype))
+
+    def operand(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
+        """Return `e` as an operand of an operation in `dtype`."""
+        return self.convert(self.eval(e, frame, mask, dtype), e.type, dtype)
+
+    def call(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Apply a function of the table."""
+        fn = FUNCTIONS[e.fn]
+        if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
+            left, right = (a.value if isinstance(a, StrConst) else self.env.attribute(a.name) for a in e.args)  # type: ignore[union-attr]
+            return exact(frame.constant((left == right) == (e.fn == "eq")))
+        if fn.types == "logic":
+            return self.logic(e, frame, mask, ctx)
+        dtype = self.joined(e.args, ctx)
+        if fn.types == "float" and not dtype.is_floating:
+            dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+        args = [self.operand(a, frame, mask, dtype) for a in e.args]
+        if fn.types == "compare":
+            return enclosures.compare(e.fn, args[0], args[1])
+        if fn.types == "test":
+            return enclosures.classify(e.fn, args[0])
+        if not dtype.is_floating:
+            return integers.unary(e.fn, args[0], dtype) if fn.arity == 1 else integers.binary(e.fn, args[0], args[1], dtype)
+        p = PRECISIONS[dtype]
+        if e.fn == "mul" and e.args[0] == e.args[1]:
+            return square(args[0], p)
+        return enclosures.unary(e.fn, args[0], p) if fn.arity == 1 else enclosures.binary(e.fn, args[0], args[1], p)
+
+    def joined(self, args: tuple[Expr, ...], ctx: DType) -> DType:
+        """Return the dtype an operation on these arguments is done in."""
+        strong = [a.type for a in args if not isinstance(a.type, Weak)]
+        if strong:
+            return max((self.compute(t, ctx) for t in strong), key=lambda d: d.bits)
+        return self.compute(Weak.FLOAT, ctx) if any(a.type is Weak.FLOAT for a in args) else DType.INT64
+
+    def logic(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate `and`, `or` (the right side only where it counts) and `not`."""
+        left = self.eval(e.args[0], frame, mask, ctx)
+        if e.fn == "not":
+            return Bounds(~left.high, ~left.low, left.nan)
+        undecided = _both(mask, left.high if e.fn == "and" else ~left.low)
+        if not undecided.any():
+            return left
+        right = self.eval(e.args[1], frame, undecided, ctx)
+        fn = np.logical_and if e.fn == "and" else np.logical_or
+        low, high = fn(left.low, right.low), fn(left.high, right.high)
+        return Bounds(low, high, np.zeros(low.shape, np.bool_))
+
+    def read(self, e: Read, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Read an operand, padded where it may fall outside."""
+        if e.operand not in self.values:
+            raise LookupError(f"{self.op.name} reads {e.operand}, which is absent")
+        source = self.values[e.operand]
+        shape = source.low.shape
+        axes: list[int | Array | Bounds] = []
+        inside: Array = frame.constant(True)
+        fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
+        groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+        for entry in e.indices:
+            axis = len(axes)
+            if isinstance(entry, GroupRef):
+                rank = len(self.env.groups.get((groups[0].name, groups[0].of), ())) if groups else len(shape) - fixed
+                groups = groups[1:]
+                positions = frame.groups[entry.name]
+                positions = positions[len(positions) - rank :]
+                for k, position in enumerate(positions):
+                    size = shape[axis + k]
+                    axes.append(position if size == frame.sizes[position] else frame.constant(np.int64(0)))
+                continue
+            if isinstance(entry, Affine):
+                name = entry.index
+                if name is not None and frame.sizes[frame.index[name]] == shape[axis]:
+                    axes.append(frame.index[name])
+                    continue
+                where = exact(affine(entry, frame, self.env.symbol))
+            else:
+                where = self.eval(entry, frame, mask, DType.INT64)
+            ok = (where.low >= 0) & (where.high < shape[axis])
+            if e.pad is None and not bool(np.all(ok | ~_both(mask, frame.constant(True)))):
+                raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
+            inside = inside & ok
+            top = max(shape[axis] - 1, 0)
+            axes.append(Bounds(np.clip(where.low, 0, top), np.clip(where.high, 0, top), where.nan))
+        dtype = self.compute(e.type, ctx)
+        if 0 in shape and 0 not in np.broadcast_shapes(frame.sizes, inside.shape):
+            found = self.nothing(frame, dtype)
+        else:
+            found = self.convert(gather(source, axes, frame), e.type, dtype)
+        if e.pad is None:
+            return found
+        return choose(exact(inside), found, self.operand(e.pad, frame, _both(mask, ~inside), dtype))
+
+    def nothing(self, frame: Frame, dtype: DType) -> Bounds:
+        """Return the placeholder for a read of an empty operand, which no point that counts can make."""
+        kind = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_floating else np.int64
+        return exact(frame.constant(kind(0)))
+
+    def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate the body over the reduction axes too, then reduce them.
+
+        Under a `BroadcastAxis` the frame's group has the operand's own axes and the body's those of the common shape, aligned at
+        the right: axes where the sizes agree are the same axis (`kept`), the others are reduced.
+        """
+        inner, reduced = frame, []
+        kept: list[tuple[int, int]] = []
+        for axis in e.axes:
+            start = inner.rank
+            if isinstance(axis, Axis):
+                extent = affine(axis.extent, inner, self.env.symbol)
+                inner = inner.with_index(axis.index, int(extent.max()) if extent.size else 0)
+                reduced.append(start)
+                continue
+            full = self.env.groups.get((axis.name, None), ())
+            inner = inner.with_group(axis.name, full)
+            own: tuple[int, ...] = ()
+            if isinstance(axis, BroadcastAxis):
+                own = self.env.groups.get((axis.name, axis.operand), ())
+                missing = len(full) - len(own)
+                same = [k for k in range(missing, len(full)) if own[k - missing] == full[k]]
+                kept += [(frame.groups[axis.name][k - missing], start + k) for k in same]
+            reduced += [start + k for k in range(len(full)) if start + k not in [p for _, p in kept]]
+        inner_mask = None if mask is None else mask.reshape(*mask.shape, *(1,) * (inner.rank - mask.ndim))
+        if inner_mask is not None:
+            for position, fresh in kept:
+                inner_mask = np.swapaxes(inner_mask, position, fresh)
+        result = self.fold(e, inner, tuple(reduced), inner_mask, ctx)
+        left = [p for p in range(inner.rank) if p not in reduced]
+        for position, fresh in kept:
+            at = left.index(fresh)
+            result = result.map(lambda v, at=at, position=position: np.swapaxes(v, at, position))  # type: ignore[misc]
+        return result.map(lambda v: v.reshape(v.shape[: frame.rank]))
+
+    def fold(self, e: Reduce, inner: Frame, axes: tuple[int, ...], mask: Array | None, ctx: DType) -> Bounds:
+        """Reduce `axes` of the body over `inner`; points beyond an extent that varies do not take part."""
+        dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
+        part: Array = np.ones((1,) * inner.rank, np.bool_)
+        for axis in e.axes:
+            if isinstance(axis, Axis):
+                part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
+        varies = not bool(part.all())
+        body = self.operand(e.body, inner, _both(mask, part) if varies else mask, dtype)
+        if varies:
+            body = choose(exact(part), body, self.identity(e.kind, dtype, inner))
+        # Along a reduction axis the body does not use, it repeats.
+        shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
+        body = body.map(lambda v: np.broadcast_to(v, shape))
+        return reduce(e.kind, body, axes, dtype, PRECISIONS.get(dtype))
+
+    def identity(self, kind: str, dtype: DType, frame: Frame) -> Bounds:
+        """Return the value that changes no reduction of that kind."""
+        if kind in ("any", "all"):
+            return exact(frame.constant(kind == "all"))
+        if kind in ("sum", "prod"):
+            value: float = 0 if kind == "sum" else 1
+        elif dtype.is_floating:
+            value = -np.inf if kind in ("max", "argmax") else np.inf
+        else:
+            info = np.iinfo(numpy_dtype(dtype))
+            value = info.min if kind in ("max", "argmax") else info.max
+        return exact(frame.constant(np.float64(value) if dtype.is_floating else np.int64(value)))
+
+
+def _both(mask: Array | None, more: Array) -> Array:
+    return more if mask is None else mask & more
