@@ -1,0 +1,319 @@
+"""Untyped statements -> typed assignments: targets, index ranges, temporaries, and whether everything is assigned and used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from opc.analysis.expression import ExpressionTyper, assignable
+from opc.analysis.ranges import infer_ranges
+from opc.analysis.scope import RESERVED, WORDS, Scope
+from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import DType, ValueType, Weak, is_floating
+from opc.ir.expr import Expr, GroupRef
+from opc.ir.op import Assign, DimSpec, Group, Operand
+from opc.lang.tree import Dots, Item, Name, Star, Statement, Subscript, Tree, parts
+from opc.spec.text import name_problem
+
+
+@dataclass(slots=True)
+class Body:
+    """What elaborating a body gives: the assignments in order, and the temporaries they define."""
+
+    assigns: list[Assign]
+    temporaries: list[Operand]
+
+
+class BodyTyper:
+    """Elaborates the statements of one body in `scope`, which it extends by every tensor assigned."""
+
+    def __init__(self, scope: Scope, outputs: Sequence[Operand], found: Diagnostics) -> None:
+        self.scope = scope
+        self.outputs = {o.name: o for o in outputs}
+        self.found = found
+        self.typer = ExpressionTyper(scope, found)
+        self.body = Body([], [])
+        self.failed: set[str] = set()
+        self.assigned: dict[str, Span] = {}
+
+    def elaborate(self, statements: Sequence[Statement], allowed: frozenset[str] = frozenset()) -> Body:
+        """Return the typed body. `allowed` are names that may be assigned although they begin with a reserved prefix.
+
+        Every mistake is recorded; statements with one are left out.
+        """
+        for name, o in self.outputs.items():
+            self.scope.later[name] = o.span
+        for s in statements:
+            self.scope.later.setdefault(s.target.id, s.target.span)
+        for s in statements:
+            self._statement(s, allowed)
+        self._unused(statements)
+        return self.body
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def _statement(self, s: Statement, allowed: frozenset[str]) -> None:
+        name = s.target.id
+        output = self.outputs.get(name)
+        if not self._may_assign(s.target, output, allowed):
+            return
+        self.assigned[name] = s.target.span
+        items = s.items
+        if items is None:
+            assign = self._sugar(s, output)
+        elif output is not None:
+            assign = self._declared(s, items, output)
+        else:
+            assign = self._temporary(s, items)
+        self.scope.later.pop(name, None)
+        if assign is None:
+            # The name is known from here on, only not what it is: poison, so that its uses say nothing more.
+            self.failed.add(name)
+            if output is not None:
+                self.scope.operands[name] = output
+            elif name not in self.scope.bound:
+                self.scope.poisoned.add(name)
+            return
+        self.body.assigns.append(assign)
+
+    def _may_assign(self, target: Name, output: Operand | None, allowed: frozenset[str]) -> bool:
+        name, scope = target.id, self.scope
+        if name in self.assigned:
+            line = self.assigned[name].line
+            self._error(f"'{name}' is assigned twice; first on line {line}", target.span, "each tensor is assigned once")
+            return False
+        if output is not None or name in self.scope.poisoned:
+            return True
+        for kind, names in (
+            ("an input", scope.operands),
+            ("an attribute", scope.attributes),
+            ("a dimension", scope.dims),
+            ("an axis group", scope.groups),
+            ("a type", scope.types),
+            ("a word of the language", RESERVED),
+        ):
+            if name in names:
+                self._error(f"'{name}' is {kind} and can't be assigned", target.span)
+                return False
+        problem = None if name in allowed else name_problem(name)
+        if problem is not None:
+            self._error(f"'{name}' can't name a temporary: {problem}", target.span)
+            return False
+        return True
+
+    # targets
+
+    def _declared(self, s: Statement, items: tuple[Item, ...], output: Operand) -> Assign | None:
+        """Type `output[items] = value`, where each item stands on an axis of the declared output."""
+        if len(items) != len(output.dims):
+            shape = ", ".join("..." if isinstance(d, Group) and d.name == "..." else str(d).split("@")[0] for d in output.dims)
+            self._error(f"'{output.name}' has the axes [{shape}], and {len(items)} given", s.target_span)
+            self._poisoned_value(s)
+            return None
+        targets: list[str | GroupRef] = []
+        extents: dict[str, Affine | None] = {}
+        good = True
+        for item, dim in zip(items, output.dims):
+            entry = self._target_item(item, dim, output.name, extents)
+            if entry is None:
+                good = False
+                continue
+            targets.append(entry)
+            if isinstance(entry, str) and isinstance(dim, Affine) and isinstance(item, Name):
+                extents[entry] = infer_ranges(item, [s.value], self.scope, self.found, (dim, item.span))
+        return self._assign(s, output, targets, extents, good)
+
+    def _target_item(self, item: Item, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | GroupRef | None:
+        match item:
+            case Dots() | Star():
+                wanted = "..." if isinstance(item, Dots) else item.name
+                if isinstance(dim, Affine) or dim.name != wanted:
+                    self._error(f"{GroupRef(wanted)} stands where '{owner}' has {str(dim).split('@')[0]}", item.span)
+                    return None
+                return GroupRef(wanted)
+            case Name():
+                if not isinstance(dim, Affine):
+                    self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span)
+                    return None
+                return item.id if self.typer.index_name(item, taken) else None
+            case _:
+                self._error(
+                    "an index on the left is a bare name, ... or *A", item.span, "let the right side shift: y[i] = x[i + 1]"
+                )
+                return None
+
+    def _temporary(self, s: Statement, items: tuple[Item, ...]) -> Assign | None:
+        targets: list[str | GroupRef] = []
+        dims: list[DimSpec] = []
+        extents: dict[str, Affine | None] = {}
+        good = True
+        for item in items:
+            match item:
+                case Dots() | Star():
+                    name = "..." if isinstance(item, Dots) else item.name
+                    if name not in self.scope.groups:
+                        self._error(f"there is no axis group {GroupRef(name)}", item.span)
+                        good = False
+                        continue
+                    if GroupRef(name) in targets:
+                        self._error(f"the axis group {GroupRef(name)} stands twice in one shape", item.span)
+                        good = False
+                        continue
+                    targets.append(GroupRef(name))
+                    dims.append(Group(name))
+                case Name():
+                    if not self.typer.index_name(item, extents):
+                        good = False
+                        continue
+                    extent = infer_ranges(item, [s.value], self.scope, self.found)
+                    extents[item.id] = extent
+                    targets.append(item.id)
+                    if extent is not None:
+                        dims.append(extent)
+                case _:
+                    hint = "let the right side shift: t[i] = x[i + 1]"
+                    self._error("an index on the left is a bare name, ... or *A", item.span, hint)
+                    good = False
+        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+        if value is None or not good or any(e is None for e in extents.values()):
+            return None
+        return self._define(s, tuple(targets), tuple(dims), value)
+
+    def _sugar(self, s: Statement, output: Operand | None) -> Assign | None:
+        """Type `y = f(x)`: bare operands are read where the target is written, on their own declared dimensions."""
+        model = list(output.dims) if output is not None else self._common_dims(s)
+        if model is None:
+            self._poisoned_value(s)
+            return None
+        extents: dict[str, Affine | None] = {}
+        targets: list[str | GroupRef] = []
+        for dim in model:
+            if isinstance(dim, Affine):
+                name = self._fresh(dim, s.value, extents)
+                extents[name] = dim
+                targets.append(name)
+            else:
+                targets.append(GroupRef(dim.name))
+        if output is not None:
+            return self._assign(s, output, targets, extents, True)
+        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+        if value is None:
+            return None
+        return self._define(s, tuple(targets), tuple(Group(d.name) if isinstance(d, Group) else d for d in model), value)
+
+    def _common_dims(self, s: Statement) -> list[DimSpec] | None:
+        """Return the dimensions a temporary without indices has: those of the bare operand that covers all the others."""
+        shapes: list[tuple[str, list[DimSpec]]] = []
+        for name in _bare_names(s.value, self.scope):
+            o = self.scope.operands[name]
+            shapes.append((name, [Group(d.name) if isinstance(d, Group) else d for d in o.dims]))
+        if not shapes:
+            return []
+        widest = max(shapes, key=lambda shape: len(shape[1]))
+        for name, dims in shapes:
+            if any(d not in widest[1] for d in dims):
+                message = f"the shape of '{s.target.id}' can't be told from '{widest[0]}' and '{name}'"
+                self._error(message, s.target.span, f"write its indices: {s.target.id}[i, j] = ...")
+                return None
+        return widest[1]
+
+    def _fresh(self, dim: Affine, value: Tree, taken: dict[str, Affine | None]) -> str:
+        atom = dim.single
+        base = atom.name.lower() if isinstance(atom, Dim) else "i"
+        scope = self.scope
+        used = {*taken, *scope.operands, *scope.later, *scope.attributes, *scope.dims, *scope.types, *scope.bound, *WORDS}
+        used |= set(_names(value))
+        name, count = base, 1
+        while name in used or name_problem(name) is not None:
+            count += 1
+            name = f"{base[:40]}{count}" if name_problem(base[:40]) is None else f"i{count}"
+        return name
+
+    # values
+
+    def _assign(
+        self, s: Statement, output: Operand, targets: list[str | GroupRef], extents: dict[str, Affine | None], good: bool
+    ) -> Assign | None:
+        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+        if value is None or not good or any(e is None for e in extents.values()):
+            return None
+        if not self._fits(value, output, s):
+            return None
+        self.scope.operands[output.name] = output
+        return Assign(output.name, tuple(targets), value, s.span)
+
+    def _value(self, s: Statement, extents: dict[str, Affine | None], groups: set[str]) -> Expr | None:
+        with self.scope.indices(extents, groups):
+            return self.typer.value(s.value)
+
+    def _poisoned_value(self, s: Statement) -> None:
+        """Type the value for its own mistakes where the target's are such that nothing is known of its indices."""
+        loose = {n: None for n in _loose_names(s, self.scope)}
+        with self.scope.indices(dict(loose), set(self.scope.groups)):
+            self.typer.value(s.value)
+
+    def _fits(self, value: Expr, output: Operand, s: Statement) -> bool:
+        if not self.typer.is_value(value):
+            return False
+        if assignable(value.type, output.type):
+            return True
+        shown = {Weak.INT: "a whole number", Weak.FLOAT: "a fraction"}.get(value.type) if isinstance(value.type, Weak) else None
+        hint = "compare it: x != 0" if output.type is DType.BOOL else f"convert it: cast({output.type}, ...)"
+        self._error(f"'{output.name}' is {output.type}, and its value is {shown or value.type}", s.value.span, hint)
+        return False
+
+    def _define(self, s: Statement, targets: tuple[str | GroupRef, ...], dims: tuple[DimSpec, ...], value: Expr) -> Assign | None:
+        name = s.target.id
+        if not self.typer.is_value(value):
+            return None
+        kind: ValueType = value.type
+        if isinstance(kind, Weak):
+            if not targets:
+                # A number without a type of its own: it has no storage either, and stands where its name stood.
+                self.scope.bound[name] = value
+                self.scope.used.discard(name)
+                return None
+            example = next((o.type for o in self.scope.operands.values() if is_floating(o.type)), DType.FLOAT32)
+            self._error(f"the type of '{name}' can't be told", s.value.span, f"convert its value: cast({example}, ...)")
+            return None
+        operand = Operand(name, kind, dims, span=s.target.span)
+        self.body.temporaries.append(operand)
+        self.scope.operands[name] = operand
+        return Assign(name, targets, value, s.span)
+
+    # what is left over
+
+    def _unused(self, statements: Sequence[Statement]) -> None:
+        for name, output in self.outputs.items():
+            if name not in self.assigned:
+                targets = [s.target.id for s in statements]
+                self._error(f"the output '{name}' is not assigned", output.span, did_you_mean(name, targets))
+        for s in statements:
+            name = s.target.id
+            if name not in self.outputs and name not in self.scope.used and name in self.assigned and name not in self.failed:
+                self.found.warning(f"the temporary '{name}' is not used", s.target.span)
+
+
+def _names(tree: Item) -> Iterator[str]:
+    if isinstance(tree, Name):
+        yield tree.id
+    for part in parts(tree):
+        yield from _names(part)
+
+
+def _bare_names(tree: Item, scope: Scope) -> Iterator[str]:
+    """Yield the operands that stand without a subscript in `tree`."""
+    if isinstance(tree, Name) and tree.id in scope.operands:
+        yield tree.id
+    inner: Iterable[Item] = tree.items if isinstance(tree, Subscript) else parts(tree)
+    for part in inner:
+        yield from _bare_names(part, scope)
+
+
+def _loose_names(s: Statement, scope: Scope) -> Iterator[str]:
+    """Yield the names in a statement that may be meant as index variables."""
+    for item in s.items or ():
+        if isinstance(item, Name) and item.id not in scope.operands:
+            yield item.id

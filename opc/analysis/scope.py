@@ -1,0 +1,98 @@
+"""What names mean while a spec is elaborated: types, operands, attributes, dimensions, groups, and index variables in scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from opc.diagnostics import Span
+from opc.ir.affine import Affine, Dim, GroupSize, Symbol
+from opc.ir.dtypes import TypeVar
+from opc.ir.expr import REDUCTIONS, Expr
+from opc.ir.functions import CALLABLE
+from opc.ir.op import Attribute, Operand
+
+CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
+FORMS = ("cast", "present", "pad", "size")
+"""What is called like a function and is none."""
+RESERVED = frozenset((*CALLABLE, *FORMS, *CONSTANTS, "acc", "broadcast"))
+"""The language's own words, which nothing else may be called."""
+WORDS = RESERVED | frozenset(REDUCTIONS)
+"""The words that can't name an index or dimension. A reduction is told from a tensor by its parentheses, so `mean` can name one."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names a body or expression may use.
+
+    `operands` holds what can be read at this point; `later` what is assigned further down, or is the output being assigned now.
+    `dims` maps a dimension to its derived value, or to None when the inputs bind it. `bound` maps names to given expressions.
+    """
+
+    types: dict[str, TypeVar] = field(default_factory=dict)
+    operands: dict[str, Operand] = field(default_factory=dict)
+    later: dict[str, Span] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    dims: dict[str, Affine | None] = field(default_factory=dict)
+    groups: dict[str, Span] = field(default_factory=dict)
+    bound: dict[str, Expr] = field(default_factory=dict)
+    extents: dict[str, Affine] = field(default_factory=dict)
+    """The range of each index variable in scope: 0 <= index < extent."""
+    unranged: set[str] = field(default_factory=set)
+    """Index variables in scope whose range is not known because of an error that was reported."""
+    bound_groups: set[str] = field(default_factory=set)
+    """The axis groups that the statement's target or an enclosing reduction runs over."""
+    poisoned: set[str] = field(default_factory=set)
+    """Temporaries whose statement has an error that was reported."""
+    present: frozenset[str] = frozenset()
+    """Optional operands known to be given at this point."""
+    absent_counts_as_zero: frozenset[str] = frozenset()
+    """Optional operands that may be read without asking, and are zero when absent (a derived op's cotangents)."""
+    broadcast: bool = False
+    out_of_range: str = "error"
+    used: set[str] = field(default_factory=set)
+    """Every operand and attribute that was used."""
+
+    def expand(self, value: Affine) -> Affine:
+        """Return `value` with derived dimensions replaced by their values, so that equal sizes compare equal."""
+
+        def rule(symbol: Symbol) -> Affine | None:
+            definition = self.dims.get(symbol.name) if isinstance(symbol, Dim) else None
+            return None if definition is None else self.expand(definition)
+
+        return value.substitute(rule)
+
+    def is_index(self, name: str) -> bool:
+        """Whether `name` is an index variable in scope."""
+        return name in self.extents or name in self.unranged
+
+    def names(self) -> list[str]:
+        """Return every name that means something here, for "did you mean"."""
+        return [*self.operands, *self.later, *self.attributes, *self.dims, *self.bound, *self.extents, *WORDS]
+
+    def group_size(self, name: str) -> Affine:
+        """Return the number of points of an axis group."""
+        return Affine.of(GroupSize(name))
+
+    @contextmanager
+    def indices(self, extents: dict[str, Affine | None], groups: set[str]) -> Iterator[None]:
+        """Put index variables and groups in scope; an extent of None is one that could not be told."""
+        kept = self.extents, self.unranged, self.bound_groups
+        self.extents = {**self.extents, **{n: e for n, e in extents.items() if e is not None}}
+        self.unranged = self.unranged | {n for n, e in extents.items() if e is None}
+        self.bound_groups = self.bound_groups | groups
+        try:
+            yield
+        finally:
+            self.extents, self.unranged, self.bound_groups = kept
+
+    @contextmanager
+    def knowing(self, present: frozenset[str]) -> Iterator[None]:
+        """Know that optional operands are given, inside a conditional that asked."""
+        kept = self.present
+        self.present = self.present | present
+        try:
+            yield
+        finally:
+            self.present = kept

@@ -1,0 +1,449 @@
+"""The signature of an op out of a spec: type variables, operands with shapes, attributes, derived dimensions, requirements."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from opc.analysis.expression import ExpressionTyper, element_type
+from opc.analysis.scope import RESERVED, WORDS, Scope
+from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import ANY, TYPE_SETS, Acc, DType, ElementType, TypeVar
+from opc.ir.expr import ELLIPSIS, AttrRef, Call, Expr, rewrite
+from opc.ir.op import Attribute, AttributeKind, AttributeValue, DimSpec, Group, Operand, Requirement
+from opc.lang.parse import parse_expression
+from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript
+from opc.spec.loader import Spec
+from opc.spec.model import AttributeModel
+from opc.spec.text import name_problem
+
+_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis)(?:\[([0-9]*)\])?")
+_MAX_LIST = 64
+_INT64 = range(-(2**63), 2**63)
+
+
+class Signature:
+    """Reads everything of a spec but its bodies into a `Scope` and the tuples an `Op` holds."""
+
+    def __init__(self, spec: Spec, found: Diagnostics) -> None:
+        self.spec = spec
+        self.found = found
+        self.scope = Scope(broadcast=spec.model.broadcast, out_of_range=spec.model.out_of_range)
+        self.typer = ExpressionTyper(self.scope, found)
+        self.inputs: list[Operand] = []
+        self.outputs: list[Operand] = []
+        self.dims: list[tuple[str, Affine]] = []
+        self.require: list[Requirement] = []
+        self._names()
+        self._types()
+        self._inputs()
+        self._attributes()
+        self._shape()
+        self._checks()
+        self._outputs()
+        self._require()
+        self._determined()
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes in the order of the spec."""
+        return tuple(self.scope.attributes.values())
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def _names(self) -> None:
+        model = self.spec.model
+        for section in ("types", "inputs", "attributes", "outputs", "shape"):
+            for key in getattr(model, section):
+                name = key.removesuffix("?")
+                if name in (WORDS if section == "shape" else RESERVED) or (
+                    section != "types" and name in {d.value for d in DType}
+                ):
+                    message = f"'{name}' is a word of the language, so nothing else can be called that"
+                    self._error(message, self.spec.key_span(section, key))
+
+    def _types(self) -> None:
+        for name, members in self.spec.model.types.items():
+            dtypes: list[DType] = []
+            for i, member in enumerate(members):
+                at = self.spec.span("types", name, i)
+                if member in TYPE_SETS:
+                    dtypes += TYPE_SETS[member]
+                elif member in {d.value for d in DType}:
+                    dtypes.append(DType(member))
+                else:
+                    hint = did_you_mean(member, [*TYPE_SETS, *(d.value for d in ANY)])
+                    if member.startswith("complex"):
+                        hint = "complex types are not part of version 1"
+                    self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(str(d) for d in ANY)}")
+            if not members:
+                self._error(f"the type '{name}' stands for no dtype", self.spec.key_span("types", name))
+            if name in {d.value for d in DType} or name in TYPE_SETS:
+                self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
+            # Even an empty set declares the name: one mistake is told once.
+            self.scope.types[name] = TypeVar(name, tuple(dict.fromkeys(dtypes)) or ANY)
+
+    # operands
+
+    def _inputs(self) -> None:
+        for key, entry in self.spec.model.inputs.items():
+            name, optional = key.removesuffix("?"), key.endswith("?")
+            self.scope.poisoned.add(name)
+            parsed = self._operand_type(("inputs", key))
+            if parsed is None:
+                continue
+            kind, items, span = parsed
+            dims = [self._input_dim(item, name) for item in items]
+            known = tuple(d for d in dims if d is not None)
+            self._one_group_each(known, span)
+            if len(known) == len(dims):
+                operand = Operand(name, kind, known, optional, entry.doc, self.spec.key_span("inputs", key))
+                self.inputs.append(operand)
+                self.scope.operands[name] = operand
+                self.scope.poisoned.discard(name)
+
+    def _operand_type(self, path: tuple[str, str]) -> tuple[ElementType, tuple[Item, ...], Span] | None:
+        whole = path if path in self.spec.values and self.spec.keys.get((*path, "type")) is None else (*path, "type")
+        text = self.spec.text(*whole)
+        tree = parse_expression(text, self.found)
+        if tree is None:
+            return None
+        if not isinstance(tree, Subscript):
+            self._error("expected a type and a shape", tree.span, f"write {text.value.strip()}[...], or [] for rank 0")
+            return None
+        kind = element_type(tree.base, self.scope, self.found)
+        return None if kind is None else (kind, tree.items, tree.span)
+
+    def _input_dim(self, item: Item, owner: str) -> DimSpec | None:
+        match item:
+            case Dots():
+                self.scope.groups.setdefault(ELLIPSIS, item.span)
+                return Group(ELLIPSIS, owner if self.spec.model.broadcast else None)
+            case Star():
+                if self._dimension_name(item.name, item.span):
+                    self.scope.groups.setdefault(item.name, item.span)
+                    return Group(item.name)
+            case Name():
+                if self._dimension_name(item.id, item.span):
+                    if item.id in self.scope.groups:
+                        self._error(f"'{item.id}' is an axis group", item.span, f"write *{item.id}")
+                        return None
+                    self.scope.dims.setdefault(item.id, None)
+                    return Affine.of(Dim(item.id))
+            case Literal(value=int() as size) if not isinstance(size, bool) and size >= 0:
+                return Affine.of(size)
+            case _:
+                message = "a dimension of an input is a name, a number, ... or *A"
+                self._error(message, item.span, "sizes derived from others stand under shape or in an output")
+        return None
+
+    def _dimension_name(self, name: str, span: Span) -> bool:
+        problem = name_problem(name)
+        model = self.spec.model
+        if problem is not None:
+            self._error(f"'{name}' can't name a dimension: {problem}", span)
+            return False
+        if name in WORDS:
+            self._error(f"'{name}' is a word of the language, so nothing else can be called that", span)
+            return False
+        for section, names in (
+            ("an attribute", model.attributes),
+            ("a type", model.types),
+            ("an operand", [k.removesuffix("?") for k in (*model.inputs, *model.outputs)]),
+        ):
+            if name in names:
+                self._error(f"'{name}' is {section}, so it can't name a dimension", span)
+                return False
+        if name in model.shape:
+            self._error(f"'{name}' is derived under shape, so no input can bind it", span)
+            return False
+        return True
+
+    def _one_group_each(self, dims: tuple[DimSpec, ...], span: Span) -> None:
+        names = [d.name for d in dims if isinstance(d, Group)]
+        for name in {n for n in names if names.count(n) > 1}:
+            self._error(f"the axis group {Group(name)} stands twice in one shape", span)
+
+    def _outputs(self) -> None:
+        for key, entry in self.spec.model.outputs.items():
+            self.scope.poisoned.add(key)
+            parsed = self._operand_type(("outputs", key))
+            if parsed is None:
+                continue
+            kind, items, span = parsed
+            dims = [self._output_dim(item) for item in items]
+            known = tuple(d for d in dims if d is not None)
+            self._one_group_each(known, span)
+            if len(known) == len(dims):
+                self.outputs.append(Operand(key, kind, known, False, entry.doc, self.spec.key_span("outputs", key)))
+                self.scope.poisoned.discard(key)
+
+    def _output_dim(self, item: Item) -> DimSpec | None:
+        if isinstance(item, Dots | Star):
+            name = ELLIPSIS if isinstance(item, Dots) else item.name
+            if name not in self.scope.groups:
+                self._error(f"no input has the axis group {Group(name)}", item.span)
+                return None
+            return Group(name)
+        if isinstance(item, Range):
+            self._error("a range is no size", item.span)
+            return None
+        size = self._size(item, "the size of an axis")
+        if size is not None and (size.constant or 0) < 0:
+            self._error("the size of an axis is not negative", item.span)
+            return None
+        return size
+
+    def _size(self, item: Item, what: str) -> Affine | None:
+        if isinstance(item, Dots | Star | Range):
+            self._error(f"{what} is a whole number", item.span)
+            return None
+        if isinstance(item, Name) and item.id not in self.scope.dims and item.id not in self.scope.attributes:
+            hint = did_you_mean(item.id, self.scope.dims) or "an input binds it, or an entry under shape derives it"
+            self._error(f"unknown dimension '{item.id}'", item.span, hint)
+            return None
+        # Sizes are over dimensions and attributes: operands have no place in them.
+        kept, self.scope.operands = self.scope.operands, {}
+        try:
+            return self.typer.index(item, what)
+        finally:
+            self.scope.operands = kept
+
+    def _shape(self) -> None:
+        for name in self.spec.model.shape:
+            span = self.spec.key_span("shape", name)
+            model = self.spec.model
+            taken = (*model.attributes, *model.types, *model.outputs, *(k.removesuffix("?") for k in model.inputs))
+            if name in taken or name == model.op:
+                self._error(f"'{name}' has another meaning already", span, "give the dimension a name of its own")
+            tree = parse_expression(self.spec.text("shape", name), self.found)
+            value = None if tree is None else self._size(tree, "a dimension")
+            if value is not None:
+                self.dims.append((name, value))
+            # Declared in any case, so that its uses are not errors too; Dim(name) of an unknown value stands for itself.
+            self.scope.dims[name] = value
+
+    # attributes
+
+    def _attributes(self) -> None:
+        for name, entry in self.spec.model.attributes.items():
+            self.scope.poisoned.add(name)
+            match = _ATTRIBUTE_TYPE.fullmatch(entry.type.strip())
+            at = self.spec.span("attributes", name, "type")
+            if match is None:
+                kinds = [k.value for k in AttributeKind]
+                hint = did_you_mean(entry.type, kinds) or f"the types are {', '.join(kinds)}; int[2] and float[] for lists"
+                self._error(f"unknown attribute type '{entry.type}'", at, hint)
+                continue
+            kind = AttributeKind(match[1])
+            length = None if match[2] is None else int(match[2]) if match[2] else -1
+            if length is not None and kind not in (AttributeKind.INT, AttributeKind.FLOAT, AttributeKind.BOOL):
+                self._error(f"there are no lists of {kind.value}", at, "lists hold int, float or bool")
+                continue
+            if length is not None and (length == 0 or length > _MAX_LIST):
+                self._error(f"a list has 1 to {_MAX_LIST} elements", at)
+                continue
+            self._attribute(name, entry, kind, length)
+
+    def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
+        spec = self.spec
+        values = tuple(entry.values or ())
+        for key, given, owner in (
+            ("values", entry.values is not None, AttributeKind.STR),
+            ("dim", entry.dim is not None, AttributeKind.AXIS),
+            ("binds", entry.binds is not None, AttributeKind.DTYPE),
+        ):
+            if given and kind is not owner:
+                self._error(f"'{key}' belongs to {owner.value} attributes", spec.key_span("attributes", name, key))
+        if kind is AttributeKind.STR and len(set(values)) < len(values):
+            self._error("a value stands twice", spec.span("attributes", name, "values"))
+        if kind is AttributeKind.STR and entry.values is not None and not values:
+            self._error(f"'{name}' admits no value", spec.span("attributes", name, "values"))
+        if kind is AttributeKind.AXIS:
+            self._axis_attribute(name, entry)
+        if kind is AttributeKind.DTYPE:
+            self._dtype_attribute(name, entry)
+        required = ("attributes", name, "default") not in spec.keys
+        attribute = Attribute(
+            name,
+            kind,
+            length,
+            required,
+            None,
+            values,
+            entry.dim,
+            entry.binds,
+            doc=entry.doc,
+            span=spec.key_span("attributes", name),
+        )
+        if not required:
+            default = self._default(attribute, entry.default, spec.span("attributes", name, "default"))
+            attribute = replace(attribute, default=default)
+        self.scope.attributes[name] = attribute
+        self.scope.poisoned.discard(name)
+
+    def _axis_attribute(self, name: str, entry: AttributeModel) -> None:
+        if entry.dim is None:
+            self._error(f"'{name}' does not say which dimension it places", self.spec.key_span("attributes", name), "add dim: N")
+            return
+        at = self.spec.span("attributes", name, "dim")
+        owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
+        if not owners:
+            self._error(f"no input has the dimension '{entry.dim}'", at, did_you_mean(entry.dim, self.scope.dims))
+        elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
+            shape = f"T[*A, {entry.dim}, *B]"
+            self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")
+        others = [a.name for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS and a.dim == entry.dim]
+        if others:
+            self._error(f"'{others[0]}' places '{entry.dim}' already", at)
+
+    def _dtype_attribute(self, name: str, entry: AttributeModel) -> None:
+        if entry.binds is None:
+            message = f"'{name}' does not say which type variable it chooses"
+            self._error(message, self.spec.key_span("attributes", name), "add binds: U, and U under types")
+        elif entry.binds not in self.scope.types:
+            at = self.spec.span("attributes", name, "binds")
+            self._error(f"unknown type variable '{entry.binds}'", at, did_you_mean(entry.binds, self.scope.types))
+
+    def _default(self, a: Attribute, value: object, span: Span) -> AttributeValue:
+        """Return a default of the attribute's own type; None, recorded, when it is of another."""
+        if a.length is None:
+            return self._scalar(a, value, span)
+        if not isinstance(value, list):
+            self._error(f"the default of '{a.name}' is a list", span, "write [1, 1]")
+            return None
+        if a.length >= 0 and len(value) != a.length:
+            self._error(f"'{a.name}' has {a.length} elements, and its default has {len(value)}", span)
+            return None
+        path = ("attributes", a.name, "default")
+        elements = [self._scalar(a, v, self.spec.span(*path, i)) for i, v in enumerate(value)]
+        return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]
+
+    def _scalar(self, a: Attribute, value: object, span: Span) -> AttributeValue:
+        match a.kind, value:
+            case AttributeKind.BOOL, bool():
+                return value
+            case ((AttributeKind.INT | AttributeKind.AXIS), int()) if not isinstance(value, bool):
+                if value in _INT64:
+                    return value
+                self._error(f"{value} does not fit in 64 bits", span)
+                return None
+            case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
+                return float(value)
+            case AttributeKind.STR, str():
+                if a.values and value not in a.values:
+                    hint = did_you_mean(value, a.values) or f"its values are {', '.join(a.values)}"
+                    self._error(f"'{value}' is none of the values of '{a.name}'", span, hint)
+                    return None
+                return value
+            case AttributeKind.DTYPE, str():
+                members = self.scope.types[a.binds].dtypes if a.binds in self.scope.types else ANY
+                if value not in {d.value for d in members}:
+                    names = [d.value for d in members]
+                    hint = did_you_mean(value, names) or f"the dtypes are {', '.join(names)}"
+                    self._error(f"'{value}' is no dtype of '{a.binds}'", span, hint)
+                    return None
+                return value
+        kind = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}.get(a.kind.value)
+        self._error(f"the default of '{a.name}' is {kind or a.kind.value}", span)
+        return None
+
+    def _checks(self) -> None:
+        """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
+        kept = self.scope.operands, self.scope.dims
+        self.scope.operands, self.scope.dims = {}, {}
+        for name, entry in self.spec.model.attributes.items():
+            attribute = self.scope.attributes.get(name)
+            if attribute is None or entry.check is None:
+                continue
+            tree = parse_expression(self.spec.text("attributes", name, "check"), self.found)
+            if tree is None:
+                continue
+            # Typed once for a list's element, then written for every element.
+            self.scope.attributes[name] = replace(attribute, length=None)
+            check = self.typer.condition(tree)
+            self.scope.attributes[name] = attribute
+            if check is None:
+                continue
+            if attribute.length is not None:
+                check = self._each_element(attribute, check, tree.span)
+            if check is not None:
+                text = " ".join(entry.check.split())
+                self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
+        self.scope.operands, self.scope.dims = kept
+        # Naming an attribute in its own check is no use of it.
+        self.scope.used.clear()
+
+    def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
+        assert a.length is not None
+        if a.length < 0:
+            self._error(f"'{a.name}' has no fixed length, so it takes no check", span, f"declare {a.kind.value}[2], say")
+            return None
+
+        def at(k: int) -> Expr:
+            return rewrite(check, lambda e: replace(e, element=k) if isinstance(e, AttrRef) and e.name == a.name else e)
+
+        result = at(0)
+        for k in range(1, a.length):
+            result = Call("and", (result, at(k)), DType.BOOL, span)
+        return result
+
+    def _require(self) -> None:
+        optional = {o.name: o for o in self.inputs if o.optional}
+        kept, self.scope.operands = self.scope.operands, dict(optional)
+        for i, text in enumerate(self.spec.model.require):
+            tree = parse_expression(self.spec.text("require", i), self.found)
+            if tree is None:
+                continue
+            condition = self.typer.condition(tree)
+            if condition is not None:
+                self.require.append(Requirement(condition, " ".join(text.split()), tree.span))
+        self.scope.operands = kept
+
+    # what a call determines
+
+    def _determined(self) -> None:
+        """Check that every type variable, axis group and dimension is known once the operands are given."""
+        bound = {a.binds for a in self.scope.attributes.values() if a.binds}
+        given = [o for o in self.inputs if not o.optional]
+        for name in self.spec.model.types:
+            holders = [o for o in given if _type_variable(o.type) == name and not isinstance(o.type, Acc)]
+            if name not in bound and not holders:
+                message = f"nothing determines the type '{name}'"
+                hint = "give it to an input that is not optional, or add a dtype attribute that binds it"
+                self._error(message, self.spec.key_span("types", name), hint)
+        self._groups_determined()
+        firm = {d.single.name for o in given for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
+        loose = {n for n, value in self.scope.dims.items() if value is None} - firm
+        sizes = [(o.span, d) for o in self.outputs for d in o.dims if isinstance(d, Affine)]
+        sizes += [(self.spec.span("shape", n), v) for n, v in self.dims]
+        for span, size in sizes:
+            for atom in size.atoms():
+                if isinstance(atom, Dim) and atom.name in loose:
+                    self._error(f"'{atom.name}' is known only when an optional input is given", span)
+
+    def _groups_determined(self) -> None:
+        placed = {a.dim for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS}
+        known: set[str] = set()
+        pending = [o for o in self.inputs if not o.optional]
+        while True:
+            before = len(known)
+            for o in pending:
+                groups = [d.name for d in o.dims if isinstance(d, Group)]
+                open_groups = [g for g in groups if g not in known]
+                split = any(isinstance(d, Affine) and isinstance(d.single, Dim) and d.single.name in placed for d in o.dims)
+                if len(open_groups) == 1 or (len(open_groups) == 2 and split):
+                    known.update(open_groups)
+            if len(known) == before:
+                break
+        for name, span in self.scope.groups.items():
+            if name not in known:
+                hint = "let an axis attribute place the dimension between two groups, or use the group alone in another input"
+                self._error(f"how many axes {Group(name)} has can't be told", span, hint)
+
+
+def _type_variable(t: ElementType) -> str | None:
+    base = t.of if isinstance(t, Acc) else t
+    return base.name if isinstance(base, TypeVar) else None

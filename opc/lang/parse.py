@@ -1,0 +1,393 @@
+"""Body text -> untyped tree, through Python's own parser. Nothing is ever executed.
+
+Python's `ast` gives the places as lines and UTF-8 bytes within the body; they are turned into places in the file through the
+positions a `Text` carries.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+from opc.diagnostics import Diagnostics, Span
+from opc.lang.tree import (
+    Apply,
+    Conditional,
+    Dots,
+    Item,
+    Literal,
+    Name,
+    Operation,
+    Range,
+    Reduction,
+    Star,
+    Statement,
+    Subscript,
+    Tree,
+)
+from opc.spec.text import Text
+
+MAX_CHARACTERS = 100_000
+MAX_DEPTH = 100
+_INT64 = range(-(2**63), 2**63)
+
+_BINARY: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("add", "+"),
+    ast.Sub: ("sub", "-"),
+    ast.Mult: ("mul", "*"),
+    ast.Div: ("div", "/"),
+    ast.FloorDiv: ("floordiv", "//"),
+    ast.Mod: ("mod", "%"),
+    ast.Pow: ("pow", "**"),
+}
+_COMPARE: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("lt", "<"),
+    ast.LtE: ("le", "<="),
+    ast.Gt: ("gt", ">"),
+    ast.GtE: ("ge", ">="),
+    ast.Eq: ("eq", "=="),
+    ast.NotEq: ("ne", "!="),
+}
+# Python's operators that the language lacks, with what to write instead.
+_FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
+    ast.BitAnd: ("&", "write `and`"),
+    ast.BitOr: ("|", "write `or`"),
+    ast.BitXor: ("^", "a power is `x ** 2`; on booleans write `a != b`"),
+    ast.LShift: ("<<", "write `* 2 ** n`"),
+    ast.RShift: (">>", "write `// 2 ** n`"),
+    ast.MatMult: ("@", "write the contraction out: sum[k](x[i, k] * w[k, j])"),
+    ast.Invert: ("~", "write `not`"),
+    ast.Is: ("is", "write `==`"),
+    ast.IsNot: ("is not", "write `!=`"),
+    ast.In: ("in", "write `a == b or a == c`"),
+    ast.NotIn: ("not in", "write `a != b and a != c`"),
+}
+_STATEMENTS = "a body holds assignments only, such as y = x + 1 or y[...] = x[...] + 1"
+# `x[]` is no Python; strings are matched first so that nothing inside them is touched.
+_EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
+
+
+def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
+    """Return the statements of a body; those with mistakes are recorded in `found` and left out."""
+    text = _prepare(text, found)
+    if text is None:
+        return ()
+    module = _parse(text, found)
+    if module is not None:
+        return _statements(text, module, found)
+    # One statement with a mistake must not hide those in the others: parse them one by one.
+    if not found.has_errors:
+        statements: list[Statement] = []
+        for start, end in _chunks(text.value):
+            part = text.cut(start, end)
+            tree = _parse(part, found, report=True)
+            if tree is not None:
+                statements += _statements(part, tree, found)
+        if not found.has_errors:  # the pieces are fine and the whole is not: say what the whole parser says
+            _parse(text, found, report=True)
+        return tuple(statements)
+    return ()
+
+
+def parse_expression(text: Text, found: Diagnostics) -> Tree | None:
+    """Return the one expression in `text`; None when it has mistakes, which are recorded in `found`."""
+    prepared = _prepare(text, found)
+    if prepared is None:
+        return None
+    if not prepared.value.strip():
+        found.error("an expression is missing here", text.span(0, len(text.value)))
+        return None
+    # Parentheses let the expression run over several lines; the converter takes their column away again.
+    first = prepared.positions[0]
+    last = prepared.positions[-1]
+    wrapped = Text(f"({prepared.value}\n)", prepared.source, (first, *prepared.positions, last, last))
+    module = _parse(wrapped, found, report=True)
+    if module is None:
+        return None
+    if len(module.body) != 1 or not isinstance(module.body[0], ast.Expr):
+        found.error("expected one expression", text.span(0, len(text.value)))
+        return None
+    return _Converter(wrapped, found).expression(module.body[0].value)
+
+
+def _prepare(text: Text, found: Diagnostics) -> Text | None:
+    value = text.value
+    if len(value) > MAX_CHARACTERS:
+        found.error(f"longer than {MAX_CHARACTERS} characters", text.span(0, 1))
+        return None
+    for i, c in enumerate(value):
+        if c not in "\n\t" and not c.isprintable():
+            found.error(f"the character #x{ord(c):04x} can't stand in a body", text.span(i, i + 1))
+            return None
+    for match in reversed(list(_EMPTY_SUBSCRIPT.finditer(value))):
+        if match.group().startswith("["):
+            text = text.replace(match.start(), match.end(), "[()]")
+    return text
+
+
+def _parse(text: Text, found: Diagnostics, report: bool = False) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text.value)
+    except SyntaxError as error:
+        if report:
+            at = _offset(text.value, error.lineno or 1, (error.offset or 1) - 1)
+            end = at + 1
+            if error.end_lineno == error.lineno and (error.end_offset or 0) > (error.offset or 0):
+                end = at + (error.end_offset or 0) - (error.offset or 0)
+            message = error.msg or "invalid syntax"
+            hint = None
+            if "Maybe you meant '==' or ':='" in message or "forgot a comma" in message:
+                message = "invalid syntax"
+            if "unexpected indent" in message or "unindent" in message:
+                message, hint = "unexpected indentation", "all statements begin in the same column"
+            found.error(message, text.span(at, end), hint)
+    except (RecursionError, MemoryError, ValueError):
+        found.error(f"nested more than {MAX_DEPTH} deep", text.span(0, 1), "split it with temporaries")
+    return None
+
+
+def _offset(value: str, line: int, column: int) -> int:
+    start = 0
+    for _ in range(line - 1):
+        next_start = value.find("\n", start) + 1
+        if next_start == 0:
+            break
+        start = next_start
+    return min(start + max(column, 0), len(value))
+
+
+def _chunks(value: str) -> list[tuple[int, int]]:
+    """Return the stretches that begin with a line that is neither indented nor a closing bracket."""
+    starts: list[int] = []
+    at = 0
+    for line in value.splitlines(keepends=True):
+        if line.strip() and line[0] not in " \t)]},#":
+            starts.append(at)
+        at += len(line)
+    if not starts:
+        return [(0, len(value))]
+    starts[0] = 0
+    return [(start, end) for start, end in zip(starts, [*starts[1:], len(value)], strict=True)]
+
+
+def _statements(text: Text, module: ast.Module, found: Diagnostics) -> tuple[Statement, ...]:
+    converter = _Converter(text, found)
+    every = [converter.statement(node) for node in module.body]
+    return tuple(s for s in every if s is not None)
+
+
+class _Converter:
+    """Turns `ast` nodes into the untyped tree; None stands for a part with a recorded mistake."""
+
+    def __init__(self, text: Text, found: Diagnostics) -> None:
+        self.text = text
+        self.found = found
+        self.lines = text.value.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def _at(self, line: int, byte: int) -> int:
+        text = self.lines[line - 1]
+        column = byte if text.isascii() else len(text.encode()[:byte].decode("utf-8", "ignore"))
+        return self.starts[line - 1] + column
+
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        end_line, end_byte = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset + 1
+        return self.text.span(self._at(node.lineno, node.col_offset), self._at(end_line, end_byte))
+
+    def _error(self, message: str, node: ast.expr | ast.stmt, hint: str | None = None) -> None:
+        self.found.error(message, self.span(node), hint)
+
+    def statement(self, node: ast.stmt) -> Statement | None:
+        if _too_deep(node):
+            self._error(f"nested more than {MAX_DEPTH} deep", node, "split it with temporaries")
+            return None
+        if isinstance(node, ast.AugAssign):
+            self._error("each tensor is assigned once", node, "sums are written sum[k](...), not +=")
+            return None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare) and isinstance(node.value.ops[0], ast.Eq):
+            self._error("this is a comparison, not an assignment", node, "write = to assign")
+            return None
+        if not isinstance(node, ast.Assign):
+            self._error(_STATEMENTS, node)
+            return None
+        target = node.targets[0]
+        value = self.expression(node.value)
+        if len(node.targets) > 1 or isinstance(target, ast.Tuple | ast.List | ast.Starred):
+            self._error("one statement assigns one tensor", target, "write one statement for each")
+            return None
+        items: tuple[Item, ...] | None = None
+        base = target
+        if isinstance(target, ast.Subscript):
+            converted = self._items(target.slice)
+            if converted is None:
+                return None
+            items = converted
+            base = target.value
+        if not isinstance(base, ast.Name):
+            self._error(_STATEMENTS, target)
+            return None
+        if value is None:
+            return None
+        return Statement(Name(base.id, self.span(base)), items, self.span(target), value, self.span(node))
+
+    def expression(self, node: ast.expr) -> Tree | None:
+        if _too_deep(node):
+            self._error(f"nested more than {MAX_DEPTH} deep", node, "split it with temporaries")
+            return None
+        return self._expression(node)
+
+    def _expression(self, node: ast.expr) -> Tree | None:
+        span = self.span(node)
+        match node:
+            case ast.Name():
+                return Name(node.id, span)
+            case ast.Constant():
+                return self._literal(node, span)
+            case ast.BinOp():
+                left, right = self._expression(node.left), self._expression(node.right)
+                if type(node.op) in _FOREIGN:
+                    return self._foreign(node.op, node)
+                return self._operation(*_BINARY[type(node.op)], (left, right), span)
+            case ast.UnaryOp():
+                arg = self._expression(node.operand)
+                match node.op:
+                    case ast.USub():
+                        if isinstance(arg, Literal) and isinstance(arg.value, int | float) and not isinstance(arg.value, bool):
+                            return Literal(-arg.value, span)
+                        return self._operation("neg", "-", (arg,), span)
+                    case ast.UAdd():
+                        return arg
+                    case ast.Not():
+                        return self._operation("not", "not", (arg,), span)
+                    case _:
+                        return self._foreign(node.op, node)
+            case ast.BoolOp():
+                name = "and" if isinstance(node.op, ast.And) else "or"
+                return self._chain(name, [self._expression(v) for v in node.values], span)
+            case ast.Compare():
+                return self._compare(node, span)
+            case ast.IfExp():
+                then, cond, other = (self._expression(e) for e in (node.body, node.test, node.orelse))
+                if then is None or cond is None or other is None:
+                    return None
+                return Conditional(cond, then, other, span)
+            case ast.Subscript():
+                base = self._expression(node.value)
+                items = self._items(node.slice)
+                return None if base is None or items is None else Subscript(base, items, span)
+            case ast.Call():
+                return self._call(node, span)
+            case ast.Tuple():
+                self._error("a comma makes no value here", node, "remove the comma, or write one statement for each value")
+            case ast.Attribute():
+                self._error("a name has no parts", node, "write a function before its argument: exp(x), not x.exp()")
+            case ast.Slice():
+                self._error("a slice is no index", node, "name an index: y[i] = x[i + 1]")
+            case ast.Starred():
+                self._error("*A stands in brackets only", node)
+            case _:
+                self._error("this is not part of the language", node)
+        return None
+
+    def _foreign(self, op: ast.AST, node: ast.expr) -> None:
+        symbol, hint = _FOREIGN[type(op)]
+        self._error(f"`{symbol}` is not part of the language", node, hint)
+
+    def _operation(self, op: str, text: str, args: tuple[Tree | None, ...], span: Span) -> Tree | None:
+        known = tuple(a for a in args if a is not None)
+        return Operation(op, text, known, span) if len(known) == len(args) else None
+
+    def _chain(self, op: str, args: list[Tree | None], span: Span) -> Tree | None:
+        result = args[0]
+        for arg in args[1:]:
+            here = span if result is None or arg is None else result.span.until(arg.span)
+            result = self._operation(op, op, (result, arg), here)
+        return result
+
+    def _compare(self, node: ast.Compare, span: Span) -> Tree | None:
+        values = [self._expression(e) for e in (node.left, *node.comparators)]
+        pairs: list[Tree | None] = []
+        for op, left, right in zip(node.ops, values, values[1:]):
+            if type(op) in _FOREIGN:
+                return self._foreign(op, node)
+            here = span if left is None or right is None else left.span.until(right.span)
+            pairs.append(self._operation(*_COMPARE[type(op)], (left, right), here))
+        return self._chain("and", pairs, span)
+
+    def _literal(self, node: ast.Constant, span: Span) -> Tree | None:
+        value = node.value
+        if isinstance(value, bool | float | str):
+            return Literal(value, span)
+        if isinstance(value, int):
+            if value not in _INT64:
+                self._error("this number does not fit in 64 bits", node)
+                return None
+            return Literal(value, span)
+        if value is Ellipsis:
+            self._error("`...` stands in brackets only", node)
+        elif value is None:
+            self._error("there is no None", node, "ask present(b) for an optional operand")
+        else:
+            self._error("complex numbers and bytes are not part of the language", node)
+        return None
+
+    def _call(self, node: ast.Call, span: Span) -> Tree | None:
+        for kw in node.keywords:
+            self._error("arguments have no names here", kw.value, "write them in order")
+        args = [self._item(a) for a in node.args]
+        if node.keywords or any(a is None for a in args):
+            return None
+        known = tuple(a for a in args if a is not None)
+        match node.func:
+            case ast.Name():
+                return Apply(Name(node.func.id, self.span(node.func)), known, span)
+            case ast.Subscript(value=ast.Name()):
+                base = node.func.value
+                axes = self._items(node.func.slice)
+                if axes is None:
+                    return None
+                if len(known) != 1 or isinstance(known[0], Dots | Star | Range):
+                    self._error(f"{base.id}[...] takes one expression in parentheses", node)
+                    return None
+                return Reduction(Name(base.id, self.span(base)), axes, known[0], span)
+            case ast.Attribute():
+                self._error("a name has no parts", node.func, "write a function before its argument: exp(x), not x.exp()")
+            case _:
+                self._error("only functions are called", node.func)
+        return None
+
+    def _items(self, node: ast.expr) -> tuple[Item, ...] | None:
+        elements = node.elts if isinstance(node, ast.Tuple) else [node]
+        items = [self._item(e) for e in elements]
+        return None if any(i is None for i in items) else tuple(i for i in items if i is not None)
+
+    def _item(self, node: ast.expr) -> Item | None:
+        span = self.span(node)
+        match node:
+            case ast.Constant(value=value) if value is Ellipsis:
+                return Dots(span)
+            case ast.Starred(value=ast.Name()):
+                return Star(node.value.id, span)
+            case ast.Starred():
+                self._error("a star stands before the name of an axis group", node)
+                return None
+            case ast.Slice(lower=ast.Name(), step=None) if node.upper is not None:
+                extent = self._expression(node.upper)
+                return None if extent is None else Range(Name(node.lower.id, self.span(node.lower)), extent, span)
+            case _:
+                return self._expression(node)
+
+
+def _too_deep(node: ast.AST) -> bool:
+    """Whether the tree is deeper than MAX_DEPTH; later stages may then recurse over it safely."""
+    level = [node]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in ast.iter_child_nodes(parent) if isinstance(child, ast.expr)]
+        if not level:
+            return False
+    return True

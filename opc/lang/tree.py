@@ -1,0 +1,128 @@
+"""The untyped tree of a kernel body: what was written, with the place of each part, before anything is known of its meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from opc.diagnostics import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare name."""
+
+    id: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, boolean or string."""
+
+    value: int | float | bool | str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """`...` in a subscript or as an argument."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*A` in a subscript or as an argument."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`p:extent` in a reduction's axes."""
+
+    name: Name
+    extent: Tree
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """`base[items]`; no items for `base[()]` and `base[]`."""
+
+    base: Tree
+    items: tuple[Item, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function call `fn(args)`."""
+
+    fn: Name
+    args: tuple[Item, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`kind[axes](body)`."""
+
+    kind: Name
+    axes: tuple[Item, ...]
+    body: Tree
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator applied to one or two arguments; `op` is its name in the function table, `op_text` how it was written."""
+
+    op: str
+    op_text: str
+    args: tuple[Tree, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`then if cond else other`."""
+
+    cond: Tree
+    then: Tree
+    other: Tree
+    span: Span
+
+
+Tree: TypeAlias = Name | Literal | Subscript | Apply | Reduction | Operation | Conditional
+Item: TypeAlias = Tree | Dots | Star | Range
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`target[items] = value`; `items` is None where no subscript was written."""
+
+    target: Name
+    items: tuple[Item, ...] | None
+    target_span: Span
+    value: Tree
+    span: Span
+
+
+def parts(node: Item) -> tuple[Item, ...]:
+    """Return the direct parts of a node, in the order written."""
+    match node:
+        case Subscript():
+            return (node.base, *node.items)
+        case Apply() | Operation():
+            return tuple(node.args)
+        case Reduction():
+            return (*node.axes, node.body)
+        case Conditional():
+            return (node.then, node.cond, node.other)
+        case Range():
+            return (node.extent,)
+        case _:
+            return ()

@@ -1,0 +1,289 @@
+"""Reads a spec file: YAML with places in, a checked `SpecModel` with the place of every key and value out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from opc.diagnostics import NO_SPAN, Diagnostics, Source, Span, SpecError, did_you_mean
+from opc.spec.model import AttributeModel, GradientModel, OperandModel, ReferenceModel, SpecModel
+from opc.spec.text import Text, span_at
+from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
+
+NodePath: TypeAlias = tuple[str | int, ...]
+"""The keys and positions that lead to a value, such as ("attributes", "alpha", "check")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A spec and where everything in it stands.
+
+    `hash` is the SHA-256 of the file's text.
+    """
+
+    model: SpecModel
+    source: Source
+    hash: str
+    keys: Mapping[NodePath, Scalar] = field(repr=False)
+    values: Mapping[NodePath, Node] = field(repr=False)
+
+    def key_span(self, *path: str | int) -> Span:
+        """Return the place of the key at `path`, or of the nearest thing around it that stands in the file."""
+        if path in self.keys:
+            return self.keys[path].span
+        return self.span(*path)
+
+    def span(self, *path: str | int) -> Span:
+        """Return the place of the value at `path`, or of the nearest thing around it that stands in the file."""
+        if path in self.values:
+            return self.values[path].span
+        return self.key_span(*path[:-1]) if path else span_at(self.source, 0, 0)
+
+    def text(self, *path: str | int) -> Text:
+        """Return the scalar at `path` with the position of each character.
+
+        Raises:
+            KeyError: when no scalar stands at `path`.
+        """
+        node = self.values[path]
+        if not isinstance(node, Scalar):
+            raise KeyError(path)
+        return node.text
+
+    def key_text(self, *path: str | int) -> Text:
+        """Return the key at `path` with the position of each character; KeyError when there is none."""
+        return self.keys[path].text
+
+
+def load(path: Path | str) -> Spec:
+    """Read the spec in a file.
+
+    Raises:
+        SpecError: with every mistake of form in the file, or when it can't be read.
+    """
+    path = Path(path)
+    name = str(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SpecError([_plain_error(f"can't read {name}: {error.strerror or error}")]) from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        readable = raw[: error.start].decode("utf-8", "replace")
+        found = Diagnostics()
+        source = Source(name, readable)
+        found.error(
+            f"the file is not UTF-8: byte 0x{raw[error.start]:02x} after {error.start} bytes",
+            span_at(source, len(readable), len(readable)),
+            "save it as UTF-8",
+        )
+        raise SpecError(found.items) from None
+    return loads(text, name)
+
+
+def _plain_error(message: str) -> Any:
+    found = Diagnostics()
+    found.error(message)
+    return found.items[0]
+
+
+def loads(text: str, name: str) -> Spec:
+    """Read a spec from a string; `name` is what diagnostics call it.
+
+    Raises:
+        SpecError: with every mistake of form in the text.
+    """
+    source = Source(name, text)
+    found = Diagnostics()
+    root = parse_yaml(source, found)
+    found.raise_errors()
+    if not isinstance(root, MappingNode):
+        found.error("a spec is a mapping of keys to values", root.span if root else NO_SPAN, "begin with `op: NAME`")
+        raise SpecError(found.items)
+    table = _Table(found)
+    data = table.convert(root, ())
+    model: SpecModel | None = None
+    try:
+        model = SpecModel.model_validate(data)
+    except ValidationError as error:
+        reporter = _Reporter(table, root, found)
+        for details in error.errors(include_url=False):
+            reporter.report(details)
+    if model is not None:
+        _consistency(model, table, found)
+    found.raise_errors()
+    if model is None:  # pragma: no cover - a failed validation has recorded an error
+        raise SpecError(found.items)
+    return Spec(model, source, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), table.keys, table.values)
+
+
+class _Table:
+    """Turns nodes into plain data and remembers the node of each path."""
+
+    def __init__(self, found: Diagnostics) -> None:
+        self.found = found
+        self.keys: dict[NodePath, Scalar] = {}
+        self.values: dict[NodePath, Node] = {}
+
+    def convert(self, node: Node, path: NodePath) -> Any:
+        self.values[path] = node
+        match node:
+            case Scalar():
+                self._refuse_ambiguity(node)
+                return scalar_value(node)
+            case SequenceNode():
+                return [self.convert(item, (*path, i)) for i, item in enumerate(node.items)]
+            case MappingNode():
+                data: dict[str, Any] = {}
+                for key, value in node.entries:
+                    self._refuse_ambiguity(key)
+                    name = key.text.value
+                    if name in data:
+                        first = self.keys[(*path, name)].span
+                        self.found.error(f"'{name}' stands here twice; first on line {first.line}", key.span)
+                        continue
+                    self.keys[(*path, name)] = key
+                    data[name] = self.convert(value, (*path, name))
+                return data
+
+    def _refuse_ambiguity(self, scalar: Scalar) -> None:
+        problem = ambiguity(scalar)
+        if problem is not None:
+            self.found.error(problem[0], scalar.span, problem[1])
+
+    def value_span(self, path: NodePath) -> Span:
+        while path not in self.values and path:
+            path = path[:-1]
+        return self.values[path].span
+
+    def key_span(self, path: NodePath) -> Span:
+        return self.keys[path].span if path in self.keys else self.value_span(path)
+
+
+_EXPECTED = {
+    "string_type": "a text",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "list_type": "a list",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+}
+
+
+class _Reporter:
+    """Says what pydantic found in words about the file."""
+
+    def __init__(self, table: _Table, root: MappingNode, found: Diagnostics) -> None:
+        self.table = table
+        self.root = root
+        self.found = found
+
+    def report(self, details: ErrorDetails) -> None:
+        kind = details["type"]
+        path: NodePath = tuple(details["loc"])
+        at_key = path[-1:] == ("[key]",)
+        if at_key:
+            path = path[:-1]
+        key = str(path[-1]) if path else ""
+        span = self.table.key_span(path) if at_key else self.table.value_span(path)
+        match kind:
+            case "missing":
+                owner = path[:-1]
+                where = f" in '{owner[-1]}'" if owner else ""
+                self.found.error(f"the key '{key}' is missing{where}", self._owner_span(owner))
+            case "extra_forbidden":
+                model = _model_at(path[:-1])
+                names = [n for n in model.model_fields if n != "mode"]
+                hint = did_you_mean(key, names) or f"the keys here are {', '.join(names)}"
+                self.found.error(f"unknown key '{key}'", self.table.key_span(path), hint)
+            case "value_error":
+                self.found.error(str(details["ctx"]["error"]), span)
+            case "literal_error":
+                self.found.error(f"'{key}' is {details['ctx']['expected']}, not {_shown(details['input'])}", span)
+            case "greater_than_equal" | "less_than_equal":
+                limit = next(iter(details["ctx"].values()))
+                word = "at least" if kind == "greater_than_equal" else "at most"
+                self.found.error(f"'{key}' must be {word} {limit}", span)
+            case _:
+                expected = _EXPECTED.get(kind)
+                value = details["input"]
+                hint = None
+                if kind == "string_type" and isinstance(value, int | float | bool):
+                    hint = f"write '{self.table.values[path].text.value}' in quotes" if self._is_scalar(path) else None
+                if kind.startswith("model") and len(path) == 2 and path[0] == "attributes":
+                    hint = f"write {key}: {{type: float, default: 0.5}}"
+                message = f"expected {expected}, found {_shown(value)}" if expected else details["msg"]
+                self.found.error(message, span, hint)
+
+    def _is_scalar(self, path: NodePath) -> bool:
+        return isinstance(self.table.values.get(path), Scalar)
+
+    def _owner_span(self, path: NodePath) -> Span:
+        if path:
+            return self.table.key_span(path)
+        return self.root.entries[0][0].span if self.root.entries else self.root.span
+
+
+def _model_at(path: NodePath) -> type[BaseModel]:
+    match path[:1]:
+        case ("inputs",) | ("outputs",):
+            return OperandModel
+        case ("attributes",):
+            return AttributeModel
+        case ("gradient",):
+            return GradientModel
+        case ("reference",):
+            return ReferenceModel
+        case _:
+            return SpecModel
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text '{value}'" if len(value) <= 40 else "a text"
+        case list():
+            return "a list"
+        case _:
+            return "a mapping"
+
+
+def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
+    """Check what spans several keys but needs no language: empty sections, one name for one thing, a gradient's form."""
+    if not model.outputs:
+        found.error("an op has at least one output", table.key_span(("outputs",)))
+    owner: dict[str, tuple[str, Span]] = {}
+    sections = (("types", model.types), ("inputs", model.inputs), ("attributes", model.attributes), ("outputs", model.outputs))
+    for section, names in sections:
+        for key in names:
+            span = table.key_span((section, key))
+            name = key.removesuffix("?")
+            if name == model.op:
+                found.error(f"'{name}' is the name of the op", span, "give it another name")
+            if name in owner:
+                other, first = owner[name]
+                found.error(f"'{name}' is already declared under {other}, on line {first.line}", span)
+            owner.setdefault(name, (section, span))
+    gradient = model.gradient
+    if gradient.mode == "body" and gradient.body is None:
+        found.error("the key 'body' is missing in 'gradient'", table.key_span(("gradient",)))
+    if ("gradient", "mode") in table.keys:
+        found.error("unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves")
+    for key, text in (("kernel", model.kernel), ("gradient", gradient.body)):
+        if text is not None and not text.strip():
+            path = (key,) if key == "kernel" else ("gradient", "body")
+            found.error("the body is empty", table.key_span(path), "write at least `y = x`")

@@ -1,0 +1,159 @@
+"""The spec file as data: frozen pydantic models that hold exactly what the YAML may say.
+
+The models check the form of the file (keys, kinds of values, names). What the texts inside mean (types, shapes, expressions) is
+checked by `opc.analysis`, which knows the language.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from opc.spec.text import domain_problem, name_problem, op_name_problem
+
+
+def _op_name(value: Any) -> Any:
+    if isinstance(value, str) and (problem := op_name_problem(value)):
+        raise ValueError(f"'{value}' can't name an op: {problem}")
+    return value
+
+
+def _domain(value: Any) -> Any:
+    if isinstance(value, str) and (problem := domain_problem(value)):
+        raise ValueError(f"'{value}' can't be a domain: {problem}")
+    return value
+
+
+def _name(value: Any) -> Any:
+    if isinstance(value, str) and (problem := name_problem(value)):
+        raise ValueError(f"'{value}' can't be a name: {problem}")
+    return value
+
+
+def _input_name(value: Any) -> Any:
+    if isinstance(value, str):
+        _name(value.removesuffix("?"))
+    return value
+
+
+def _empty_mapping(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _empty_list(value: Any) -> Any:
+    return [] if value is None else value
+
+
+def _operand(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+def _type_set(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _shape_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _truth_text(value: Any) -> Any:
+    return str(value) if isinstance(value, bool) else value
+
+
+def _gradient(value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in ("auto", "none"):
+            raise ValueError(f"gradient is auto, none, or a mapping with a body; not '{value}'")
+        return {"mode": value}
+    if value is None:
+        raise ValueError("gradient is auto, none, or a mapping with a body")
+    return value
+
+
+Name = Annotated[StrictStr, BeforeValidator(_name)]
+InputName = Annotated[StrictStr, BeforeValidator(_input_name)]
+Expression = Annotated[StrictStr, BeforeValidator(_truth_text)]
+_Optional = BeforeValidator(_empty_mapping)
+
+
+class Model(BaseModel):
+    """What all parts of a spec share: frozen, and unknown keys are mistakes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=False)
+
+
+class OperandModel(Model):
+    """An input or output; in the file either the type text alone or a mapping."""
+
+    type: StrictStr = Field(description="Type and shape, such as T[..., D].")
+    doc: StrictStr = Field("", description="What the operand is.")
+
+
+class AttributeModel(Model):
+    """An attribute of the op."""
+
+    type: StrictStr = Field(description="int, float, bool, str, dtype or axis; int[2] and float[] for lists.")
+    default: Any = Field(None, description="The value when none is given; without it the attribute is required.")
+    check: Expression | None = Field(None, description="A condition every value must meet, such as alpha >= 0.")
+    values: list[StrictStr] | None = Field(None, description="The texts a str attribute admits.")
+    dim: Name | None = Field(None, description="The dimension an axis attribute places.")
+    binds: Name | None = Field(None, description="The type variable a dtype attribute chooses.")
+    doc: StrictStr = Field("", description="What the attribute does.")
+
+
+class GradientModel(Model):
+    """The gradient: derived (auto), absent (none), or a body of its own."""
+
+    mode: Literal["auto", "none", "body"] = "body"
+    body: StrictStr | None = Field(None, description="Statements with d_<output> in and d_<input> out.")
+    saves: Annotated[list[Name], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Outputs of the op that the body reads."
+    )
+
+
+class ReferenceModel(Model):
+    """Independent truths the op is compared with."""
+
+    onnx: StrictStr | None = Field(None, description="The operator of the default ONNX domain that means the same.")
+    torch: StrictStr | None = Field(None, description="A torch expression over the op's inputs and attributes.")
+
+
+class SpecModel(Model):
+    """One op."""
+
+    op: Annotated[StrictStr, BeforeValidator(_op_name)] = Field(description="Name in snake_case.")
+    domain: Annotated[StrictStr, BeforeValidator(_domain)] = Field(
+        "opc", description="ONNX domain; the torch namespace has _ for each dot."
+    )
+    version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")] = 1
+    doc: StrictStr = Field("", description="What the op computes.")
+    types: Annotated[dict[Name, Annotated[list[StrictStr], BeforeValidator(_type_set)]], _Optional] = Field(
+        default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any."
+    )
+    inputs: Annotated[dict[InputName, Annotated[OperandModel, BeforeValidator(_operand)]], _Optional] = Field(
+        description="Inputs in order; a ? behind the name makes one optional."
+    )
+    attributes: Annotated[dict[Name, AttributeModel], _Optional] = Field(default_factory=dict, description="Attributes in order.")
+    outputs: dict[Name, Annotated[OperandModel, BeforeValidator(_operand)]] = Field(description="Outputs in order.")
+    shape: Annotated[dict[Name, Annotated[StrictStr, BeforeValidator(_shape_text)]], _Optional] = Field(
+        default_factory=dict, description="Derived dimensions, each an expression over dimensions and int attributes."
+    )
+    require: Annotated[list[Expression], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Conditions on dimensions and attributes."
+    )
+    broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
+    inplace: Annotated[dict[Name, Name], _Optional] = Field(
+        default_factory=dict, description="Outputs that may take the memory of an input."
+    )
+    out_of_range: Literal["error", "clamp", "zero"] = Field(
+        "error", description="What a data-dependent index outside its axis does."
+    )
+    kernel: StrictStr = Field(description="The body, in index notation.")
+    gradient: Annotated[GradientModel, BeforeValidator(_gradient)] = Field(
+        default_factory=lambda: GradientModel(mode="auto"), description="auto, none, or a body."
+    )
+    reference: ReferenceModel | None = Field(None, description="Independent truths.")
+    examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Worked examples: values by operand and attribute name."
+    )

@@ -1,0 +1,176 @@
+"""Text that knows where it came from, and the rules for text that ends up in generated code."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+
+from opc.diagnostics import NO_SPAN, Source, Span
+
+
+def span_at(source: Source, start: int, end: int) -> Span:
+    """Return the span of the characters `start` to `end` (exclusive) of a source's text."""
+    text = source.text
+    start = min(max(start, 0), len(text))
+    end = min(max(end, start), len(text))
+
+    def place(index: int) -> tuple[int, int]:
+        return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
+    line, column = place(start)
+    end_line, end_column = place(end)
+    return Span(source, line, column, end_line, end_column)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string out of a source file, and for each of its characters the position in the file's text.
+
+    The string of a block or quoted scalar differs from what stands in the file (indentation, escapes, folding); diagnostics about it
+    must point into the file. `positions` has one entry a character. A text that came from no file has no source.
+    """
+
+    value: str
+    source: Source | None
+    positions: tuple[int, ...]
+
+    @staticmethod
+    def of(value: str, name: str) -> Text:
+        """Return `value` as the whole text of a source called `name`."""
+        return Text(value, Source(name, value), tuple(range(len(value))))
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the place in the file of the characters `start` to `end` (exclusive) of this string."""
+        if self.source is None or not self.positions:
+            return NO_SPAN if self.source is None else span_at(self.source, 0, 0)
+        last = len(self.positions) - 1
+        first = self.positions[min(max(start, 0), last)]
+        if start > last:
+            return span_at(self.source, first + 1, first + 1)
+        return span_at(self.source, first, self.positions[min(max(end - 1, start), last)] + 1)
+
+    def cut(self, start: int, end: int) -> Text:
+        """Return the characters `start` to `end` (exclusive)."""
+        return Text(self.value[start:end], self.source, self.positions[start:end])
+
+    def replace(self, start: int, end: int, new: str) -> Text:
+        """Return the text with `start` to `end` (exclusive, not empty) replaced; the new characters stand where the old ones stood."""
+        old = self.positions[start:end]
+        positions = tuple(old[min(i, len(old) - 1)] for i in range(len(new)))
+        return Text(
+            self.value[:start] + new + self.value[end:], self.source, self.positions[:start] + positions + self.positions[end:]
+        )
+
+
+_ESCAPE_LENGTH = {"x": 4, "u": 6, "U": 10}
+
+
+def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
+    """Return the scalar `value` as a text with positions, given where it stands in the file.
+
+    Folding, indentation and line endings only change white space, so the other characters stand in the file in the same order;
+    quoted styles add escapes. `style` is PyYAML's: empty for plain, else one of ' " | >; `start` is at the quote or block header.
+    """
+    text = source.text
+    at = start
+    if style in ("|", ">"):
+        newline = text.find("\n", start, end)
+        at = end if newline < 0 else newline + 1
+    elif style in ("'", '"'):
+        at = start + 1
+    positions: list[int] = []
+    for character in value:
+        if character.isspace() and not (style == '"' and text[at : at + 1] == "\\"):
+            positions.append(min(at, end))
+            if text[at : at + 1] == character:
+                at += 1
+            continue
+        while at < end and text[at].isspace():
+            at += 1
+        if style == '"':
+            # An escaped line break joins lines and stands for nothing.
+            while text[at : at + 1] == "\\" and text[at + 1 : at + 2] in ("\n", "\r"):
+                at += 1
+                while at < end and text[at].isspace():
+                    at += 1
+        positions.append(min(at, end))
+        if style == '"' and text[at : at + 1] == "\\":
+            at += _ESCAPE_LENGTH.get(text[at + 1 : at + 2], 2)
+        elif style == "'" and character == "'":
+            at += 2
+        else:
+            at += 1
+    return Text(value, source, tuple(positions))
+
+
+# The keywords of C++20 and its alternative tokens that are not Python keywords too, and the macros of headers every kernel sees.
+_CPP_WORDS = frozenset(
+    """alignas alignof and_eq asm auto bitand bitor bool case catch char char16_t char32_t char8_t co_await co_return co_yield compl
+    concept const const_cast consteval constexpr constinit decltype default delete do double dynamic_cast enum explicit export extern
+    float friend goto inline int long mutable namespace new noexcept not_eq nullptr operator or_eq private protected public register
+    reinterpret_cast requires restrict short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true false typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert NULL
+    EOF NAN INFINITY offsetof alloca""".split()
+)
+# Names that Python code of a binding cannot give to a parameter or must not hide.
+_PYTHON_WORDS = frozenset(["self", "cls", "print", "exec", "match"])
+RESERVED_PREFIXES = ("d_", "t_", "opc")
+"""How no name of a spec may begin: gradients, tangents and the runtime's own names do."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_OP_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_DOMAIN = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+_MAX_NAME = 64
+
+
+def name_problem(name: str) -> str | None:
+    """Return why `name` can't name an operand, attribute, dimension, type or index in every target language, or None."""
+    if len(name) > _MAX_NAME:
+        return f"a name has at most {_MAX_NAME} characters"
+    if not _NAME.fullmatch(name):
+        return "a name is an ASCII letter followed by letters, digits and single underscores"
+    if "__" in name or name.endswith("_"):
+        return "a name has no double underscore and no underscore at the end: C++ and Python keep those for themselves"
+    if keyword.iskeyword(name) or name in _PYTHON_WORDS:
+        return f"'{name}' is a word of Python"
+    if name in _CPP_WORDS:
+        return f"'{name}' is a word of C++"
+    for prefix in RESERVED_PREFIXES:
+        if name.startswith(prefix):
+            return f"names that begin with '{prefix}' are kept for what opc derives"
+    return None
+
+
+def op_name_problem(name: str) -> str | None:
+    """Return why `name` can't name an op, or None. The name also becomes a folder and a Python package."""
+    if not _OP_NAME.fullmatch(name):
+        return "an op's name is snake_case: lower-case ASCII letters, digits and single underscores, such as leaky_relu"
+    for suffix in ("_backward", "_jvp", "_infer"):
+        if name.endswith(suffix):
+            return f"names that end in '{suffix}' are kept for the ops opc derives"
+    return name_problem(name)
+
+
+def domain_problem(name: str) -> str | None:
+    """Return why `name` can't be a domain, or None."""
+    if len(name) > _MAX_NAME or not _DOMAIN.fullmatch(name) or "__" in name:
+        return "a domain is lower-case names joined by dots, such as opc.nn"
+    for part in name.split("."):
+        if keyword.iskeyword(part) or part in _CPP_WORDS or part.endswith("_"):
+            return f"'{part}' can't be part of a domain"
+    return None
+
+
+def comment_safe(doc: str) -> str:
+    """Return documentation as text that can't end a C or C++ comment, a Python docstring or a line comment's line early.
+
+    Control characters and line breaks other than plain newlines are dropped, comment ends and trigraphs are pulled apart, and
+    backslashes are doubled, so that the text is shown as written in a docstring and continues no `//` line.
+    """
+    kept = "".join(c for c in doc.replace("\r\n", "\n") if c in "\n\t" or (c.isprintable() and c not in "\x85\u2028\u2029"))
+    kept = kept.replace("\\", "\\\\").replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace('"""', "'''")
+    lines = [line.rstrip() for line in kept.expandtabs(4).strip().split("\n")]
+    text = "\n".join(lines)
+    # A docstring may not end in the quote that its closing quotes begin with.
+    return text + " " if text.endswith('"') else text

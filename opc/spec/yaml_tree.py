@@ -1,0 +1,213 @@
+"""YAML text -> a tree of nodes with places, without constructing any object that YAML asks for.
+
+Scalars are read by the core schema of YAML 1.2, plus numbers as everybody writes them (`1e-5`). What YAML 1.1 and 1.2 read
+differently (`no`, `on`, `010`, `1_000`) is refused with the spelling that all read alike. Aliases, tags, deep nesting and huge
+files are refused: a spec needs none of them and each is a way to make a reader explode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import yaml
+
+from opc.diagnostics import Diagnostics, Source, Span
+from opc.spec.text import Text, align, span_at
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_NODES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar with its text; `plain` when it stands without quotes or block header, and so may be a number, bool or null."""
+
+    text: Text
+    plain: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceNode:
+    """A YAML sequence."""
+
+    items: tuple[Node, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """A YAML mapping; keys are scalars."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    span: Span
+
+
+Node: TypeAlias = Scalar | SequenceNode | MappingNode
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_HEX = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)")
+_NAN = re.compile(r"\.(nan|NaN|NAN)")
+_AMBIGUOUS_WORD = re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF")
+_AMBIGUOUS_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9]+_[0-9_]*|[0-9][0-9_]*(:[0-5]?[0-9])+)")
+
+
+def ambiguity(scalar: Scalar) -> tuple[str, str] | None:
+    """Return the message and hint for a plain scalar that YAML versions read differently, else None."""
+    value = scalar.text.value
+    if not scalar.plain:
+        return None
+    if _AMBIGUOUS_WORD.fullmatch(value):
+        truth = "true" if value.lower() in ("yes", "on") else "false"
+        message = f"YAML 1.1 reads {value} as a boolean, YAML 1.2 as a text"
+        return message, f"write '{value}' in quotes for the text, {truth} for the boolean"
+    if _AMBIGUOUS_NUMBER.fullmatch(value):
+        message = f"YAML 1.1 and YAML 1.2 read {value} differently"
+        digits = value.replace("_", "").lstrip("+-0") or "0"
+        return message, f"write '{value}' in quotes for the text" + (f", or {digits}" if digits.isdigit() else "")
+    return None
+
+
+def scalar_value(scalar: Scalar) -> str | int | float | bool | None:
+    """Return the value of a scalar by the core schema; everything that is no number, bool or null is a string."""
+    value = scalar.text.value
+    if not scalar.plain:
+        return value
+    if value in ("", "~", "null", "Null", "NULL"):
+        return None
+    if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    # int() refuses more than 4300 digits, and nothing here needs more than int64's 19.
+    if _INT.fullmatch(value):
+        return int(value) if len(value) <= 100 else float(value)
+    if _HEX.fullmatch(value):
+        return int(value, 0)
+    if _FLOAT.fullmatch(value):
+        return float(value)
+    if _INFINITE.fullmatch(value):
+        return float(value.replace(".", ""))
+    if _NAN.fullmatch(value):
+        return float("nan")
+    return value
+
+
+def parse_yaml(source: Source, found: Diagnostics) -> Node | None:
+    """Return the root node of the only document in `source`; None when there is none or it can't be read, which is then recorded."""
+    if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        found.error(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0))
+        return None
+    builder = _Builder(source, found)
+    try:
+        for event in yaml.parse(source.text, Loader=yaml.SafeLoader):
+            if not builder.take(event):
+                return None
+    except yaml.MarkedYAMLError as error:
+        _syntax_error(error, source, found)
+        return None
+    except yaml.reader.ReaderError as error:
+        at = span_at(source, int(error.position), int(error.position) + 1)
+        found.error(f"a YAML file can't hold the character #x{int(error.character):04x}", at)
+        return None
+    except (ValueError, OverflowError, RecursionError) as error:
+        # PyYAML lets some malformed escapes and directives out as plain exceptions.
+        found.error(f"not valid YAML: {error}", span_at(source, 0, 0))
+        return None
+    if builder.root is None:
+        found.error("the file is empty", span_at(source, 0, 0), "`opc new NAME` writes a spec to start from")
+    return builder.root
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, source: Source, found: Diagnostics) -> None:
+    mark = error.problem_mark or error.context_mark
+    at = mark.index if mark is not None else 0
+    problem = error.problem or "not valid YAML"
+    here = source.text[at : at + 1]
+    hint = None
+    if here == "\t":
+        hint = "indent with spaces: YAML does not allow tabs"
+    elif here == "[":
+        hint = "inside { } a type stands in quotes: {x: 'T[...]'}"
+    elif "mapping values are not allowed" in problem:
+        hint = "a text that holds ': ' stands in quotes"
+    elif here in ("*", "&", "!", "%", "@", "`"):
+        hint = f"a text that begins with {here} stands in quotes"
+    context = f" ({error.context})" if error.context else ""
+    found.error(f"not valid YAML: {problem}{context}", span_at(source, at, at + 1), hint)
+
+
+class _Builder:
+    """Builds the tree from parser events without recursion, counting depth and nodes."""
+
+    def __init__(self, source: Source, found: Diagnostics) -> None:
+        self.source = source
+        self.found = found
+        self.root: Node | None = None
+        self.documents = 0
+        self.nodes = 0
+        # Each open collection: its start event and the nodes so far, keys and values in turn for a mapping.
+        self.open: list[tuple[yaml.CollectionStartEvent, list[Node]]] = []
+
+    def take(self, event: yaml.Event) -> bool:
+        """Add one event; False when reading must stop."""
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                return self._stop("a spec file holds one document", event)
+        elif isinstance(event, yaml.AliasEvent):
+            return self._stop(f"aliases (*{event.anchor}) are not part of the spec language", event, "write the value out")
+        elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            self.nodes += 1
+            if self.nodes > MAX_NODES:
+                return self._stop(f"the file has more than {MAX_NODES} values", event)
+            if event.tag is not None:
+                return self._stop(f"tags ({event.tag}) are not part of the spec language", event, "leave the tag out")
+            if isinstance(event, yaml.ScalarEvent):
+                start, end = event.start_mark.index, event.end_mark.index
+                style = event.style or ""
+                text = align(event.value, self.source, start, end, style)
+                # A block scalar ends where the next token begins; its span is its header.
+                shown = text.span(0, len(event.value)) if style in ("|", ">") and event.value.strip() else self._span(start, end)
+                return self._add(Scalar(text, event.style is None, shown), event)
+            if len(self.open) >= MAX_DEPTH:
+                return self._stop(f"nested more than {MAX_DEPTH} deep", event)
+            self.open.append((event, []))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            start_event, children = self.open.pop()
+            span = self._span(start_event.start_mark.index, event.end_mark.index)
+            if isinstance(start_event, yaml.MappingStartEvent):
+                return self._mapping(children, span, start_event)
+            return self._add(SequenceNode(tuple(children), span), start_event)
+        return True
+
+    def _mapping(self, children: list[Node], span: Span, event: yaml.Event) -> bool:
+        entries: list[tuple[Scalar, Node]] = []
+        pairs: Iterator[Node] = iter(children)
+        for key, value in zip(pairs, pairs, strict=True):
+            if not isinstance(key, Scalar):
+                self.found.error("a key is a single word", key.span, "a key that begins with [ or { stands in quotes")
+                continue
+            entries.append((key, value))
+        return self._add(MappingNode(tuple(entries), span), event)
+
+    def _add(self, node: Node, event: yaml.Event) -> bool:
+        if self.open:
+            self.open[-1][1].append(node)
+        else:
+            self.root = node if not (isinstance(node, Scalar) and scalar_value(node) is None) else None
+        return True
+
+    def _span(self, start: int, end: int) -> Span:
+        text = self.source.text
+        while end > start and text[end - 1 : end].isspace():
+            end -= 1
+        return span_at(self.source, start, end)
+
+    def _stop(self, message: str, event: yaml.Event, hint: str | None = None) -> bool:
+        self.found.error(message, self._span(event.start_mark.index, event.end_mark.index), hint)
+        return False
