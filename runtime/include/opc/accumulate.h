@@ -1,0 +1,112 @@
+/* Outputs that reduce over the points of a stage: partial results of each chunk of the stage, and their combination. */
+#ifndef OPC_ACCUMULATE_H
+#define OPC_ACCUMULATE_H
+
+#include "opc/math.h"
+#include "opc/rows.h"
+
+namespace opc {
+
+/* Calls f(T()) for the type T of a compute dtype. */
+template <typename F>
+static inline void with_type(dtype type, F f) {
+  switch (type) {
+    case dtype_float32: return f(float());
+    case dtype_float64: return f(double());
+    case dtype_int8: return f(int8_t());
+    case dtype_int16: return f(int16_t());
+    case dtype_int32: return f(int32_t());
+    case dtype_int64: return f(int64_t());
+    case dtype_uint8: return f(uint8_t());
+    default: return f(bool());
+  }
+}
+
+template <typename T>
+static inline T combine(role what, T a, T b) {
+  switch (what) {
+    case role_sum: return T(a + b);
+    case role_prod: return T(a * b);
+    case role_max: return maximum(a, b);
+    case role_min: return minimum(a, b);
+    case role_any: return T(a || b);
+    default: return T(a && b);
+  }
+}
+
+/* Sets partial results to what a reduction over nothing gives. */
+static void reset(dtype type, role what, void *partial, int64_t count) {
+  with_type(type, [=](auto zero) {
+    using T = decltype(zero);
+    const T value = what == role_prod || what == role_all ? T(1)
+                    : what == role_max                    ? limits<T>::lowest
+                    : what == role_min                    ? limits<T>::highest
+                                                          : T(0);
+    for (int64_t i = 0; i < count; ++i) static_cast<T *>(partial)[i] = value;
+  });
+}
+
+/* Adds the rows of a tile to partial sums laid out by `b`, where a stride of 0 sums. The sums of a tile are formed first and then
+ * added, so that the error of a long sum grows with the number of tiles, not of elements. */
+template <typename T>
+static inline void sum_block(T *partial, const block &b, const T *in, int64_t pitch, T (*sum_row)(const void *, int64_t),
+                             void (*sum_columns)(void *, const void *, int64_t, int64_t, int64_t)) {
+  if (b.column_stride == 0) {
+    T total = T(0);
+    for (int64_t r = 0; r < b.rows; ++r) {
+      const T sum = sum_row(in + r * pitch, b.columns);
+      if (b.row_stride != 0) partial[r * b.row_stride] += sum;
+      total += sum;
+    }
+    if (b.row_stride == 0) *partial += total;
+  } else if (b.column_stride == 1 && b.row_stride == 0) {
+    sum_columns(partial, in, pitch, b.rows, b.columns);
+  } else if (b.column_stride == 1) {
+    for (int64_t r = 0; r < b.rows; ++r) sum_columns(partial + r * b.row_stride, in + r * pitch, pitch, 1, b.columns);
+  } else {
+    for (int64_t r = 0; r < b.rows; ++r) {
+      for (int64_t c = 0; c < b.columns; ++c) partial[r * b.row_stride + c * b.column_stride] += in[r * pitch + c];
+    }
+  }
+}
+
+/* Combines the rows of a tile into partial results laid out by `b`. */
+static void reduce_block(const row_functions &f, dtype type, role what, char *partial, const block &b, const char *in,
+                         int64_t pitch) {
+  if (what == role_sum && type == dtype_float32) {
+    sum_block(reinterpret_cast<float *>(partial), b, reinterpret_cast<const float *>(in), pitch, f.sum_float, f.sum_columns_float);
+  } else if (what == role_sum && type == dtype_float64) {
+    sum_block(reinterpret_cast<double *>(partial), b, reinterpret_cast<const double *>(in), pitch, f.sum_double,
+              f.sum_columns_double);
+  } else {
+    with_type(type, [=](auto zero) {
+      using T = decltype(zero);
+      T *to = reinterpret_cast<T *>(partial);
+      const T *from = reinterpret_cast<const T *>(in);
+      for (int64_t r = 0; r < b.rows; ++r) {
+        for (int64_t c = 0; c < b.columns; ++c) {
+          T &p = to[r * b.row_stride + c * b.column_stride];
+          p = combine(what, p, from[r * pitch + c]);
+        }
+      }
+    });
+  }
+}
+
+/* Combines the partial results of all chunks, each `count` long, into the first chunk's, as a balanced tree. */
+static void fold(dtype type, role what, char *partials, int64_t count, int64_t chunks) {
+  with_type(type, [=](auto zero) {
+    using T = decltype(zero);
+    T *p = reinterpret_cast<T *>(partials);
+    for (int64_t width = 1; width < chunks; width *= 2) {
+      for (int64_t chunk = 0; chunk + width < chunks; chunk += 2 * width) {
+        for (int64_t i = 0; i < count; ++i) {
+          p[chunk * count + i] = combine(what, p[chunk * count + i], p[(chunk + width) * count + i]);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace opc
+#endif  // OPC_ACCUMULATE_H

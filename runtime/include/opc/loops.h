@@ -1,0 +1,73 @@
+/* What the loops of a kernel are built from: included by the files that are compiled once for each instruction-set variant. */
+#ifndef OPC_LOOPS_H
+#define OPC_LOOPS_H
+
+#include "opc/half.h"
+#include "opc/math.h"
+#include "opc/stage.h"
+#include "opc/variant.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+static void widen_float16(float *to, const uint16_t *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = widen(float16{from[i]});
+}
+
+static void widen_bfloat16(float *to, const uint16_t *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = widen(bfloat16{from[i]});
+}
+
+static void narrow_float16(uint16_t *to, const float *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = to_float16(from[i]).bits;
+}
+
+static void narrow_bfloat16(uint16_t *to, const float *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = to_bfloat16(from[i]).bits;
+}
+
+/* The sum of a row. */
+template <typename T>
+static T sum_row(const void *from, int64_t count) {
+  const T *values = static_cast<const T *>(from);
+  T sum = T(0);
+  OPC_SIMD_REDUCTION(+ : sum)
+  for (int64_t i = 0; i < count; ++i) sum += values[i];
+  return sum;
+}
+
+/* Adds the sums over `rows` rows, `pitch` apart, to `to`: strips of columns stay in registers. */
+template <typename T>
+static void sum_columns(void *to, const void *from, int64_t pitch, int64_t rows, int64_t columns) {
+  constexpr int64_t strip = 256 / sizeof(T);
+  const T *values = static_cast<const T *>(from);
+  T *totals = static_cast<T *>(to);
+  int64_t c = 0;
+  for (; c + strip <= columns; c += strip) {
+    T sums[strip] = {};
+    for (int64_t r = 0; r < rows; ++r) {
+      OPC_SIMD
+      for (int64_t i = 0; i < strip; ++i) sums[i] += values[r * pitch + c + i];
+    }
+    for (int64_t i = 0; i < strip; ++i) totals[c + i] += sums[i];
+  }
+  for (; c < columns; ++c) {
+    T sum = T(0);
+    for (int64_t r = 0; r < rows; ++r) sum += values[r * pitch + c];
+    totals[c] += sum;
+  }
+}
+
+static float sum_row_float(const void *from, int64_t count) { return sum_row<float>(from, count); }
+static double sum_row_double(const void *from, int64_t count) { return sum_row<double>(from, count); }
+
+static constexpr row_functions rows = {widen_float16,  widen_bfloat16, narrow_float16,     narrow_bfloat16,
+                                       sum_row_float,  sum_row_double, sum_columns<float>, sum_columns<double>};
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_LOOPS_H

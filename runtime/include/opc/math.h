@@ -1,0 +1,283 @@
+/* The scalar functions of the spec language, written so that compilers vectorise loops over them.
+ *
+ * On x86-64 with glibc the transcendental functions have vector variants in libmvec (4 ulp); elsewhere loops over them stay scalar.
+ * Everything here lies in the namespace of the instruction-set variant a file is compiled for, so that variants never mix.
+ */
+#ifndef OPC_MATH_H
+#define OPC_MATH_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "opc/variant.h"
+
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(OPC_NO_VECTOR_MATH)
+#define OPC_VECTOR_MATH __attribute__((const, simd("notinbranch")))
+#else
+#define OPC_VECTOR_MATH __attribute__((const))
+#endif
+/* Vector variants of these came with glibc 2.35; those of exp, log, sin, cos and pow with 2.22. */
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#define OPC_VECTOR_MATH_235 OPC_VECTOR_MATH
+#else
+#define OPC_VECTOR_MATH_235 __attribute__((const))
+#endif
+
+/* Declares the C library's function for float and double, and its overload in namespace opc. */
+#define OPC_DECLARE_1(name, simd)                         \
+  extern "C" simd float name##f(float) noexcept;          \
+  extern "C" simd double name(double) noexcept;           \
+  namespace opc {                                         \
+  inline namespace OPC_VARIANT {                          \
+  static inline float name(float x) { return name##f(x); } \
+  static inline double name(double x) { return ::name(x); } \
+  }                                                       \
+  }
+
+OPC_DECLARE_1(exp, OPC_VECTOR_MATH)
+OPC_DECLARE_1(log, OPC_VECTOR_MATH)
+OPC_DECLARE_1(sin, OPC_VECTOR_MATH)
+OPC_DECLARE_1(cos, OPC_VECTOR_MATH)
+OPC_DECLARE_1(expm1, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(exp2, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(log1p, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(log2, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(log10, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(tan, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(asin, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(acos, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(atan, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(sinh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(cosh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(tanh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(asinh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(acosh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(atanh, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(erf, OPC_VECTOR_MATH_235)
+OPC_DECLARE_1(erfc, OPC_VECTOR_MATH_235)
+#undef OPC_DECLARE_1
+
+extern "C" OPC_VECTOR_MATH float powf(float, float) noexcept;
+extern "C" OPC_VECTOR_MATH double pow(double, double) noexcept;
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+static inline float pow(float x, float y) { return powf(x, y); }
+static inline double pow(double x, double y) { return ::pow(x, y); }
+
+static inline float sqrt(float x) { return __builtin_sqrtf(x); }
+static inline double sqrt(double x) { return __builtin_sqrt(x); }
+static inline float floor(float x) { return __builtin_floorf(x); }
+static inline double floor(double x) { return __builtin_floor(x); }
+static inline float ceil(float x) { return __builtin_ceilf(x); }
+static inline double ceil(double x) { return __builtin_ceil(x); }
+static inline float trunc(float x) { return __builtin_truncf(x); }
+static inline double trunc(double x) { return __builtin_trunc(x); }
+/* Half to even: the rounding mode every host runs in. */
+static inline float round(float x) { return __builtin_rintf(x); }
+static inline double round(double x) { return __builtin_rint(x); }
+
+template <typename T>
+static inline T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
+
+template <typename T>
+static inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+
+template <typename T>
+static inline bool isnan(T x) {
+  return x != x;
+}
+
+template <typename T>
+static inline bool isinf(T x) {
+  return x == T(__builtin_inf()) || x == -T(__builtin_inf());
+}
+
+/* The larger one; NaN when either is. */
+template <typename T>
+static inline T maximum(T x, T y) {
+  return x > y || x != x ? x : y;
+}
+
+/* The smaller one; NaN when either is. */
+template <typename T>
+static inline T minimum(T x, T y) {
+  return x < y || x != x ? x : y;
+}
+
+static inline float abs(float x) { return __builtin_fabsf(x); }
+static inline double abs(double x) { return __builtin_fabs(x); }
+template <typename T>
+static inline T abs(T x) {
+  return x < 0 ? T(-x) : x;
+}
+
+/* -1, 0 or 1; 0 and NaN are their own sign. */
+template <typename T>
+static inline T sign(T x) {
+  return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+}
+
+/* Division that rounds to minus infinity. On integers, division by zero gives 0, as NumPy has it. */
+template <typename T>
+static inline T floordiv(T x, T y) {
+  if (y == 0) return T(0);
+  if (y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
+  const T quotient = T(x / y);
+  return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
+}
+static inline float floordiv(float x, float y) { return floor(x / y); }
+static inline double floordiv(double x, double y) { return floor(x / y); }
+
+/* The remainder of floordiv: it has the sign of y. */
+template <typename T>
+static inline T mod(T x, T y) {
+  if (y == 0 || y == T(-1)) return T(0);
+  const T remainder = T(x % y);
+  return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
+}
+static inline float mod(float x, float y) {
+  const float remainder = __builtin_fmodf(x, y);
+  return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : __builtin_copysignf(0.0f, y);
+}
+static inline double mod(double x, double y) {
+  const double remainder = __builtin_fmod(x, y);
+  return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : __builtin_copysign(0.0, y);
+}
+
+template <typename T>
+struct limits;
+template <>
+struct limits<float> {
+  static constexpr float lowest = -__builtin_inff(), highest = __builtin_inff();
+  typedef int32_t key;
+};
+template <>
+struct limits<double> {
+  static constexpr double lowest = -__builtin_inf(), highest = __builtin_inf();
+  typedef int64_t key;
+};
+template <>
+struct limits<int8_t> {
+  static constexpr int8_t lowest = INT8_MIN, highest = INT8_MAX;
+  typedef int8_t key;
+};
+template <>
+struct limits<int16_t> {
+  static constexpr int16_t lowest = INT16_MIN, highest = INT16_MAX;
+  typedef int16_t key;
+};
+template <>
+struct limits<int32_t> {
+  static constexpr int32_t lowest = INT32_MIN, highest = INT32_MAX;
+  typedef int32_t key;
+};
+template <>
+struct limits<int64_t> {
+  static constexpr int64_t lowest = INT64_MIN, highest = INT64_MAX;
+  typedef int64_t key;
+};
+template <>
+struct limits<uint8_t> {
+  static constexpr uint8_t lowest = 0, highest = UINT8_MAX;
+  typedef uint8_t key;
+};
+template <>
+struct limits<bool> {
+  static constexpr bool lowest = false, highest = true;
+  typedef uint8_t key;
+};
+
+/* Conversion between value types: integers wrap; floating to integer truncates and saturates, NaN gives 0. */
+template <typename To, typename From>
+static inline To cast(From x) {
+  constexpr bool from_float = From(0.5) != From(0) && From(2) != From(1);
+  constexpr bool to_float = To(0.5) != To(0) && To(2) != To(1);
+  constexpr bool to_bool = To(2) == To(1);
+  if constexpr (to_bool) {
+    return x != From(0);
+  } else if constexpr (from_float && !to_float) {
+    /* 2^bits of To's range as From: exact, unlike the largest integer itself. */
+    constexpr From above = From(limits<To>::highest / 2 + 1) * From(2);
+    if (x != x) return To(0);
+    if (x >= above) return limits<To>::highest;
+    if (x <= From(limits<To>::lowest)) return limits<To>::lowest;
+    return static_cast<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+/* Integers ordered as the floating values are, every NaN above infinity: a maximum over keys is one over values that keeps NaN, and
+ * unlike that one it vectorises as a plain integer reduction. */
+static inline int32_t max_key(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x != x ? INT32_MAX : bits ^ ((bits >> 31) & INT32_MAX);
+}
+static inline int64_t max_key(double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x != x ? INT64_MAX : bits ^ ((bits >> 63) & INT64_MAX);
+}
+template <typename T>
+static inline T max_key(T x) {
+  return x;
+}
+
+/* The same with every NaN below minus infinity, for a minimum. */
+static inline int32_t min_key(float x) {
+  int32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x != x ? INT32_MIN : bits ^ ((bits >> 31) & INT32_MAX);
+}
+static inline int64_t min_key(double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return x != x ? INT64_MIN : bits ^ ((bits >> 63) & INT64_MAX);
+}
+template <typename T>
+static inline T min_key(T x) {
+  return x;
+}
+
+/* The value of a key. */
+template <typename T>
+static inline T key_value(typename limits<T>::key key) {
+  return T(key);
+}
+template <>
+inline float key_value<float>(int32_t key) {
+  const int32_t bits = key ^ ((key >> 31) & INT32_MAX);
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+template <>
+inline double key_value<double>(int64_t key) {
+  const int64_t bits = key ^ ((key >> 63) & INT64_MAX);
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* `then` where `condition` holds. Both are computed: a loop over it vectorises whatever they are. */
+template <typename T>
+static inline T select(bool condition, T then, T other) {
+  return condition ? then : other;
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+
+/* Marks a loop whose iterations do not depend on each other, save through the reductions named. */
+#define OPC_PRAGMA(text) _Pragma(#text)
+#define OPC_SIMD OPC_PRAGMA(omp simd)
+#define OPC_SIMD_REDUCTION(...) OPC_PRAGMA(omp simd reduction(__VA_ARGS__))
+
+#endif  // OPC_MATH_H

@@ -1,0 +1,347 @@
+/* Runs a stage: collapses its axes, splits its points over the host's threads, and feeds the tile function with blocks of rows.
+ *
+ * An operand whose rows are contiguous and stored as they are computed is passed to the tile function where it lies. Any other one
+ * (strided, broadcast, float16, bfloat16) is staged: its block is copied into a buffer that stays in cache. So one tile function,
+ * written for contiguous rows of float or double, serves all layouts and dtypes.
+ */
+#ifndef OPC_RUN_H
+#define OPC_RUN_H
+
+#include <stdlib.h>
+
+#include "opc/accumulate.h"
+#include "opc/rows.h"
+#include "opc/stage.h"
+
+namespace opc {
+
+enum : int64_t {
+  grain_elements = 32768, /* work worth a thread */
+  staged_elements = 4096, /* a staged block: four such buffers of floats stay in a cache of 64 KiB */
+  chunk_elements = 16384, /* rows longer than this are cut, where they may be */
+  narrow_columns = 64,    /* rows shorter than this are staged, so that many of them make one long row */
+  cache_line = 64
+};
+
+/* How one operand reaches the tile function. */
+struct passing {
+  bool staged;
+  int64_t row_stride;    /* elements from row to row in the tensor */
+  int64_t column_stride; /* elements from column to column in the tensor */
+  int64_t buffer;        /* byte offset of the staging buffer */
+  int64_t partial;       /* byte offset of the partial results of all chunks, one chunk after the other */
+  int64_t partial_count; /* elements of partial results */
+};
+
+struct runner {
+  const stage *s;
+  tile_function function;
+  const row_functions *rows;
+  const void *arguments;
+  int32_t outer, row_axes; /* collapsed: axes [0, outer) and [outer, outer + row_axes) */
+  int64_t size[max_axes];
+  int64_t points;  /* product of the outer sizes */
+  int64_t columns; /* product of the row's sizes */
+  int64_t piece;   /* columns of one unit of work */
+  int64_t pieces;  /* units a row is cut into */
+  int64_t units;   /* points * pieces */
+  int64_t tile_rows;
+  int64_t pitch; /* elements from row to row in staging buffers */
+  int64_t scratch, scratch_pitch, buffer_bytes;
+  int64_t chunks;
+  char *partials;
+  bool join_rows; /* every operand's rows follow each other: a tile is one long row */
+  bool failed;
+  passing pass[max_operands];
+};
+
+static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
+
+/* Whether axis a + 1 continues axis a in every operand. */
+static inline bool continues(const stage &s, int32_t before, int64_t inner_size, int32_t a) {
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    if (o.data != nullptr && o.stride[before] != o.stride[a] * inner_size) return false;
+  }
+  return true;
+}
+
+/* Drops axes of size 1 and merges neighbours, in place; returns the number of axes kept from `begin` on. */
+static int32_t collapse(stage &s, runner &r, int32_t begin, int32_t end, int32_t to) {
+  int32_t kept = to;
+  for (int32_t a = begin; a < end; ++a) {
+    const int64_t size = s.size[a];
+    if (size == 1) continue;
+    const bool merge = kept > to && continues(s, kept - 1, size, a);
+    if (!merge) r.size[kept++] = 1;
+    r.size[kept - 1] *= size;
+    for (int32_t k = 0; k < s.operand_count; ++k) s.operands[k].stride[kept - 1] = s.operands[k].stride[a];
+  }
+  return kept - to;
+}
+
+/* Sets how operand `k` is passed; `strided` tells whether any operand has rows that lie across memory. */
+static void plan_operand(const operand &o, runner &r, passing &p) {
+  const int32_t last = r.outer + r.row_axes - 1;
+  p.row_stride = r.outer > 0 ? o.stride[r.outer - 1] : 0;
+  p.column_stride = r.row_axes > 0 ? o.stride[last] : 1;
+  if (o.data == nullptr) {
+    p.staged = o.what != role_input; /* its values are computed and dropped */
+    return;
+  }
+  bool contiguous = true;
+  int64_t expected = 1;
+  for (int32_t a = last; a >= r.outer; --a) {
+    contiguous = contiguous && o.stride[a] == expected;
+    expected *= r.size[a];
+  }
+  p.staged = is_reduction(o) || o.stored != o.computed || (o.along_row && !contiguous);
+}
+
+static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+static void plan(stage &s, runner &r) {
+  r.outer = collapse(s, r, 0, s.outer, 0);
+  r.row_axes = collapse(s, r, s.outer, s.rank, r.outer);
+  if (!s.whole_rows && r.row_axes > 1) {
+    r.outer = r.row_axes - 1;
+    r.row_axes = 1;
+  }
+  r.points = 1;
+  for (int32_t a = 0; a < r.outer; ++a) r.points *= r.size[a];
+  r.columns = 1;
+  for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
+
+  bool any_staged = false;
+  bool across = false;
+  r.join_rows = !s.whole_rows;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    passing &p = r.pass[k];
+    plan_operand(o, r, p);
+    const bool follows = p.row_stride == r.columns || r.outer == 0;
+    if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = o.data != nullptr || p.staged;
+    any_staged = any_staged || p.staged;
+    across = across || (p.staged && o.along_row && p.row_stride == 1 && p.column_stride != 1);
+    r.join_rows = r.join_rows && (p.staged || follows || o.data == nullptr);
+  }
+
+  const bool cut = !s.whole_rows && r.columns > chunk_elements;
+  r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
+  if (cut && !any_staged && s.context->parallel_for == nullptr) r.piece = r.columns;
+  r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
+  r.units = r.points * r.pieces;
+  r.tile_rows = r.points;
+  if (any_staged) {
+    const int64_t fit = staged_elements / (r.piece > 0 ? r.piece : 1);
+    r.tile_rows = fit < (across ? 16 : 1) ? (across ? 16 : 1) : fit;
+  }
+  r.pitch = r.piece;
+
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (!r.pass[k].staged) continue;
+    r.pass[k].buffer = bytes;
+    const int64_t columns = s.operands[k].along_row ? r.pitch : 1;
+    bytes += round_up(r.tile_rows * columns * itemsize(s.operands[k].computed), cache_line);
+  }
+  r.scratch = bytes;
+  r.scratch_pitch = round_up(r.columns * 8, cache_line) + cache_line; /* not a multiple of a page, so that rows share no cache set */
+  r.buffer_bytes = bytes + s.scratch_rows * r.scratch_pitch;
+}
+
+/* Where the tile that starts at outer point `point` lies in operand `o`, in elements. */
+static inline int64_t offset_of(const runner &r, const operand &o, const int64_t *position) {
+  int64_t offset = 0;
+  for (int32_t a = 0; a < r.outer; ++a) offset += position[a] * o.stride[a];
+  return offset;
+}
+
+/* Calls f(element offset in the tensor, first column, columns) for each stretch of a row along its last axis. */
+template <typename F>
+static inline void for_stretches(const runner &r, const operand &o, F f) {
+  if (r.row_axes <= 1 || !o.along_row) return f(0, 0, o.along_row ? r.columns : 1);
+  const int32_t last = r.outer + r.row_axes - 1;
+  int64_t index[max_axes] = {};
+  int64_t offset = 0;
+  for (int64_t column = 0; column < r.columns; column += r.size[last]) {
+    f(offset, column, r.size[last]);
+    for (int32_t a = last - 1; a >= r.outer; --a) {
+      offset += o.stride[a];
+      if (++index[a] < r.size[a]) break;
+      offset -= index[a] * o.stride[a];
+      index[a] = 0;
+    }
+  }
+}
+
+/* Runs units [begin, end), with `memory` for staging; reductions go to the partial results of `chunk`. */
+static void run_units(const runner &r, int64_t begin, int64_t end, char *memory, int64_t chunk) {
+  const stage &s = *r.s;
+  tile t;
+  t.scratch = memory + r.scratch;
+  t.scratch_pitch = r.scratch_pitch;
+  int64_t offset[max_operands];
+  int64_t position[max_axes];
+  for (int64_t unit = begin; unit < end;) {
+    int64_t point = unit / r.pieces;
+    const int64_t first = (unit - point * r.pieces) * r.piece;
+    const int64_t columns = first + r.piece <= r.columns ? r.piece : r.columns - first;
+    for (int32_t a = r.outer - 1; a >= 0; --a) {
+      const int64_t next = point / r.size[a];
+      position[a] = point - next * r.size[a];
+      point = next;
+    }
+    int64_t rows = 1;
+    if (r.pieces == 1 && r.outer > 0) {
+      rows = r.size[r.outer - 1] - position[r.outer - 1];
+      if (rows > end - unit) rows = end - unit;
+      if (rows > r.tile_rows) rows = r.tile_rows;
+    }
+    unit += rows;
+
+    t.rows = rows;
+    t.columns = columns;
+    for (int32_t k = 0; k < s.operand_count; ++k) {
+      const operand &o = s.operands[k];
+      const passing &p = r.pass[k];
+      if (o.data != nullptr) {
+        offset[k] = offset_of(r, o, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
+      }
+      if (!p.staged) {
+        t.data[k] = o.data == nullptr ? nullptr : o.data + offset[k] * itemsize(o.stored);
+        t.step[k] = p.row_stride;
+        continue;
+      }
+      t.data[k] = memory + p.buffer;
+      t.step[k] = o.along_row ? columns : 1;
+      if (o.what != role_input) continue;
+      for_stretches(r, o, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
+        load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
+                   o.data + (offset[k] + at) * itemsize(o.stored), b);
+      });
+    }
+    if (r.join_rows) {
+      t.columns *= rows;
+      t.rows = 1;
+    }
+    r.function(t, r.arguments);
+
+    for (int32_t k = 0; k < s.operand_count; ++k) {
+      const operand &o = s.operands[k];
+      const passing &p = r.pass[k];
+      if (!p.staged || o.what == role_input || o.data == nullptr) continue;
+      for_stretches(r, o, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
+        const char *from = memory + p.buffer + column * itemsize(o.computed);
+        if (o.what == role_output) {
+          store_block(*r.rows, o.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);
+        } else {
+          char *partial = r.partials + p.partial + (chunk * p.partial_count + offset[k] + at) * itemsize(o.computed);
+          reduce_block(*r.rows, o.computed, o.what, partial, b, from, t.step[k]);
+        }
+      });
+    }
+  }
+}
+
+/* The body of the parallel loop: units, or chunks of units where there are reductions. */
+static void run_range(void *argument, int64_t begin, int64_t end) {
+  runner &r = *static_cast<runner *>(argument);
+  alignas(cache_line) char small[16384];
+  char *memory = small;
+  void *allocated = nullptr;
+  if (r.buffer_bytes > static_cast<int64_t>(sizeof small)) {
+    if (posix_memalign(&allocated, 4096, static_cast<size_t>(r.buffer_bytes)) != 0) {
+      __atomic_store_n(&r.failed, true, __ATOMIC_RELAXED);
+      return;
+    }
+    memory = static_cast<char *>(allocated);
+  }
+  if (r.partials == nullptr) {
+    run_units(r, begin, end, memory, 0);
+  } else {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      run_units(r, r.units * chunk / r.chunks, r.units * (chunk + 1) / r.chunks, memory, chunk);
+    }
+  }
+  free(allocated);
+}
+
+static int32_t split(runner &r, int64_t count, int64_t grain) {
+  const opc_context *context = r.s->context;
+  r.failed = false;
+  if (context->parallel_for == nullptr || count <= grain) {
+    run_range(&r, 0, count);
+  } else {
+    context->parallel_for(context->pool, count, grain, run_range, &r);
+  }
+  return r.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of row buffers", (long long)r.buffer_bytes) : OPC_OK;
+}
+
+/* Runs a stage with reductions: in a number of chunks that depends only on the sizes, so that results do not depend on the threads. */
+static int32_t run_reductions(runner &r) {
+  const stage &s = *r.s;
+  const int64_t elements = r.points * r.columns;
+  int64_t largest = 1;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    if (o.data == nullptr || !is_reduction(o)) continue;
+    int64_t count = 1;
+    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) count *= o.stride[a] != 0 ? r.size[a] : 1;
+    r.pass[k].partial_count = count;
+    if (count > largest) largest = count;
+  }
+  r.chunks = elements / (2 * grain_elements) + 1;
+  if (r.chunks > 64) r.chunks = 64;
+  if (r.chunks > r.units) r.chunks = r.units > 0 ? r.units : 1;
+  /* Partial results may cost a quarter of the work itself. */
+  if (r.chunks * largest * 4 > elements) r.chunks = elements > 4 * largest ? elements / (4 * largest) : 1;
+
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    if (o.data == nullptr || !is_reduction(o)) continue;
+    r.pass[k].partial = bytes;
+    bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
+  }
+  r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
+  if (r.partials == nullptr) return fail(s.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    if (o.data == nullptr || !is_reduction(o)) continue;
+    reset(o.computed, o.what, r.partials + r.pass[k].partial, r.chunks * r.pass[k].partial_count);
+  }
+  const int32_t code = split(r, r.chunks, 1);
+  for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
+    const operand &o = s.operands[k];
+    if (o.data == nullptr || !is_reduction(o)) continue;
+    const passing &p = r.pass[k];
+    fold(o.computed, o.what, r.partials + p.partial, p.partial_count, r.chunks);
+    store_block(*r.rows, o.data, o.stored, {1, p.partial_count, 0, 1}, r.partials + p.partial, 0);
+  }
+  free(r.partials);
+  return code;
+}
+
+/* Calls `function` on tiles that cover the stage. */
+static int32_t run(stage &s, const row_functions &rows, tile_function function, const void *arguments) {
+  runner r;
+  r.s = &s;
+  r.rows = &rows;
+  r.function = function;
+  r.arguments = arguments;
+  r.partials = nullptr;
+  plan(s, r);
+  if (!s.whole_rows && r.columns == 0) r.units = 0;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (is_reduction(s.operands[k]) && s.operands[k].data != nullptr) return run_reductions(r);
+  }
+  if (r.units == 0) return OPC_OK;
+  const int64_t grain = grain_elements / (r.piece > 0 ? r.piece : 1);
+  return split(r, r.units, grain > 0 ? grain : 1);
+}
+
+}  // namespace opc
+#endif  // OPC_RUN_H

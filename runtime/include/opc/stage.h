@@ -1,0 +1,175 @@
+/* A stage of a kernel: one parallel loop over points, described at run time by its axes and the strides of its operands.
+ *
+ * The entry function of an op describes the stage with the functions below; `run` in opc/run.h then collapses the axes and calls a
+ * generated tile function on blocks of rows. The structs hold no code, so that files compiled for different instruction sets
+ * share them safely.
+ */
+#ifndef OPC_STAGE_H
+#define OPC_STAGE_H
+
+#include "opc/tensor.h"
+
+namespace opc {
+
+enum { max_axes = OPC_MAX_RANK + 8, max_operands = 40 };
+
+enum role : int8_t {
+  role_input,
+  role_output,
+  /* An output that sums, multiplies, ... over the axes along which its stride is 0. */
+  role_sum,
+  role_prod,
+  role_max,
+  role_min,
+  role_any,
+  role_all
+};
+
+/* One operand of a stage. The tile function sees a row of values of type `computed`, or, where `along_row` is false, one value a
+ * row. `data` NULL is an absent operand. */
+struct operand {
+  char *data;
+  dtype stored;
+  dtype computed;
+  role what;
+  bool along_row;
+  int64_t stride[max_axes]; /* in elements, for each axis of the stage */
+};
+
+/* Axes [0, outer) are the outer points, axes [outer, rank) make a row. Without `whole_rows` all axes are the same to the stage and
+ * rows may be cut anywhere. */
+struct stage {
+  const opc_context *context;
+  operand *operands;
+  int32_t operand_count;
+  int32_t outer;
+  int32_t rank;
+  int32_t scratch_rows; /* row buffers the tile function needs */
+  bool whole_rows;
+  int64_t size[max_axes];
+};
+
+/* What a tile function gets: `rows` rows of `columns` values of each operand, each row contiguous, `step` elements apart. */
+struct tile {
+  int64_t rows;
+  int64_t columns;
+  void *data[max_operands];
+  int64_t step[max_operands];
+  char *scratch;
+  int64_t scratch_pitch; /* bytes from one scratch row to the next */
+};
+
+/* What a stage needs of the instruction-set variant it runs in, beside its tile function. */
+struct row_functions {
+  void (*widen_float16)(float *, const uint16_t *, int64_t);
+  void (*widen_bfloat16)(float *, const uint16_t *, int64_t);
+  void (*narrow_float16)(uint16_t *, const float *, int64_t);
+  void (*narrow_bfloat16)(uint16_t *, const float *, int64_t);
+  float (*sum_float)(const void *, int64_t);
+  double (*sum_double)(const void *, int64_t);
+  void (*sum_columns_float)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
+  void (*sum_columns_double)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
+};
+
+typedef void (*tile_function)(const tile &, const void *arguments);
+
+template <typename T>
+static inline T *row(const tile &t, int operand, int64_t index) {
+  return static_cast<T *>(t.data[operand]) + index * t.step[operand];
+}
+
+template <typename T>
+static inline T *scratch_row(const tile &t, int index) {
+  return reinterpret_cast<T *>(t.scratch + index * t.scratch_pitch);
+}
+
+/* A run of axes of a stage: one named axis, or a group. */
+struct axes {
+  int32_t first;
+  int32_t count;
+  bool group;
+};
+
+static inline void start(stage &s, const opc_context *context, operand *operands) {
+  s.context = context;
+  s.operands = operands;
+  s.operand_count = 0;
+  s.outer = 0;
+  s.rank = 0;
+  s.scratch_rows = 0;
+  s.whole_rows = false;
+}
+
+static inline axes add_axis(stage &s, int64_t size) {
+  s.size[s.rank] = size;
+  return {s.rank++, 1, false};
+}
+
+static inline axes add_axes(stage &s, const extents &group) {
+  const axes added = {s.rank, group.rank, true};
+  for (int32_t i = 0; i < group.rank; ++i) s.size[s.rank++] = group.size[i];
+  return added;
+}
+
+/* The axes added from here on make the rows, and rows are not cut. */
+static inline void begin_row(stage &s, int32_t scratch_rows) {
+  s.outer = s.rank;
+  s.whole_rows = true;
+  s.scratch_rows = scratch_rows;
+}
+
+static inline operand &add_operand(stage &s, role what, bool along_row, char *data, dtype stored, dtype computed) {
+  operand &o = s.operands[s.operand_count++];
+  o.data = data;
+  o.stored = stored;
+  o.computed = computed;
+  o.what = what;
+  o.along_row = along_row;
+  for (int32_t a = 0; a < s.rank; ++a) o.stride[a] = 0;
+  return o;
+}
+
+/* Gives an operand the strides of its tensor. A group that broadcasts may have fewer axes than the stage, which are then missing on
+ * the left; an axis of size 1 is broadcast. `strides` NULL means contiguous. */
+static inline void place(operand &o, int32_t ndim, const int64_t *shape, const int64_t *strides, const axes *places, int32_t count) {
+  int32_t missing = -ndim;
+  for (int32_t p = 0; p < count; ++p) missing += places[p].count;
+  int64_t contiguous = 1;
+  int32_t axis = ndim - 1;
+  for (int32_t p = count - 1; p >= 0; --p) {
+    const int32_t present = places[p].count - (places[p].group ? missing : 0);
+    for (int32_t i = 1; i <= present; ++i, --axis) {
+      o.stride[places[p].first + places[p].count - i] = shape[axis] == 1 ? 0 : strides != nullptr ? strides[axis] : contiguous;
+      contiguous *= shape[axis];
+    }
+  }
+}
+
+/* Adds a tensor of the call, NULL when it is absent or not wanted. */
+template <typename... Axes>
+static inline void add_tensor(stage &s, role what, bool along_row, const DLTensor *t, dtype computed, Axes... places) {
+  const axes list[] = {places..., axes{}};
+  if (t == nullptr) {
+    add_operand(s, what, along_row, nullptr, computed, computed);
+  } else {
+    operand &o = add_operand(s, what, along_row, data_of(*t), dtype_of(*t), computed);
+    place(o, t->ndim, t->shape, t->strides, list, static_cast<int32_t>(sizeof...(places)));
+  }
+}
+
+/* Adds a temporary that stands in memory, contiguous over its axes. */
+template <typename... Axes>
+static inline void add_temporary(stage &s, role what, bool along_row, void *data, dtype computed, Axes... places) {
+  const axes list[] = {places..., axes{}};
+  operand &o = add_operand(s, what, along_row, static_cast<char *>(data), computed, computed);
+  int64_t contiguous = 1;
+  for (int32_t p = static_cast<int32_t>(sizeof...(places)) - 1; p >= 0; --p) {
+    for (int32_t a = list[p].first + list[p].count - 1; a >= list[p].first; --a) {
+      o.stride[a] = contiguous;
+      contiguous *= s.size[a];
+    }
+  }
+}
+
+}  // namespace opc
+#endif  // OPC_STAGE_H
