@@ -1,0 +1,36 @@
+"""Text that spec authors wrote, put into generated C and C++ so that it stays text: string literals and comments."""
+
+from __future__ import annotations
+
+import textwrap
+
+WIDTH = 110
+"""Line length of generated C and C++."""
+
+
+def string_literal(text: str) -> str:
+    """Return `text` as a C string literal; bytes beyond ASCII are octal escapes, and no trigraph can form."""
+    out = []
+    for byte in text.encode():
+        char = chr(byte)
+        if char in '"\\?':
+            out.append("\\" + char)
+        elif 32 <= byte < 127:
+            out.append(char)
+        else:
+            out.append(f"\\{byte:03o}")
+    return f'"{"".join(out)}"'
+
+
+def format_literal(text: str) -> str:
+    """Return `text` as a C string literal that printf writes as it is."""
+    return string_literal(text.replace("%", "%%"))
+
+
+def comment(text: str, indent: int = 0) -> str:
+    """Return `text` as a block comment, indented by `indent` spaces, without a final line break."""
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    clean = clean.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
+    margin = " " * indent
+    lines = textwrap.wrap(f"{clean} */", WIDTH - indent - 3)
+    return "\n".join(f"{margin}{'/* ' if i == 0 else ' * '}{line}" for i, line in enumerate(lines))
