@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from opc.analysis.expression import ExpressionTyper, assignable
+from opc.analysis.expression import ExpressionTyper
 from opc.analysis.ranges import infer_ranges
 from opc.analysis.scope import RESERVED, WORDS, Scope
+from opc.analysis.value_types import assignable
+from opc.analysis.wording import count, dim_text, shape_text, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
@@ -108,8 +110,9 @@ class BodyTyper:
     def _declared(self, s: Statement, items: tuple[Item, ...], output: Operand) -> Assign | None:
         """Type `output[items] = value`, where each item stands on an axis of the declared output."""
         if len(items) != len(output.dims):
-            shape = ", ".join("..." if isinstance(d, Group) and d.name == "..." else str(d).split("@")[0] for d in output.dims)
-            self._error(f"'{output.name}' has the axes [{shape}], and {len(items)} given", s.target_span)
+            axes = count(len(output.dims), "entry", "entries")
+            message = f"the shape {shape_text(output.dims)} of '{output.name}' has {axes}, and {len(items)} given"
+            self._error(message, s.target_span)
             self._poisoned_value(s)
             return None
         targets: list[str | GroupRef] = []
@@ -130,14 +133,14 @@ class BodyTyper:
             case Dots() | Star():
                 wanted = "..." if isinstance(item, Dots) else item.name
                 if isinstance(dim, Affine) or dim.name != wanted:
-                    self._error(f"{GroupRef(wanted)} stands where '{owner}' has {str(dim).split('@')[0]}", item.span)
+                    self._error(f"{GroupRef(wanted)} stands where '{owner}' has {dim_text(dim)}", item.span)
                     return None
                 return GroupRef(wanted)
             case Name():
                 if not isinstance(dim, Affine):
                     self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span)
                     return None
-                return item.id if self.typer.index_name(item, taken) else None
+                return item.id if self.typer.calls.index_name(item, taken) else None
             case _:
                 self._error(
                     "an index on the left is a bare name, ... or *A", item.span, "let the right side shift: y[i] = x[i + 1]"
@@ -164,7 +167,7 @@ class BodyTyper:
                     targets.append(GroupRef(name))
                     dims.append(Group(name))
                 case Name():
-                    if not self.typer.index_name(item, extents):
+                    if not self.typer.calls.index_name(item, extents):
                         good = False
                         continue
                     extent = infer_ranges(item, [s.value], self.scope, self.found)
@@ -250,8 +253,8 @@ class BodyTyper:
 
     def _poisoned_value(self, s: Statement) -> None:
         """Type the value for its own mistakes where the target's are such that nothing is known of its indices."""
-        loose = {n: None for n in _loose_names(s, self.scope)}
-        with self.scope.indices(dict(loose), set(self.scope.groups)):
+        loose: dict[str, Affine | None] = dict.fromkeys(_loose_names(s, self.scope))
+        with self.scope.indices(loose, set(self.scope.groups)):
             self.typer.value(s.value)
 
     def _fits(self, value: Expr, output: Operand, s: Statement) -> bool:
@@ -259,9 +262,8 @@ class BodyTyper:
             return False
         if assignable(value.type, output.type):
             return True
-        shown = {Weak.INT: "a whole number", Weak.FLOAT: "a fraction"}.get(value.type) if isinstance(value.type, Weak) else None
         hint = "compare it: x != 0" if output.type is DType.BOOL else f"convert it: cast({output.type}, ...)"
-        self._error(f"'{output.name}' is {output.type}, and its value is {shown or value.type}", s.value.span, hint)
+        self._error(f"'{output.name}' is {output.type}, and its value is {type_text(value.type)}", s.value.span, hint)
         return False
 
     def _define(self, s: Statement, targets: tuple[str | GroupRef, ...], dims: tuple[DimSpec, ...], value: Expr) -> Assign | None:

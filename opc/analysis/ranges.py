@@ -1,8 +1,8 @@
 """The range of each index variable, from where it is used bare.
 
-An index takes its range from a bare use `x[i]`, from the declared output it indexes, or from `p:extent`; nothing is guessed beyond
-that. Uses that disagree are an error naming both. A bare use inside `pad` counts only when there is no other: such a read is meant
-to fall outside.
+An index takes its range from a bare use `x[i]`, from the declared output it indexes, or from `p:extent`; nothing is guessed
+beyond that. Uses that disagree are an error naming both. A bare use inside `pad` counts only when there is no other: such a read
+is meant to fall outside.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FORMS = ("cast", "present", "pad", "size")
 RESERVED = frozenset((*CALLABLE, *FORMS, *CONSTANTS, "acc", "broadcast"))
 """The language's own words, which nothing else may be called."""
 WORDS = RESERVED | frozenset(REDUCTIONS)
-"""The words that can't name an index or dimension. A reduction is told from a tensor by its parentheses, so `mean` can name one."""
+"""The words that can't name an index or dimension. A reduction can name a tensor: parentheses tell them apart."""
 
 
 @dataclass(slots=True)

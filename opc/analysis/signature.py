@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-
-from opc.analysis.expression import ExpressionTyper, element_type
+from opc.analysis.attribute_types import AttributeTyper
+from opc.analysis.expression import ExpressionTyper
 from opc.analysis.scope import RESERVED, WORDS, Scope
+from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import ANY, TYPE_SETS, Acc, DType, ElementType, TypeVar
-from opc.ir.expr import ELLIPSIS, AttrRef, Call, Expr, rewrite
-from opc.ir.op import Attribute, AttributeKind, AttributeValue, DimSpec, Group, Operand, Requirement
+from opc.ir.expr import ELLIPSIS
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
 from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript
 from opc.spec.loader import Spec
-from opc.spec.model import AttributeModel
 from opc.spec.text import name_problem
-
-_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis)(?:\[([0-9]*)\])?")
-_MAX_LIST = 64
-_INT64 = range(-(2**63), 2**63)
 
 
 class Signature:
@@ -38,9 +32,10 @@ class Signature:
         self._names()
         self._types()
         self._inputs()
-        self._attributes()
+        attributes = AttributeTyper(spec, self.scope, self.typer, self.inputs, found)
+        attributes.declare()
         self._shape()
-        self._checks()
+        attributes.checks()
         self._outputs()
         self._require()
         self._determined()
@@ -224,171 +219,6 @@ class Signature:
                 self.dims.append((name, value))
             # Declared in any case, so that its uses are not errors too; Dim(name) of an unknown value stands for itself.
             self.scope.dims[name] = value
-
-    # attributes
-
-    def _attributes(self) -> None:
-        for name, entry in self.spec.model.attributes.items():
-            self.scope.poisoned.add(name)
-            match = _ATTRIBUTE_TYPE.fullmatch(entry.type.strip())
-            at = self.spec.span("attributes", name, "type")
-            if match is None:
-                kinds = [k.value for k in AttributeKind]
-                hint = did_you_mean(entry.type, kinds) or f"the types are {', '.join(kinds)}; int[2] and float[] for lists"
-                self._error(f"unknown attribute type '{entry.type}'", at, hint)
-                continue
-            kind = AttributeKind(match[1])
-            length = None if match[2] is None else int(match[2]) if match[2] else -1
-            if length is not None and kind not in (AttributeKind.INT, AttributeKind.FLOAT, AttributeKind.BOOL):
-                self._error(f"there are no lists of {kind.value}", at, "lists hold int, float or bool")
-                continue
-            if length is not None and (length == 0 or length > _MAX_LIST):
-                self._error(f"a list has 1 to {_MAX_LIST} elements", at)
-                continue
-            self._attribute(name, entry, kind, length)
-
-    def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
-        spec = self.spec
-        values = tuple(entry.values or ())
-        for key, given, owner in (
-            ("values", entry.values is not None, AttributeKind.STR),
-            ("dim", entry.dim is not None, AttributeKind.AXIS),
-            ("binds", entry.binds is not None, AttributeKind.DTYPE),
-        ):
-            if given and kind is not owner:
-                self._error(f"'{key}' belongs to {owner.value} attributes", spec.key_span("attributes", name, key))
-        if kind is AttributeKind.STR and len(set(values)) < len(values):
-            self._error("a value stands twice", spec.span("attributes", name, "values"))
-        if kind is AttributeKind.STR and entry.values is not None and not values:
-            self._error(f"'{name}' admits no value", spec.span("attributes", name, "values"))
-        if kind is AttributeKind.AXIS:
-            self._axis_attribute(name, entry)
-        if kind is AttributeKind.DTYPE:
-            self._dtype_attribute(name, entry)
-        required = ("attributes", name, "default") not in spec.keys
-        attribute = Attribute(
-            name,
-            kind,
-            length,
-            required,
-            None,
-            values,
-            entry.dim,
-            entry.binds,
-            doc=entry.doc,
-            span=spec.key_span("attributes", name),
-        )
-        if not required:
-            default = self._default(attribute, entry.default, spec.span("attributes", name, "default"))
-            attribute = replace(attribute, default=default)
-        self.scope.attributes[name] = attribute
-        self.scope.poisoned.discard(name)
-
-    def _axis_attribute(self, name: str, entry: AttributeModel) -> None:
-        if entry.dim is None:
-            self._error(f"'{name}' does not say which dimension it places", self.spec.key_span("attributes", name), "add dim: N")
-            return
-        at = self.spec.span("attributes", name, "dim")
-        owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
-        if not owners:
-            self._error(f"no input has the dimension '{entry.dim}'", at, did_you_mean(entry.dim, self.scope.dims))
-        elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
-            shape = f"T[*A, {entry.dim}, *B]"
-            self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")
-        others = [a.name for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS and a.dim == entry.dim]
-        if others:
-            self._error(f"'{others[0]}' places '{entry.dim}' already", at)
-
-    def _dtype_attribute(self, name: str, entry: AttributeModel) -> None:
-        if entry.binds is None:
-            message = f"'{name}' does not say which type variable it chooses"
-            self._error(message, self.spec.key_span("attributes", name), "add binds: U, and U under types")
-        elif entry.binds not in self.scope.types:
-            at = self.spec.span("attributes", name, "binds")
-            self._error(f"unknown type variable '{entry.binds}'", at, did_you_mean(entry.binds, self.scope.types))
-
-    def _default(self, a: Attribute, value: object, span: Span) -> AttributeValue:
-        """Return a default of the attribute's own type; None, recorded, when it is of another."""
-        if a.length is None:
-            return self._scalar(a, value, span)
-        if not isinstance(value, list):
-            self._error(f"the default of '{a.name}' is a list", span, "write [1, 1]")
-            return None
-        if a.length >= 0 and len(value) != a.length:
-            self._error(f"'{a.name}' has {a.length} elements, and its default has {len(value)}", span)
-            return None
-        path = ("attributes", a.name, "default")
-        elements = [self._scalar(a, v, self.spec.span(*path, i)) for i, v in enumerate(value)]
-        return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]
-
-    def _scalar(self, a: Attribute, value: object, span: Span) -> AttributeValue:
-        match a.kind, value:
-            case AttributeKind.BOOL, bool():
-                return value
-            case ((AttributeKind.INT | AttributeKind.AXIS), int()) if not isinstance(value, bool):
-                if value in _INT64:
-                    return value
-                self._error(f"{value} does not fit in 64 bits", span)
-                return None
-            case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
-                return float(value)
-            case AttributeKind.STR, str():
-                if a.values and value not in a.values:
-                    hint = did_you_mean(value, a.values) or f"its values are {', '.join(a.values)}"
-                    self._error(f"'{value}' is none of the values of '{a.name}'", span, hint)
-                    return None
-                return value
-            case AttributeKind.DTYPE, str():
-                members = self.scope.types[a.binds].dtypes if a.binds in self.scope.types else ANY
-                if value not in {d.value for d in members}:
-                    names = [d.value for d in members]
-                    hint = did_you_mean(value, names) or f"the dtypes are {', '.join(names)}"
-                    self._error(f"'{value}' is no dtype of '{a.binds}'", span, hint)
-                    return None
-                return value
-        kind = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}.get(a.kind.value)
-        self._error(f"the default of '{a.name}' is {kind or a.kind.value}", span)
-        return None
-
-    def _checks(self) -> None:
-        """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
-        kept = self.scope.operands, self.scope.dims
-        self.scope.operands, self.scope.dims = {}, {}
-        for name, entry in self.spec.model.attributes.items():
-            attribute = self.scope.attributes.get(name)
-            if attribute is None or entry.check is None:
-                continue
-            tree = parse_expression(self.spec.text("attributes", name, "check"), self.found)
-            if tree is None:
-                continue
-            # Typed once for a list's element, then written for every element.
-            self.scope.attributes[name] = replace(attribute, length=None)
-            check = self.typer.condition(tree)
-            self.scope.attributes[name] = attribute
-            if check is None:
-                continue
-            if attribute.length is not None:
-                check = self._each_element(attribute, check, tree.span)
-            if check is not None:
-                text = " ".join(entry.check.split())
-                self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
-        self.scope.operands, self.scope.dims = kept
-        # Naming an attribute in its own check is no use of it.
-        self.scope.used.clear()
-
-    def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
-        assert a.length is not None
-        if a.length < 0:
-            self._error(f"'{a.name}' has no fixed length, so it takes no check", span, f"declare {a.kind.value}[2], say")
-            return None
-
-        def at(k: int) -> Expr:
-            return rewrite(check, lambda e: replace(e, element=k) if isinstance(e, AttrRef) and e.name == a.name else e)
-
-        result = at(0)
-        for k in range(1, a.length):
-            result = Call("and", (result, at(k)), DType.BOOL, span)
-        return result
 
     def _require(self) -> None:
         optional = {o.name: o for o in self.inputs if o.optional}

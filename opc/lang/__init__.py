@@ -1,0 +1,1 @@
+"""The body language: text to an untyped tree with places."""

@@ -70,24 +70,24 @@ _EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
 
 def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
     """Return the statements of a body; those with mistakes are recorded in `found` and left out."""
-    text = _prepare(text, found)
-    if text is None:
+    prepared = _prepare(text, found)
+    if prepared is None:
         return ()
+    text = prepared
     module = _parse(text, found)
     if module is not None:
         return _statements(text, module, found)
     # One statement with a mistake must not hide those in the others: parse them one by one.
-    if not found.has_errors:
-        statements: list[Statement] = []
-        for start, end in _chunks(text.value):
-            part = text.cut(start, end)
-            tree = _parse(part, found, report=True)
-            if tree is not None:
-                statements += _statements(part, tree, found)
-        if not found.has_errors:  # the pieces are fine and the whole is not: say what the whole parser says
-            _parse(text, found, report=True)
-        return tuple(statements)
-    return ()
+    statements: list[Statement] = []
+    before = len(found.items)
+    for start, end in _chunks(text.value):
+        part = text.cut(start, end)
+        tree = _parse(part, found, report=True)
+        if tree is not None:
+            statements += _statements(part, tree, found)
+    if len(found.items) == before:  # the pieces are fine and the whole is not: say what the parser says of the whole
+        _parse(text, found, report=True)
+    return tuple(statements)
 
 
 def parse_expression(text: Text, found: Diagnostics) -> Tree | None:
@@ -294,9 +294,10 @@ class _Converter:
                 self._error("this is not part of the language", node)
         return None
 
-    def _foreign(self, op: ast.AST, node: ast.expr) -> None:
+    def _foreign(self, op: ast.AST, node: ast.expr) -> Tree | None:
         symbol, hint = _FOREIGN[type(op)]
         self._error(f"`{symbol}` is not part of the language", node, hint)
+        return None
 
     def _operation(self, op: str, text: str, args: tuple[Tree | None, ...], span: Span) -> Tree | None:
         known = tuple(a for a in args if a is not None)
@@ -344,11 +345,10 @@ class _Converter:
             return None
         known = tuple(a for a in args if a is not None)
         match node.func:
-            case ast.Name():
-                return Apply(Name(node.func.id, self.span(node.func)), known, span)
-            case ast.Subscript(value=ast.Name()):
-                base = node.func.value
-                axes = self._items(node.func.slice)
+            case ast.Name() as fn:
+                return Apply(Name(fn.id, self.span(fn)), known, span)
+            case ast.Subscript(value=ast.Name() as base) as subscript:
+                axes = self._items(subscript.slice)
                 if axes is None:
                     return None
                 if len(known) != 1 or isinstance(known[0], Dots | Star | Range):
@@ -371,14 +371,14 @@ class _Converter:
         match node:
             case ast.Constant(value=value) if value is Ellipsis:
                 return Dots(span)
-            case ast.Starred(value=ast.Name()):
-                return Star(node.value.id, span)
+            case ast.Starred(value=ast.Name() as group):
+                return Star(group.id, span)
             case ast.Starred():
                 self._error("a star stands before the name of an axis group", node)
                 return None
-            case ast.Slice(lower=ast.Name(), step=None) if node.upper is not None:
-                extent = self._expression(node.upper)
-                return None if extent is None else Range(Name(node.lower.id, self.span(node.lower)), extent, span)
+            case ast.Slice(lower=ast.Name() as index, upper=ast.expr() as upper, step=None):
+                extent = self._expression(upper)
+                return None if extent is None else Range(Name(index.id, self.span(index)), extent, span)
             case _:
                 return self._expression(node)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from opc.diagnostics import NO_SPAN, Diagnostics, Source, Span, SpecError, did_you_mean
+from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
 from opc.spec.model import AttributeModel, GradientModel, OperandModel, ReferenceModel, SpecModel
 from opc.spec.text import Text, span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
@@ -72,7 +72,7 @@ def load(path: Path | str) -> Spec:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise SpecError([_plain_error(f"can't read {name}: {error.strerror or error}")]) from None
+        raise SpecError([Diagnostic(f"can't read {name}: {error.strerror or error}")]) from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -86,12 +86,6 @@ def load(path: Path | str) -> Spec:
         )
         raise SpecError(found.items) from None
     return loads(text, name)
-
-
-def _plain_error(message: str) -> Any:
-    found = Diagnostics()
-    found.error(message)
-    return found.items[0]
 
 
 def loads(text: str, name: str) -> Spec:
@@ -215,16 +209,14 @@ class _Reporter:
             case _:
                 expected = _EXPECTED.get(kind)
                 value = details["input"]
-                hint = None
+                advice: str | None = None
                 if kind == "string_type" and isinstance(value, int | float | bool):
-                    hint = f"write '{self.table.values[path].text.value}' in quotes" if self._is_scalar(path) else None
+                    node = self.table.values.get(path)
+                    advice = f"write '{node.text.value}' in quotes" if isinstance(node, Scalar) else None
                 if kind.startswith("model") and len(path) == 2 and path[0] == "attributes":
-                    hint = f"write {key}: {{type: float, default: 0.5}}"
+                    advice = f"write {key}: {{type: float, default: 0.5}}"
                 message = f"expected {expected}, found {_shown(value)}" if expected else details["msg"]
-                self.found.error(message, span, hint)
-
-    def _is_scalar(self, path: NodePath) -> bool:
-        return isinstance(self.table.values.get(path), Scalar)
+                self.found.error(message, span, advice)
 
     def _owner_span(self, path: NodePath) -> Span:
         if path:

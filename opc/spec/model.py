@@ -49,6 +49,10 @@ def _operand(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else value
 
 
+def _attribute(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
 def _type_set(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -124,17 +128,19 @@ class SpecModel(Model):
 
     op: Annotated[StrictStr, BeforeValidator(_op_name)] = Field(description="Name in snake_case.")
     domain: Annotated[StrictStr, BeforeValidator(_domain)] = Field(
-        "opc", description="ONNX domain; the torch namespace has _ for each dot."
+        description="ONNX domain; the torch namespace has _ for each dot."
     )
-    version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")] = 1
-    doc: StrictStr = Field("", description="What the op computes.")
+    version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")]
+    doc: StrictStr = Field(description="What the op computes.")
     types: Annotated[dict[Name, Annotated[list[StrictStr], BeforeValidator(_type_set)]], _Optional] = Field(
         default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any."
     )
     inputs: Annotated[dict[InputName, Annotated[OperandModel, BeforeValidator(_operand)]], _Optional] = Field(
         description="Inputs in order; a ? behind the name makes one optional."
     )
-    attributes: Annotated[dict[Name, AttributeModel], _Optional] = Field(default_factory=dict, description="Attributes in order.")
+    attributes: Annotated[dict[Name, Annotated[AttributeModel, BeforeValidator(_attribute)]], _Optional] = Field(
+        default_factory=dict, description="Attributes in order; either the type alone or a mapping."
+    )
     outputs: dict[Name, Annotated[OperandModel, BeforeValidator(_operand)]] = Field(description="Outputs in order.")
     shape: Annotated[dict[Name, Annotated[StrictStr, BeforeValidator(_shape_text)]], _Optional] = Field(
         default_factory=dict, description="Derived dimensions, each an expression over dimensions and int attributes."
@@ -151,7 +157,7 @@ class SpecModel(Model):
     )
     kernel: StrictStr = Field(description="The body, in index notation.")
     gradient: Annotated[GradientModel, BeforeValidator(_gradient)] = Field(
-        default_factory=lambda: GradientModel(mode="auto"), description="auto, none, or a body."
+        default_factory=lambda: GradientModel(mode="auto", body=None), description="auto, none, or a body."
     )
     reference: ReferenceModel | None = Field(None, description="Independent truths.")
     examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(

@@ -27,8 +27,8 @@ def span_at(source: Source, start: int, end: int) -> Span:
 class Text:
     """A string out of a source file, and for each of its characters the position in the file's text.
 
-    The string of a block or quoted scalar differs from what stands in the file (indentation, escapes, folding); diagnostics about it
-    must point into the file. `positions` has one entry a character. A text that came from no file has no source.
+    The string of a block or quoted scalar differs from what stands in the file (indentation, escapes, folding); diagnostics about
+    it must point into the file. `positions` has one entry a character. A text that came from no file has no source.
     """
 
     value: str
@@ -55,7 +55,7 @@ class Text:
         return Text(self.value[start:end], self.source, self.positions[start:end])
 
     def replace(self, start: int, end: int, new: str) -> Text:
-        """Return the text with `start` to `end` (exclusive, not empty) replaced; the new characters stand where the old ones stood."""
+        """Return the text with `start` to `end` (exclusive, not empty) replaced; the new characters take the old ones' places."""
         old = self.positions[start:end]
         positions = tuple(old[min(i, len(old) - 1)] for i in range(len(new)))
         return Text(
@@ -105,14 +105,16 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
 
 
 # The keywords of C++20 and its alternative tokens that are not Python keywords too, and the macros of headers every kernel sees.
-_CPP_WORDS = frozenset(
-    """alignas alignof and_eq asm auto bitand bitor bool case catch char char16_t char32_t char8_t co_await co_return co_yield compl
-    concept const const_cast consteval constexpr constinit decltype default delete do double dynamic_cast enum explicit export extern
-    float friend goto inline int long mutable namespace new noexcept not_eq nullptr operator or_eq private protected public register
-    reinterpret_cast requires restrict short signed sizeof static static_assert static_cast struct switch template this thread_local
-    throw true false typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert NULL
-    EOF NAN INFINITY offsetof alloca""".split()
-)
+_CPP_TEXT = """
+    alignas alignof and_eq asm auto bitand bitor bool case catch char char16_t char32_t char8_t co_await co_return
+    co_yield compl concept const const_cast consteval constexpr constinit decltype default delete do double
+    dynamic_cast enum explicit export extern float friend goto inline int long mutable namespace new noexcept
+    not_eq nullptr operator or_eq private protected public register reinterpret_cast requires restrict short
+    signed sizeof static static_assert static_cast struct switch template this thread_local throw true false
+    typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert
+    NULL EOF NAN INFINITY offsetof alloca
+"""
+_CPP_WORDS = frozenset(_CPP_TEXT.split())
 # Names that Python code of a binding cannot give to a parameter or must not hide.
 _PYTHON_WORDS = frozenset(["self", "cls", "print", "exec", "match"])
 RESERVED_PREFIXES = ("d_", "t_", "opc")

@@ -98,7 +98,7 @@ def scalar_value(scalar: Scalar) -> str | int | float | bool | None:
 
 
 def parse_yaml(source: Source, found: Diagnostics) -> Node | None:
-    """Return the root node of the only document in `source`; None when there is none or it can't be read, which is then recorded."""
+    """Return the root node of the only document in `source`; None, recorded, when there is none or it can't be read."""
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         found.error(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0))
         return None
@@ -141,6 +141,11 @@ def _syntax_error(error: yaml.MarkedYAMLError, source: Source, found: Diagnostic
     found.error(f"not valid YAML: {problem}{context}", span_at(source, at, at + 1), hint)
 
 
+def _extent(event: yaml.Event) -> tuple[int, int]:
+    start, end = event.start_mark, event.end_mark
+    return (start.index if start is not None else 0, end.index if end is not None else 0)
+
+
 class _Builder:
     """Builds the tree from parser events without recursion, counting depth and nodes."""
 
@@ -168,7 +173,7 @@ class _Builder:
             if event.tag is not None:
                 return self._stop(f"tags ({event.tag}) are not part of the spec language", event, "leave the tag out")
             if isinstance(event, yaml.ScalarEvent):
-                start, end = event.start_mark.index, event.end_mark.index
+                start, end = _extent(event)
                 style = event.style or ""
                 text = align(event.value, self.source, start, end, style)
                 # A block scalar ends where the next token begins; its span is its header.
@@ -179,7 +184,7 @@ class _Builder:
             self.open.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             start_event, children = self.open.pop()
-            span = self._span(start_event.start_mark.index, event.end_mark.index)
+            span = self._span(_extent(start_event)[0], _extent(event)[1])
             if isinstance(start_event, yaml.MappingStartEvent):
                 return self._mapping(children, span, start_event)
             return self._add(SequenceNode(tuple(children), span), start_event)
@@ -209,5 +214,5 @@ class _Builder:
         return span_at(self.source, start, end)
 
     def _stop(self, message: str, event: yaml.Event, hint: str | None = None) -> bool:
-        self.found.error(message, self._span(event.start_mark.index, event.end_mark.index), hint)
+        self.found.error(message, self._span(*_extent(event)), hint)
         return False

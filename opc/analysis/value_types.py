@@ -1,0 +1,78 @@
+"""Questions about the types and integer values of typed expressions."""
+
+from __future__ import annotations
+
+from opc.analysis.scope import Scope
+from opc.diagnostics import Diagnostics, did_you_mean
+from opc.ir.affine import Affine, AttrInt
+from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
+from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Present
+from opc.ir.functions import join
+from opc.lang.tree import Apply, Item, Name
+
+
+def affine_of(e: Expr) -> Affine | None:
+    """Return the integer expression that `e` is, when it is one over indices, dimensions and int attributes."""
+    match e:
+        case IndexValue():
+            return e.value
+        case Const(value=int() as value, type=Weak.INT):
+            return Affine.of(value)
+        case AttrRef(type=Weak.INT):
+            return Affine.of(AttrInt(e.name, e.element))
+        case _:
+            return None
+
+
+def presence(cond: Expr, holds: bool) -> frozenset[str]:
+    """Return the optional operands that are given whenever `cond` is true (`holds`) or false."""
+    match cond:
+        case Present():
+            return frozenset([cond.operand]) if holds else frozenset()
+        case Call(fn="not"):
+            return presence(cond.args[0], not holds)
+        case Call(fn="and") if holds:
+            return presence(cond.args[0], True) | presence(cond.args[1], True)
+        case Call(fn="or") if not holds:
+            return presence(cond.args[0], False) | presence(cond.args[1], False)
+        case _:
+            return frozenset()
+
+
+def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | None:
+    """Return the element type a tree names: a dtype, a type variable, or acc(...) of one."""
+    match tree:
+        case Name():
+            if tree.id in scope.types:
+                return scope.types[tree.id]
+            if tree.id in {d.value for d in DType}:
+                return DType(tree.id)
+            hint = did_you_mean(tree.id, [*scope.types, *(d.value for d in DType)])
+            if tree.id in ("complex64", "complex128"):
+                hint = "complex types are not part of version 1"
+            elif hint is None and not scope.types:
+                hint = f"declare it: types: {{{tree.id}: floating}}"
+            found.error(f"unknown type '{tree.id}'", tree.span, hint)
+            return None
+        case Apply(fn=Name(id="acc"), args=(argument,)):
+            of = element_type(argument, scope, found)
+            if isinstance(of, Acc):
+                return of
+            return None if of is None else Acc(of)
+        case _:
+            found.error("expected a type", tree.span, "a type is a dtype, a type variable, or acc(T)")
+            return None
+
+
+def sum_type(t: ValueType) -> ValueType:
+    """Return the value type of a sum or product over a body of type `t`: acc(T) unless it is floating or weak."""
+    if isinstance(t, Weak | Acc) or is_floating(t):
+        return t
+    return DType.INT64 if isinstance(t, DType) else Acc(t)
+
+
+def assignable(value: ValueType, target: ValueType) -> bool:
+    """Whether a value may be stored as `target` without a cast: equal, weak, or T and acc(T) of a floating T."""
+    if isinstance(target, Weak):
+        return isinstance(value, Weak)
+    return join(value, target) is not None
