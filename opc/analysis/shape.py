@@ -229,9 +229,9 @@ class _Run:
             case Rest():
                 return rank - length.after - at
             case UpTo():
-                return min(int(self.env.attribute(length.attribute)) - length.before, rank) - at
+                return min(int(self.env.attribute(length.attribute)) - length.before, rank - length.after) - at
             case _:
-                return min(len(self.env.groups[group]), rank - at)
+                return min(len(self.env.groups[group]), rank - length.after - at)
 
     def dim(self, dim: str, operand: str, size: int) -> None:
         """Bind or check a named dimension."""

@@ -154,11 +154,12 @@ class _Planner:
                 lengths.append(Rest(len(dims) - i - 1))
                 continue
             placed = next((j for j in range(i + 1, following) if self._axis(dims[j]) is not None), None)
+            after = sum(not isinstance(d, Group) for d in dims[i:])
             attribute = None if placed is None else self._axis(dims[placed])
             if placed is not None and attribute is not None:
-                lengths.append(UpTo(attribute.name, placed - i - 1))
+                lengths.append(UpTo(attribute.name, placed - i - 1, after))
             elif self.groups.get(group_key(_as_group(dims[i]))) is Known.YES:
-                lengths.append(Same())
+                lengths.append(Same(after))
             else:
                 return None
         return lengths

@@ -91,15 +91,18 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class UpTo:
-    """A group takes the axes up to `before` axes before the one the axis attribute places."""
+    """A group takes the axes up to `before` axes before the one the axis attribute places, but not the last `after`."""
 
     attribute: str
     before: int
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A group takes as many axes as it was bound to."""
+    """A group takes as many axes as it was bound to, but not the last `after`."""
+
+    after: int
 
 
 GroupLength: TypeAlias = Rest | UpTo | Same

@@ -358,9 +358,9 @@ class _Emitter:
             case Rest():
                 return f"match.rest({length.after})"
             case UpTo():
-                return f"match.up_to({self._axis(length.attribute)}, {length.before})"
+                return f"match.up_to({self._axis(length.attribute)}, {length.before}, {length.after})"
             case _:
-                return f"match.same({member})"
+                return f"match.same({member}, {length.after})"
 
     def _is_bound(self, symbol: Unsure) -> str:
         match symbol:

@@ -54,6 +54,12 @@ LOGSUMEXP_BACKWARD = op(
     [operand("d_x", A, N, B, optional=True)],
     (AXIS,),
 )
+SOFTMAX_BACKWARD = op(
+    "softmax_backward",
+    [operand("y", A, N, B), operand("d_y", A, N, B)],
+    [operand("d_x", A, N, B, optional=True)],
+    (AXIS,),
+)
 LAYER_NORM = op(
     "layer_norm",
     [operand("x", DOTS, D), operand("w", D, optional=True), operand("b", D, optional=True)],
@@ -115,7 +121,7 @@ CONVERT = op(
     types=(T, R),
 )
 EVERY = (
-    LEAKY_RELU, SOFTMAX, LOGSUMEXP_BACKWARD, LAYER_NORM, ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
+    LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM, ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
     HALVE, CONVERT,
 )  # fmt: skip
 
@@ -144,6 +150,12 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         LOGSUMEXP_BACKWARD, {"x": (2, 3, 4), "y": (), "d_y": (2, 4)}, {"axis": 1},
         "logsumexp_backward: *A is [2] in x, but [] in y",
     ),
+    (SOFTMAX_BACKWARD, {"y": (2, 3, 4), "d_y": (2, 3, 4)}, {"axis": 1}, {"d_x": (2, 3, 4)}),
+    (
+        SOFTMAX_BACKWARD, {"y": (2, 3, 4), "d_y": (2, 3)}, {"axis": 2},
+        "softmax_backward: *A is [2, 3] in y, but [2] in d_y",
+    ),
+    (SOFTMAX_BACKWARD, {"y": (2, 3), "d_y": (2, 4)}, {"axis": 1}, "softmax_backward: N is 3 in y, but 4 in d_y"),
     (LAYER_NORM, {"x": (2, 3), "w": (3,), "b": None}, {}, {"y": (2, 3), "mean": (2,)}),
     (LAYER_NORM, {"x": (2, 3), "w": (4,), "b": None}, {}, "layer_norm: D is 3 in x, but 4 in w"),
     (LAYER_NORM, {"x": (2, 3), "b": (1, 3)}, {}, "layer_norm: b must have 1 axis, but has shape [1, 3]"),

@@ -250,10 +250,14 @@ class matcher {
     return true;
   }
 
-  /* How many axes a group takes: all but the last `after`; up to `before` axes before `axis`; as many as it was bound to. */
+  /* How many axes a group takes, always leaving the last `after`: all of them; those up to `before` axes before `axis`; as many as
+   * it was bound to. */
   int64_t rest(int32_t after) const { return rank_ - after - at_; }
-  int64_t up_to(int64_t axis, int32_t before) const { return (axis - before < rank_ ? axis - before : rank_) - at_; }
-  int64_t same(const group &bound) const { return bound.rank < rank_ - at_ ? bound.rank : rank_ - at_; }
+  int64_t up_to(int64_t axis, int32_t before, int32_t after) const {
+    const int64_t stop = axis - before;
+    return (stop < rank_ - after ? stop : rank_ - after) - at_;
+  }
+  int64_t same(const group &bound, int32_t after) const { return bound.rank < rest(after) ? bound.rank : rest(after); }
 
   /* ---- sizes ---- */
 
