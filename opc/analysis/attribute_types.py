@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opc.analysis.expression import ExpressionTyper
+from opc.analysis.scalar import evaluate
 from opc.analysis.scope import Scope
+from opc.analysis.wording import count
 from opc.diagnostics import Diagnostics, Span, did_you_mean
-from opc.ir.affine import Affine, Dim
+from opc.ir.affine import Affine, AttrInt, Dim, Symbol
 from opc.ir.dtypes import ANY, DType
 from opc.ir.expr import AttrRef, Call, Expr, rewrite
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Operand
@@ -19,6 +21,14 @@ from opc.spec.model import AttributeModel
 
 _ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis)(?:\[([0-9]{0,4})\])?")
 _MAX_LIST = 64
+_EXPECTED = {
+    AttributeKind.INT: "a whole number",
+    AttributeKind.AXIS: "a whole number",
+    AttributeKind.FLOAT: "a number",
+    AttributeKind.BOOL: "true or false",
+    AttributeKind.STR: "a text",
+    AttributeKind.DTYPE: "the name of a dtype",
+}
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -88,7 +98,7 @@ class AttributeTyper:
             span=spec.key_span("attributes", name),
         )
         if not required:
-            default = self._default(attribute, entry.default, spec.span("attributes", name, "default"))
+            default = self.convert(attribute, entry.default, ("attributes", name, "default"), "the default")
             attribute = replace(attribute, default=default)
         self.scope.attributes[name] = attribute
         self.scope.poisoned.discard(name)
@@ -116,21 +126,24 @@ class AttributeTyper:
             at = self.spec.span("attributes", name, "binds")
             self._error(f"unknown type variable '{entry.binds}'", at, did_you_mean(entry.binds, self.scope.types))
 
-    def _default(self, a: Attribute, value: object, span: Span) -> AttributeValue:
-        """Return a default of the attribute's own type; None, recorded, when it is of another."""
+    def convert(self, a: Attribute, value: object, path: tuple[str | int, ...], what: str) -> AttributeValue:
+        """Return a value of the attribute's own type; None, recorded, when it is of another.
+
+        `path` leads to the value in the spec; `what` says what it is, such as "the default".
+        """
+        span = self.spec.span(*path)
         if a.length is None:
-            return self._scalar(a, value, span)
+            return self._scalar(a, value, span, what)
         if not isinstance(value, list):
-            self._error(f"the default of '{a.name}' is a list", span, "write [1, 1]")
+            self._error(f"{what} of '{a.name}' is a list", span, "write [1, 1]")
             return None
         if a.length >= 0 and len(value) != a.length:
-            self._error(f"'{a.name}' has {a.length} elements, and its default has {len(value)}", span)
+            self._error(f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}", span)
             return None
-        path = ("attributes", a.name, "default")
-        elements = [self._scalar(a, v, self.spec.span(*path, i)) for i, v in enumerate(value)]
+        elements = [self._scalar(a, v, self.spec.span(*path, i), f"an element of {what}") for i, v in enumerate(value)]
         return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]
 
-    def _scalar(self, a: Attribute, value: object, span: Span) -> AttributeValue:
+    def _scalar(self, a: Attribute, value: object, span: Span, what: str) -> AttributeValue:
         match a.kind, value:
             case AttributeKind.BOOL, bool():
                 return value
@@ -152,12 +165,33 @@ class AttributeTyper:
                 if value not in {d.value for d in members}:
                     names = [d.value for d in members]
                     hint = did_you_mean(value, names) or f"the dtypes are {', '.join(names)}"
-                    self._error(f"'{value}' is no dtype of '{a.binds}'", span, hint)
+                    self._error(f"'{value}' is no dtype of '{a.binds or a.name}'", span, hint)
                     return None
                 return value
-        kind = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}.get(a.kind.value)
-        self._error(f"the default of '{a.name}' is {kind or a.kind.value}", span)
+        self._error(f"{what} of '{a.name}' is {_EXPECTED[a.kind]}", span)
         return None
+
+    def _meets_check(self, a: Attribute, check: Expr) -> None:
+        """Record a default that its own check refuses, where the check is over attributes that have defaults."""
+
+        def value(name: str, element: int) -> int | float | bool | str:
+            default = self.scope.attributes[name].default
+            found = default[element] if isinstance(default, tuple) else default
+            if found is None:
+                raise LookupError(name)
+            return found
+
+        def symbol(s: Symbol) -> int:
+            if not isinstance(s, AttrInt):
+                raise LookupError(str(s))
+            return int(value(s.name, s.element))
+
+        try:
+            holds = evaluate(check, symbol, value)
+        except (LookupError, ZeroDivisionError, ArithmeticError):
+            return
+        if not holds:
+            self._error(f"the default of '{a.name}' does not meet its check", self.spec.span("attributes", a.name, "default"))
 
     def checks(self) -> None:
         """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
@@ -181,6 +215,8 @@ class AttributeTyper:
             if check is not None:
                 text = " ".join(entry.check.split())
                 self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
+                if not attribute.required and attribute.default is not None:
+                    self._meets_check(attribute, check)
         self.scope.operands, self.scope.dims = kept
         # Naming an attribute in its own check is no use of it.
         self.scope.used.clear()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
+from opc.analysis.access import check_inplace
 from opc.analysis.body import BodyTyper
+from opc.analysis.examples import ExampleTyper, reference_for
+from opc.analysis.explicit import explicit_backward
 from opc.analysis.expression import ExpressionTyper
 from opc.analysis.scope import Scope
 from opc.analysis.signature import Signature
 from opc.diagnostics import Diagnostics, SpecError
 from opc.ir.expr import Expr
-from opc.ir.op import Op
+from opc.ir.op import AttributeKind, Example, Op, Reference
 from opc.lang.parse import parse_body, parse_expression
 from opc.lang.tree import Tree
 from opc.spec.loader import Spec
@@ -21,23 +25,58 @@ from opc.spec.text import Text
 def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     """Return the typed op of a spec.
 
+    Its examples and references are checked too. Warnings are recorded in `diagnostics` where one is given.
+
+    Raises:
+        SpecError: with every mistake found in the spec.
+    """
+    found = Diagnostics()
+    op = _elaborate(spec, found)[0]
+    if diagnostics is not None:
+        diagnostics.extend(found.items)
+    return op
+
+
+def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | None = None) -> Op:
+    """Return the vjp that the spec's own gradient body states.
+
     Warnings are recorded in `diagnostics` where one is given.
 
     Raises:
-        SpecError: with every mistake found in the signature and the body.
+        SpecError: with every mistake found in the body.
     """
     found = Diagnostics()
-    signature = Signature(spec, found)
-    scope = signature.scope
-    statements = parse_body(spec.text("kernel"), found)
-    typer = BodyTyper(scope, signature.outputs, found)
-    body = typer.elaborate(statements)
-    _unused_inputs(spec, signature, found)
+    backward = explicit_backward(spec, forward_op, found)
     found.raise_errors()
+    if backward is None:
+        raise SpecError(found.items)
     if diagnostics is not None:
         diagnostics.extend(found.items)
+    return backward
+
+
+def examples_of(spec: Spec) -> tuple[Example, ...]:
+    """Return the examples of a spec, checked against its op; SpecError as `elaborate`."""
+    return _elaborate(spec, Diagnostics())[1]
+
+
+def reference_of(spec: Spec) -> Reference:
+    """Return the references of a spec, checked against its op; SpecError as `elaborate`."""
+    return _elaborate(spec, Diagnostics())[2]
+
+
+def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...], Reference]:
     model = spec.model
-    return Op(
+    signature = Signature(spec, found)
+    scope = signature.scope
+    body = BodyTyper(scope, signature.outputs, found).elaborate(parse_body(spec.text("kernel"), found))
+    for o in signature.inputs:
+        if o.name not in scope.used:
+            found.warning(f"the input '{o.name}' is not used", o.span)
+    for a in signature.attributes:
+        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
+            found.warning(f"the attribute '{a.name}' is not used", a.span)
+    op = Op(
         name=model.op,
         domain=model.domain,
         version=model.version,
@@ -52,13 +91,16 @@ def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
         body=tuple(body.assigns),
         broadcast=model.broadcast,
     )
-
-
-def _unused_inputs(spec: Spec, signature: Signature, found: Diagnostics) -> None:
-    for o in signature.inputs:
-        if o.name not in signature.scope.used:
-            found.warning(f"the input '{o.name}' is not used", o.span)
-    del spec
+    reference = reference_for(spec, op, found)
+    # What follows looks at the whole op, which is whole only without mistakes.
+    found.raise_errors()
+    pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
+    op = replace(op, inplace=tuple(pairs))
+    examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
+    if model.gradient.mode == "body":
+        explicit_backward(spec, op, found)
+    found.raise_errors()
+    return op, examples, reference
 
 
 @lru_cache(maxsize=256)
