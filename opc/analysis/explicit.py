@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from opc.analysis.body import BodyTyper
 from opc.analysis.scope import Scope
+from opc.analysis.shape_plan import undetermined
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.dtypes import is_floating
-from opc.ir.expr import Axis, GroupRef, IndexValue, Present, Read, Reduce, walk
+from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
+from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Present, Read, Reduce, walk
 from opc.ir.op import Derivation, Group, Op, Operand, Role
 from opc.lang.parse import parse_body
 from opc.spec.loader import Spec
@@ -21,6 +23,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
     Its inputs are the forward inputs it reads or whose shapes it needs, the saved outputs it reads, and a cotangent `d_<output>`
     for each floating output; its outputs are `d_<input>` for each floating input.
     """
+    forward = _restricted(forward)
     saved = _saved(spec, forward, found)
     differentiable = [o for o in forward.inputs if is_floating(o.type)]
     floating = [o for o in forward.outputs if is_floating(o.type)]
@@ -71,9 +74,12 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         *((Role.OUTPUT, o.name) for o in kept),
         *((Role.COTANGENT, o.name) for o in floating),
     ]
-    require = tuple(r for r in forward.require if _present(r.condition) <= chosen)
     derivation = Derivation("vjp", forward.name, tuple(roles), tuple(o.name for o in differentiable))
-    return replace(draft, inputs=inputs, require=require, derivation=derivation)
+    backward = replace(draft, inputs=inputs, derivation=derivation)
+    backward = replace(backward, dims=_known_dims(backward))
+    # The forward op has checked its requirements; those are checked again whose operands and sizes are at hand.
+    require = tuple(r for r in forward.require if not undetermined(replace(backward, require=(r,))))
+    return replace(backward, require=tuple(r for r in require if _present(r.condition) <= chosen))
 
 
 def _saved(spec: Spec, forward: Op, found: Diagnostics) -> list[Operand]:
@@ -98,43 +104,64 @@ def _dims(forward: Op) -> dict[str, Affine | None]:
     return {**dims, **dict(forward.dims)}
 
 
-def _present(condition: object) -> set[str]:
-    return {e.operand for e in walk(condition) if isinstance(e, Present)}  # type: ignore[arg-type]
+def _present(condition: Expr) -> set[str]:
+    return {e.operand for e in walk(condition) if isinstance(e, Present)}
+
+
+def _restricted(op: Op) -> Op:
+    """Return the op's signature with type variables that may be floating restricted to their floating types.
+
+    Of an op over floating and integer types, only the floating ones have a gradient.
+    """
+    floats = {t: tuple(d for d in t.dtypes if d.is_floating) for t in op.types}
+    narrow = {t: TypeVar(t.name, dtypes) for t, dtypes in floats.items() if dtypes}
+
+    def element(t: ElementType) -> ElementType:
+        match t:
+            case TypeVar():
+                return narrow.get(t, t)
+            case Acc(of=TypeVar() as of):
+                return Acc(narrow.get(of, of))
+            case _:
+                return t
+
+    def operands(group: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(replace(o, type=element(o.type)) for o in group)
+
+    types = tuple(narrow.get(t, t) for t in op.types)
+    return replace(op, types=types, inputs=operands(op.inputs), outputs=operands(op.outputs))
 
 
 def _with_shapes(forward: Op, draft: Op, chosen: set[str]) -> set[str]:
-    """Return `chosen` with the forward inputs added that bind dimensions and groups which nothing chosen binds."""
-    needed = _sizes(draft)
-    cotangents = [o for o in draft.inputs if o.name not in {i.name for i in forward.inputs}]
-    chosen = {o.name for o in forward.inputs if o.name in chosen}
-
-    def bound() -> set[object]:
-        every = [*cotangents, *(o for o in forward.inputs if o.name in chosen)]
-        # An optional operand binds nothing when it is absent.
-        return {_binds(d) for o in every if not o.optional for d in o.dims} - {None}
-
-    for o in forward.inputs:
-        own = {_binds(d) for d in o.dims} - {None}
-        if o.name not in chosen and not o.optional and (own & needed) - bound():
-            chosen.add(o.name)
-    for o in forward.inputs:
-        # An optional input's own axes: its gradient is asked for only when it is given.
-        own = {_binds(d) for d in o.dims} - {None}
-        if o.name not in chosen and (own & needed) - bound():
+    """Return the names of the forward inputs to take: `chosen`, and those that bind sizes which nothing chosen binds."""
+    names = {o.name for o in forward.inputs}
+    others = [o for o in draft.inputs if o.name not in names]
+    chosen = chosen & names
+    # Optional inputs come last: they bind nothing when absent, and are needed only for their own gradients.
+    for o in sorted(forward.inputs, key=lambda o: o.optional):
+        have = _bound([*others, *(i for i in forward.inputs if i.name in chosen)])
+        missing = _missing(draft, have)
+        if o.name not in chosen and missing and len(_missing(draft, have | _bound([o], optional=True))) < len(missing):
             chosen.add(o.name)
     return chosen
 
 
-def _binds(dim: Affine | Group) -> object:
-    if isinstance(dim, Group):
-        return dim
-    return dim.single if isinstance(dim.single, Dim) else None
+def _bound(operands: Iterable[Operand], optional: bool = False) -> set[Dim | Group]:
+    """Return the dimensions and groups that operands bind; an optional one binds nothing unless `optional` says to count it."""
+    bound: set[Dim | Group] = set()
+    for o in operands:
+        for d in o.dims if optional or not o.optional else ():
+            if isinstance(d, Group):
+                bound.add(d)
+            elif isinstance(d.single, Dim):
+                bound.add(d.single)
+    return bound
 
 
-def _sizes(op: Op) -> set[object]:
-    """Return every dimension and group whose size the op must know."""
-    sizes: list[Affine] = [d for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine)]
-    groups: set[object] = {d for o in (*op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Group)}
+def _missing(op: Op, bound: set[Dim | Group]) -> set[Dim | Group]:
+    """Return the dimensions and groups whose sizes the op needs and that neither `bound` nor a rule gives."""
+    sizes: list[Affine] = [d for o in (*op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine)]
+    groups = {d for o in (*op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Group)}
     for s in op.body:
         for e in walk(s.value):
             match e:
@@ -145,15 +172,30 @@ def _sizes(op: Op) -> set[object]:
                 case Read():
                     sizes += [i for i in e.indices if isinstance(i, Affine)]
                     groups |= {Group(i.name) for i in e.indices if isinstance(i, GroupRef)}
-    derived = dict(op.dims)
+    rules = dict(op.dims)
     pending = [a for size in sizes for a in size.atoms()]
-    found: set[object] = set()
+    seen: set[Dim] = set()
+    missing: set[Dim | Group] = set()
     while pending:
         atom = pending.pop()
         if isinstance(atom, GroupSize):
             groups.add(Group(atom.name))
-        elif isinstance(atom, Dim) and atom not in found:
-            found.add(atom)
-            if atom.name in derived:
-                pending += list(derived[atom.name].atoms())
-    return found | groups
+        elif isinstance(atom, Dim) and atom not in seen and atom not in bound:
+            seen.add(atom)
+            if atom.name in rules:
+                pending += list(rules[atom.name].atoms())
+            else:
+                missing.add(atom)
+    # In an op with broadcast, the broadcast shape follows from every input's own group.
+    return missing | {g for g in groups if g not in bound and not (op.broadcast and g.of is None)}
+
+
+def _known_dims(op: Op) -> tuple[tuple[str, Affine], ...]:
+    """Return the derived dimensions whose rules the inputs can carry out; the others are bound by an operand that has them."""
+    bound = {d.name for d in _bound(op.inputs) if isinstance(d, Dim)} - {name for name, _ in op.dims}
+    kept: list[tuple[str, Affine]] = []
+    for name, size in op.dims:
+        if all(a.name in bound for a in size.atoms() if isinstance(a, Dim)):
+            kept.append((name, size))
+            bound.add(name)
+    return tuple(kept)
