@@ -1,0 +1,232 @@
+"""What reverse and forward mode share: who takes part, which forward values to recompute or save, and the finished op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from opc.analysis.shape_plan import undetermined
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    children,
+    reads,
+    walk,
+    with_children,
+)
+from opc.ir.op import Assign, Derivation, Op, Operand, Role
+from opc.transform.normalize import has_reduction, hoist, inline, prune, share, sink
+from opc.transform.simplify import simplify
+
+
+def floating(t: ElementType) -> bool:
+    """Whether a type can be floating at all."""
+    return any(d.is_floating for d in candidates(t))
+
+
+def restrict(op: Op) -> Op:
+    """Return the op with every type variable that can be floating restricted to its floating types.
+
+    A derived op exists only for these: of an op over floating and integer types, only the floating ones have a gradient.
+    """
+    mixed = {t.name: t for t in op.types if any(d.is_floating for d in t.dtypes) and not all(d.is_floating for d in t.dtypes)}
+    if not mixed:
+        return op
+    narrow = {name: TypeVar(name, tuple(d for d in t.dtypes if d.is_floating)) for name, t in mixed.items()}
+
+    def element(t: ElementType) -> ElementType:
+        match t:
+            case TypeVar():
+                return narrow.get(t.name, t)
+            case Acc(of=TypeVar() as of):
+                return Acc(narrow.get(of.name, of))
+            case _:
+                return t
+
+    def value(t: ValueType) -> ValueType:
+        return element(t) if isinstance(t, TypeVar | Acc | DType) else t
+
+    def expr(e: Expr) -> Expr:
+        e = with_children(e, tuple(expr(c) for c in children(e)))
+        if isinstance(e, Const | Read | Call | Select | Reduce) and value(e.type) != e.type:
+            return replace(e, type=value(e.type))
+        return e
+
+    def operands(group: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(replace(o, type=element(o.type)) for o in group)
+
+    return replace(
+        op,
+        types=tuple(narrow.get(t.name, t) for t in op.types),
+        inputs=operands(op.inputs),
+        outputs=operands(op.outputs),
+        temporaries=operands(op.temporaries),
+        body=tuple(replace(s, value=expr(s.value)) for s in op.body),
+    )
+
+
+def prepare(op: Op) -> Op:
+    """Return the op in the form that is differentiated: floating types, every reduction a statement, conditionals whole."""
+    return hoist(sink(restrict(op)), every=True)
+
+
+def participants(op: Op) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """Return the inputs and outputs that take part in differentiation."""
+    return tuple(o for o in op.inputs if is_floating(o.type)), tuple(o for o in op.outputs if is_floating(o.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A derived op before its forward values are chosen.
+
+    `statements` may read every operand of the original op; `fresh` are the new temporaries, `seeds` the cotangents or tangents
+    with the operand each belongs to, `outputs` the results with theirs.
+    """
+
+    kind: str
+    of: str
+    name: str
+    doc: str
+    statements: tuple[Assign, ...]
+    fresh: tuple[Operand, ...]
+    seeds: tuple[tuple[Operand, str], ...]
+    outputs: tuple[tuple[Operand, str], ...]
+
+
+def finish(op: Op, draft: Draft) -> Op:
+    """Return the derived op: forward values recomputed or saved, simplified, and taking only the inputs it needs.
+
+    An output of the original op is saved where that spares computing a reduction anew; everything else is recomputed. Operands
+    whose values are not needed stay inputs where nothing else tells the sizes.
+    """
+    role = Role.COTANGENT if draft.kind == "vjp" else Role.TANGENT
+    results = tuple(o for o, _ in draft.outputs)
+    body = (*op.body, *draft.statements)
+    whole = replace(
+        op,
+        name=draft.name,
+        doc=draft.doc,
+        inputs=(*op.inputs, *(o for o, _ in draft.seeds)),
+        outputs=results,
+        temporaries=(*op.temporaries, *op.outputs, *draft.fresh),
+        body=body,
+        require=(),
+        inplace=(),
+    )
+    wanted = [o.name for o in results]
+    whole = tidy(prune(whole, wanted))
+    saved = _saved(whole, op)
+    whole = prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted)
+    recomputed = {s.target for s in whole.body}
+    used = _mentioned(whole)
+    kept: list[tuple[Operand, tuple[Role, str]]] = [(o, (Role.INPUT, o.name)) for o in op.inputs if o.name in used]
+    kept += [(replace(o, optional=False), (Role.OUTPUT, o.name)) for o in op.outputs if o.name in saved and o.name in used]
+    kept += [(o, (role, of)) for o, of in draft.seeds]
+    whole = replace(whole, temporaries=tuple(o for o in whole.temporaries if o.name in recomputed))
+    derived = _with_inputs(whole, kept, draft)
+    spare = [o for o in op.inputs if o.name not in used]
+    while (missing := _unbound(derived)) and spare:
+        helpful = next((o for o in spare if _fewer(derived, o, missing)), None)
+        chosen = helpful or spare[0]
+        spare.remove(chosen)
+        kept.append((chosen, (Role.INPUT, chosen.name)))
+        order = {o.name: n for n, o in enumerate((*op.inputs, *op.outputs, *(o for o, _ in draft.seeds)))}
+        kept.sort(key=lambda k: order[k[0].name])
+        derived = _with_inputs(whole, kept, draft)
+    return _requirements(derived, op)
+
+
+def tidy(op: Op) -> Op:
+    """Return the op simplified, with copies put in place, sums hoisted out of loops and expensive expressions shared."""
+    op = inline(simplify(op))
+    op = share(hoist(simplify(op)))
+    return prune(simplify(inline(op)), {o.name for o in op.outputs})
+
+
+def _fewer(derived: Op, candidate: Operand, missing: tuple[str, ...]) -> bool:
+    trial = replace(derived, inputs=(*derived.inputs, candidate))
+    return not candidate.optional and len(_unbound(trial)) < len(missing)
+
+
+def _unbound(op: Op) -> tuple[str, ...]:
+    """Return the sizes and types that the op uses and its inputs do not determine."""
+    used = {a.name for s in op.body for size in _sizes(s.value) for a in size.atoms() if isinstance(a, Dim)}
+    bound = {d.single.name for o in op.inputs for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
+    bound |= {name for name, _ in op.dims}
+    return (*undetermined(op), *sorted(used - bound))
+
+
+def _sizes(e: Expr) -> Iterable[Affine]:
+    for node in walk(e):
+        match node:
+            case IndexValue():
+                yield node.value
+            case Reduce():
+                yield from (a.extent for a in node.axes if isinstance(a, Axis))
+            case _:
+                pass
+
+
+def _with_inputs(whole: Op, kept: list[tuple[Operand, tuple[Role, str]]], draft: Draft) -> Op:
+    inputs = tuple(o for o, _ in kept)
+    names = {s.target for s in whole.body}
+    derivation = Derivation(
+        draft.kind, draft.of, tuple(where for _, where in kept), tuple(of for _, of in draft.outputs)
+    )
+    derived = replace(
+        whole, inputs=inputs, temporaries=tuple(o for o in whole.temporaries if o.name in names), derivation=derivation
+    )
+    return _dims(derived)
+
+
+def _dims(op: Op) -> Op:
+    """Keep a derived dimension's rule only where its own symbols are bound; otherwise the inputs bind the dimension itself."""
+    bound = {d.single.name for o in op.inputs for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
+    kept: list[tuple[str, Affine]] = []
+    derived = dict(op.dims)
+    for name, size in op.dims:
+        needs = {a.name for a in size.atoms() if isinstance(a, Dim)}
+        if all(n in bound - derived.keys() or n in dict(kept) for n in needs):
+            kept.append((name, size))
+    return replace(op, dims=tuple(kept))
+
+
+def _requirements(derived: Op, op: Op) -> Op:
+    """Keep the requirements whose sizes the derived op knows."""
+    kept = []
+    for r in op.require:
+        trial = replace(derived, require=(r,))
+        if not undetermined(trial):
+            kept.append(r)
+    return replace(derived, require=tuple(kept))
+
+
+def _mentioned(op: Op) -> set[str]:
+    """Return every operand that the body reads or asks the presence of."""
+    used = {r.operand for s in op.body for r in reads(s.value)}
+    return used | {node.operand for s in op.body for node in walk(s.value) if isinstance(node, Present)}
+
+
+def _saved(whole: Op, op: Op) -> set[str]:
+    """Return the outputs of the original op to save: those without which the derived op would compute more reductions."""
+    names = [o.name for o in op.outputs]
+    saved = {n for n in names if n in {s.target for s in whole.body}}
+    for name in names:
+        if name in saved and _reductions(whole, saved - {name}) <= _reductions(whole, saved):
+            saved.remove(name)
+    return saved
+
+
+def _reductions(whole: Op, saved: set[str]) -> int:
+    """Return how many statements with a reduction remain when the operands `saved` are given."""
+    left = prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), [o.name for o in whole.outputs])
+    return sum(has_reduction(s.value) for s in left.body)

@@ -1,0 +1,104 @@
+"""Forward mode: the op that pushes tangents of an op's inputs through to its outputs.
+
+Each statement's tangent is the sum over its accesses of partial derivative times tangent read, in the statement's own loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import Expr, Present, Read, ReduceAxis, Select
+from opc.ir.op import Assign, Op, Operand
+from opc.transform import scalar
+from opc.transform.derived import Draft, finish, participants, prepare
+from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.partials import Access, Differentiator
+from opc.transform.scalar import ZERO
+from opc.transform.sums import sum_over
+
+
+def jvp(op: Op) -> Op | None:
+    """Return the Jacobian-vector product of `op`, named `<op>_jvp`, or None when nothing in it is differentiable.
+
+    Its inputs are the values it needs and a tangent `t_<input>` for each floating input, optional where there are several (an
+    absent one is zero); its outputs are `t_<output>` for each floating output.
+
+    Raises:
+        SpecError: when the body holds something that has no derivative in the language.
+    """
+    source = prepare(op)
+    inputs, outputs = participants(source)
+    if not inputs or not outputs:
+        return None
+    return finish(source, _Forward(source, inputs, outputs).draft())
+
+
+class _Forward:
+    """One run of forward mode over the statements of an op."""
+
+    def __init__(self, op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...]) -> None:
+        self.op = op
+        several = len(inputs) > 1
+        self.seeds = {o.name: Operand(f"t_{o.name}", o.type, o.dims, several, f"Tangent of {o.name}.") for o in inputs}
+        self.results = {o.name: Operand(f"t_{o.name}", o.type, o.dims, True, f"Tangent of {o.name}.") for o in outputs}
+        names = {o.name for o in (*self.seeds.values(), *self.results.values())}
+        self.namer = Namer(op_names(op) | index_names(op) | names)
+        self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer)
+        self.tangents: dict[str, Operand] = dict(self.seeds)
+
+    def draft(self) -> Draft:
+        """Run, and return the statements of the tangents."""
+        statements: list[Assign] = []
+        fresh: list[Operand] = []
+        for s in self.op.body:
+            operand = self.op.operand(s.target)
+            value = Read(s.target, bare(s.indices), operand.type)
+            total = self._tangent(self.differentiator.partials(s.value, value))
+            result = self.results.get(s.target)
+            if result is None:
+                if scalar.is_zero(total):
+                    continue
+                result = replace(operand, name=self.namer.fresh(f"t_{s.target}"))
+                fresh.append(result)
+            self.tangents[s.target] = result
+            statements.append(Assign(result.name, s.indices, total))
+        return Draft(
+            "jvp",
+            self.op.name,
+            f"{self.op.name}_jvp",
+            f"Tangent of {self.op.name}.",
+            tuple(statements),
+            tuple(fresh),
+            tuple((seed, of) for of, seed in self.seeds.items()),
+            tuple((result, of) for of, result in self.results.items()),
+        )
+
+    def _tangent(self, partials: dict[Access, Expr]) -> Expr:
+        """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""
+        by_loops: dict[tuple[ReduceAxis, ...], Expr] = {}
+        for access, factor in partials.items():
+            tangent = self.tangents.get(access.read.operand)
+            if tangent is not None:
+                moved = self._read(tangent, access.read)
+                part = _given(scalar.mul(factor, moved), access.read.operand, tangent.name)
+                by_loops[access.loops] = scalar.add(by_loops.get(access.loops, ZERO), part)
+        total: Expr = ZERO
+        for loops, part in by_loops.items():
+            total = scalar.add(total, sum_over(loops, part))
+        return total
+
+    def _read(self, tangent: Operand, read: Read) -> Expr:
+        pad = None if read.pad is None else ZERO
+        moved: Expr = replace(read, operand=tangent.name, type=tangent.type, pad=pad)
+        optional = tangent.optional and read.operand in self.seeds
+        return scalar.select(Present(tangent.name), moved, ZERO) if optional else moved
+
+
+def _given(e: Expr, operand: str, tangent: str) -> Expr:
+    """Drop the question whether an operand is present where its tangent is, which is never given without it."""
+    if isinstance(e, Select) and e.cond == Present(tangent):
+        return scalar.select(e.cond, scalar.assume(e.then, Present(operand), True), e.other)
+    if isinstance(e, Select) and e.cond == Present(operand) and scalar.is_zero(e.other):
+        return _given(e.then, operand, tangent)
+    return e

@@ -1,0 +1,348 @@
+"""Moves reductions and shared expressions into statements of their own, and temporaries back into their uses.
+
+* `hoist` gives a statement to every reduction that stands under a loop it does not depend on, so that no sum is computed anew at
+  every point; `hoist(op, every=True)` to every reduction that is not the whole value, which differentiation asks for.
+* `share` gives a statement to an expensive expression that occurs more than once.
+* `sink` puts a temporary that is read inside a conditional back there, so that its gradient stays inside too.
+* `inline` puts a temporary that is used once, or is nothing but a copy, into its use.
+* `prune` drops statements that no output needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Weak, is_bool
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Expr,
+    GroupRef,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_groups,
+    free_indices,
+    reads,
+    rewrite,
+    walk,
+    with_children,
+)
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.transform import scalar
+from opc.transform.indices import Namer, bare, index_names, op_names, rename, rename_bound, substitute
+from opc.transform.transpose import Domain
+
+CHEAP = frozenset({
+    "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",
+    "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan", "isinf",
+})  # fmt: skip
+"""Functions that cost no more than reading a temporary back."""
+
+
+def has_reduction(e: Expr) -> bool:
+    """Whether `e` holds a reduction."""
+    return any(isinstance(node, Reduce) for node in walk(e))
+
+
+def unshadow(op: Op) -> Op:
+    """Return the op with the index variables a statement binds all different from one another."""
+    body = []
+    for s in op.body:
+        namer = Namer({i for i in s.indices if isinstance(i, str)} | op_names(op))
+        body.append(replace(s, value=rename_bound(s.value, namer)))
+    return replace(op, body=tuple(body))
+
+
+@dataclass(slots=True)
+class _Extractor:
+    """Collects new statements for expressions of one op; equal expressions get one temporary."""
+
+    op: Op
+    namer: Namer
+    known: dict[tuple[Expr, tuple[DimSpec, ...]], str] = field(default_factory=dict)
+    temporaries: list[Operand] = field(default_factory=list)
+    statements: list[Assign] = field(default_factory=list)
+
+    def extract(self, e: Expr, domain: Domain, name: str) -> Expr | None:
+        """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one."""
+        if isinstance(e.type, Weak):
+            return None
+        indices, dims = signature(e, domain)
+        if any(not isinstance(d, Group) and d.indices() for d in dims):
+            return None
+        key = (canonical(e, indices), dims)
+        if key not in self.known:
+            self.known[key] = self.namer.fresh(name)
+            self.temporaries.append(Operand(self.known[key], e.type, dims))
+            self.statements.append(Assign(self.known[key], indices, e, e.span))
+        return Read(self.known[key], bare(indices), e.type, span=e.span)
+
+
+def signature(e: Expr, domain: Domain) -> tuple[tuple[str | GroupRef, ...], tuple[DimSpec, ...]]:
+    """Return the indices and the shape of a temporary that holds `e`, which stands inside `domain`.
+
+    They are ordered as in the first read in `e` that uses them all, else groups first.
+    """
+    free, groups = free_indices(e), free_groups(e)
+    sizes: dict[str | GroupRef, DimSpec] = {GroupRef(name): Group(name, of) for name, of in domain.groups if name in groups}
+    sizes.update({a.index: a.extent for a in domain.axes if a.index in free})
+    for r in reads(e):
+        order = [i if isinstance(i, GroupRef) else i.index for i in r.indices if isinstance(i, Affine | GroupRef)]
+        if set(order) >= sizes.keys():
+            kept = dict.fromkeys(i for i in order if i is not None and i in sizes)
+            return tuple(kept), tuple(sizes[i] for i in kept)
+    return tuple(sizes), tuple(sizes.values())
+
+
+def canonical(e: Expr, indices: tuple[str | GroupRef, ...]) -> Expr:
+    """Return `e` with index variables named by position, so that expressions equal up to names compare equal."""
+    names = {i: f"#{n}" for n, i in enumerate(indices) if isinstance(i, str)}
+    counter = iter(range(1_000_000))
+
+    def bound(node: Expr) -> Expr:
+        node = with_children(node, tuple(bound(c) for c in children(node)))
+        if not isinstance(node, Reduce):
+            return node
+        own = {a.index: f"#b{next(counter)}" for a in node.axes if isinstance(a, Axis)}
+        axes = tuple(Axis(own[a.index], a.extent.rename(own)) if isinstance(a, Axis) else a for a in node.axes)
+        return replace(node, axes=axes, body=rename(node.body, own))
+
+    return bound(rename(e, names))
+
+
+def hoist(op: Op, every: bool = False) -> Op:
+    """Return the op with reductions moved into statements of their own; see the module's docstring."""
+    op = unshadow(op)
+    namer = Namer(op_names(op) | index_names(op))
+    extractor = _Extractor(op, namer)
+    body: list[Assign] = []
+    for s in op.body:
+        domain = Domain.of(s, op.operand(s.target))
+        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, op))
+        body += [*extractor.statements, replace(s, value=value)]
+        extractor.statements.clear()
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hoist:
+    extractor: _Extractor
+    target: str
+    every: bool
+    op: Op
+
+
+def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist) -> Expr:
+    """Return `e`, which stands inside `domain` under conditions `guards`, with its reductions moved out."""
+    if isinstance(e, Select) and not scalar.any_reads(e.cond) and not free_indices(e.cond):
+        then = _hoisted(e.then, domain, (*guards, e.cond), root, how)
+        other = _hoisted(e.other, domain, (*guards, scalar.raw("not", e.cond)), root, how)
+        return replace(e, then=then, other=other)
+    inner_domain = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+    e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how) for c in children(e)))
+    if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
+        return e
+    value: Expr = e
+    for g in reversed(guards):
+        value = Select(g, value, scalar.ZERO, value.type)
+    if any(r.checked for r in reads(e)):
+        return e
+    return how.extractor.extract(value, domain, f"{how.target}_{e.kind}") or e
+
+
+def _repeated(e: Reduce, domain: Domain) -> bool:
+    """Whether `e` is computed more than once with the same result inside `domain`."""
+    free, groups = free_indices(e), free_groups(e)
+    return any(a.index not in free for a in domain.axes) or any(name not in groups for name, _ in domain.groups)
+
+
+def share(op: Op) -> Op:
+    """Return the op with expensive expressions that occur more than once computed once."""
+    op = unshadow(op)
+    counts: Counter[tuple[Expr, tuple[DimSpec, ...]]] = Counter()
+    for s in op.body:
+        for e, domain in _candidates(s, op):
+            indices, dims = signature(e, domain)
+            counts[canonical(e, indices), dims] += 1
+    namer = Namer(op_names(op) | index_names(op))
+    extractor = _Extractor(op, namer)
+    body: list[Assign] = []
+    for s in op.body:
+        domain = Domain.of(s, op.operand(s.target))
+        value = _shared(s.value, domain, True, counts, extractor)
+        body += [*extractor.statements, replace(s, value=value)]
+        extractor.statements.clear()
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
+
+
+def _candidates(s: Assign, op: Op) -> Iterator[tuple[Expr, Domain]]:
+    def visit(e: Expr, domain: Domain) -> Iterator[tuple[Expr, Domain]]:
+        if _expensive(e, op):
+            yield e, domain
+        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+        for c in children(e):
+            yield from visit(c, inner)
+
+    return visit(s.value, Domain.of(s, op.operand(s.target)))
+
+
+def _expensive(e: Expr, op: Op) -> bool:
+    """Whether `e` may be computed at every point, and costs more than reading it back."""
+    if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or is_bool(e.type) or has_reduction(e):
+        return False
+    found = list(reads(e))
+    guarded = any(r.checked or any(o.name == r.operand and o.optional for o in op.inputs) for r in found)
+    return bool(found) and not guarded
+
+
+def _shared(
+    e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: _Extractor
+) -> Expr:
+    if _expensive(e, extractor.op):
+        indices, dims = signature(e, domain)
+        if counts[canonical(e, indices), dims] > 1:
+            first = next(reads(e)).operand
+            name = f"{e.fn}_{first}" if isinstance(e, Call) else first
+            # Parts of a shared expression that occur elsewhere too are shared in their turn.
+            kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor) for c in children(e)))
+            new = extractor.extract(kept, domain, name)
+            if new is not None:
+                return new
+    inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+    return with_children(e, tuple(_shared(c, inner, False, counts, extractor) for c in children(e)))
+
+
+def sink(op: Op) -> Op:
+    """Return the op with every pointwise temporary that is read inside a conditional put back there.
+
+    A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
+    gradient at 0 would otherwise be 0 * inf.
+    """
+    temporaries = {o.name for o in op.temporaries}
+    values: dict[str, Assign] = {}
+    body = []
+    for s in op.body:
+        new = replace(s, value=_sunk(s.value, values, False))
+        body.append(new)
+        if s.target in temporaries and not has_reduction(new.value) and not all(_is_cheap(e) for e in walk(new.value)):
+            values[s.target] = new
+    return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
+
+
+def _is_cheap(e: Expr) -> bool:
+    return not isinstance(e, Call) or e.fn in CHEAP
+
+
+def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
+    if isinstance(e, Read) and inside and e.operand in values and e.pad is None:
+        return put(values[e.operand], e)
+    if isinstance(e, Select):
+        cond = _sunk(e.cond, values, inside)
+        return replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True))
+    return with_children(e, tuple(_sunk(c, values, inside) for c in children(e)))
+
+
+def put(definition: Assign, read: Read) -> Expr:
+    """Return the value of a temporary at the place where it is read."""
+    values = {
+        name: index
+        for name, index in zip(definition.indices, read.indices, strict=True)
+        if isinstance(name, str) and isinstance(index, Affine)
+    }
+    if any(not isinstance(i, Affine | GroupRef) for i in read.indices):
+        raise ValueError(f"{read.operand} is read at a data-dependent index")
+    return substitute(definition.value, values)
+
+
+def prune(op: Op, wanted: Iterable[str]) -> Op:
+    """Return the op without the statements and temporaries that the operands `wanted` do not depend on."""
+    needed = set(wanted)
+    body = []
+    for s in reversed(op.body):
+        if s.target in needed:
+            body.append(s)
+            needed |= {r.operand for r in reads(s.value)}
+    temporaries = tuple(o for o in op.temporaries if o.name in needed)
+    return replace(op, body=tuple(reversed(body)), temporaries=temporaries)
+
+
+def inline(op: Op, limit: int = 48) -> Op:
+    """Return the op with temporaries that are copies, or are used once at as many points as they have, put into their uses.
+
+    `limit` bounds the number of nodes of a statement that grows by this.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for s in op.body:
+            if s.target not in {o.name for o in op.temporaries}:
+                continue
+            if _inlines(s, op, limit):
+                op = _inlined(op, s)
+                changed = True
+                break
+    return op
+
+
+def _inlines(s: Assign, op: Op, limit: int) -> bool:
+    users = [u for u in op.body if any(r.operand == s.target for r in reads(u.value))]
+    uses = [r for u in users for r in reads(u.value) if r.operand == s.target]
+    if any(r.pad is not None or not all(isinstance(i, Affine | GroupRef) for i in r.indices) for r in uses):
+        return False
+    if scalar.is_leaf(s.value) or (isinstance(s.value, Call) and s.value.fn == "neg" and scalar.is_leaf(s.value.args[0])):
+        return True
+    if len(users) != 1 or _uses(users[0].value, s.target) != 1:
+        return False
+    user = users[0]
+    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * _mentions(user.value, s.target)
+    own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
+    places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
+    return size <= limit and all(_covers(r, d) and own in (None, d) for r, d in places)
+
+
+def _uses(e: Expr, name: str) -> int:
+    """Return how often a point of `e` reads an operand, the two sides of a conditional being exclusive."""
+    if isinstance(e, Select):
+        return _uses(e.cond, name) + max(_uses(e.then, name), _uses(e.other, name))
+    own = 1 if isinstance(e, Read) and e.operand == name else 0
+    return own + sum(_uses(c, name) for c in children(e))
+
+
+def _mentions(e: Expr, name: str) -> int:
+    return sum(1 for r in reads(e) if r.operand == name)
+
+
+def _places(s: Assign, op: Op) -> Iterator[tuple[Read, Domain]]:
+    def visit(e: Expr, domain: Domain) -> Iterator[tuple[Read, Domain]]:
+        if isinstance(e, Read):
+            yield e, domain
+        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+        for c in children(e):
+            yield from visit(c, inner)
+
+    return visit(s.value, Domain.of(s, op.operand(s.target)))
+
+
+def _covers(r: Read, domain: Domain) -> bool:
+    """Whether a read uses every loop around it as a bare index, so that its value is needed once at each point."""
+    used = {i.index for i in r.indices if isinstance(i, Affine)}
+    groups = {i.name for i in r.indices if isinstance(i, GroupRef)}
+    return {a.index for a in domain.axes} <= used and {name for name, _ in domain.groups} <= groups
+
+
+def _inlined(op: Op, definition: Assign) -> Op:
+    def rule(e: Expr) -> Expr:
+        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else e
+
+    body = tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body if s is not definition)
+    return replace(op, body=body, temporaries=tuple(o for o in op.temporaries if o.name != definition.target))
+
+
+def map_values(op: Op, change: Callable[[Expr], Expr]) -> Op:
+    """Return the op with the value of every statement changed."""
+    return replace(op, body=tuple(replace(s, value=change(s.value)) for s in op.body))

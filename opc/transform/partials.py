@@ -1,0 +1,197 @@
+"""Partial derivatives of one scalar expression with respect to the elements it reads.
+
+`partials(e)` gives, for every access `x[f(i, r)]` under the reduction loops `r` that surround it, the factor D such that
+
+    d e(i) = sum over accesses, sum over r, of D(i, r) * d x[f(i, r)]
+
+Reverse mode multiplies D by the adjoint and transposes the access; forward mode multiplies it by the tangent there. A conditional
+passes its condition on to the factors, so that a side that is not chosen contributes nothing, not even NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from opc.analysis.typing import derivative_template
+from opc.diagnostics import Diagnostic, Span, SpecError
+from opc.ir.affine import Affine, Index, product
+from opc.ir.dtypes import DType, ValueType
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    StrConst,
+    free_indices,
+    reads,
+)
+from opc.ir.functions import FUNCTIONS
+from opc.transform import scalar
+from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, rename, rename_bound
+from opc.transform.scalar import ONE, ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One way an expression reads an operand: the read, and the reduction loops around it, outermost first."""
+
+    read: Read
+    loops: tuple[ReduceAxis, ...] = ()
+
+
+Partials = dict[Access, Expr]
+
+
+class Differentiator:
+    """Differentiates expressions of one op; `active` says which operands take part."""
+
+    def __init__(self, active: Callable[[str], bool], namer: Namer) -> None:
+        self.active = active
+        self.namer = namer
+
+    def partials(self, e: Expr, result: Expr | None = None) -> Partials:
+        """Return the factor of every access in `e`; `result`, if given, is a cheaper way to write the value of `e`.
+
+        Raises:
+            SpecError: for an expression that has no derivative in the language, such as a maximum over a whole axis group.
+        """
+        if not any(self.active(r.operand) for r in reads(e)):
+            return {}
+        match e:
+            case Read():
+                return self._read(e)
+            case Call():
+                return self._call(e, e if result is None else result)
+            case Select():
+                return self._select(e)
+            case Cast():
+                return {a: scalar.cast(e.type, d) for a, d in self.partials(e.arg).items()} if _floats(e) else {}
+            case Reduce():
+                return self._reduce(e, e if result is None else result)
+            case Const() | StrConst() | AttrRef() | IndexValue() | Present():
+                return {}
+
+    def _read(self, e: Read) -> Partials:
+        found: Partials = {Access(e): ONE} if self.active(e.operand) else {}
+        if e.pad is not None and any(self.active(r.operand) for r in reads(e.pad)):
+            raise _refusal("the value of pad(...) must not depend on a differentiable operand", e.span)
+        return found
+
+    def _call(self, e: Call, result: Expr) -> Partials:
+        if e.type is DType.BOOL:
+            return {}
+        total: Partials = {}
+        texts = FUNCTIONS[e.fn].derivative or ()
+        for i, arg in enumerate(e.args):
+            inner = self.partials(arg) if texts[i] != "0" else {}
+            if not inner:
+                continue
+            types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
+            factor = _fill(_template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
+            for access, d in inner.items():
+                total[access] = scalar.add(total.get(access, ZERO), scalar.mul(factor, d))
+        return _nonzero(total)
+
+    def _select(self, e: Select) -> Partials:
+        then, other = self.partials(e.then), self.partials(e.other)
+        accesses = dict.fromkeys((*then, *other))
+        return _nonzero({a: scalar.select(e.cond, then.get(a, ZERO), other.get(a, ZERO)) for a in accesses})
+
+    def _reduce(self, e: Reduce, result: Expr) -> Partials:
+        if e.kind in ("any", "all", "argmax", "argmin"):
+            return {}
+        inner = self.partials(e.body)
+        if not inner:
+            return {}
+        if e.kind == "sum":
+            weight: Expr = ONE
+        elif e.kind == "prod":
+            weight = self._product_of_others(e)
+        else:
+            weight = self._chosen(e)
+        return _nonzero({replace(a, loops=(*e.axes, *a.loops)): scalar.mul(weight, d) for a, d in inner.items()})
+
+    def _chosen(self, e: Reduce) -> Expr:
+        """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
+        kind = f"arg{e.kind}"
+        axes = [a for a in e.axes if isinstance(a, Axis)]
+        if len(axes) != len(e.axes):
+            raise _refusal(
+                f"the gradient of {e.kind} over a whole group of axes needs a position in it",
+                e.span,
+                "reduce over named axes instead, or give the gradient's body",
+            )
+        position = Affine.of(0)
+        for i, a in enumerate(axes):
+            position = position + Affine.of(Index(a.index)) * product(b.extent for b in axes[i + 1 :])
+        where = rename_bound(Reduce(kind, e.axes, e.body, DType.INT64), self._clear_of(e))
+        return scalar.select(scalar.raw("eq", IndexValue(position), where), ONE, ZERO)
+
+    def _product_of_others(self, e: Reduce) -> Expr:
+        """The product of all other elements, which unlike result / element holds at zeros too, and to every order."""
+        axes = [a for a in e.axes if isinstance(a, Axis)]
+        if len(axes) != len(e.axes):
+            raise _refusal(
+                "the gradient of prod over a whole group of axes needs a position in it",
+                e.span,
+                "reduce over named axes instead, or give the gradient's body",
+            )
+        namer = self._clear_of(e)
+        names = {a.index: namer.fresh(*INDEX_NAMES) for a in axes}
+        same: Expr = scalar.TRUE
+        for old, new in names.items():
+            here, there = IndexValue(Affine.of(Index(new))), IndexValue(Affine.of(Index(old)))
+            same = scalar.conjunction(same, scalar.raw("eq", here, there))
+        body = rename(rename_bound(e.body, namer), names)
+        others = Reduce(
+            "prod",
+            tuple(Axis(names[a.index], a.extent.rename(names)) for a in axes),
+            Select(same, ONE, body, body.type),
+            e.type,
+        )
+        return others
+
+    def _clear_of(self, e: Reduce) -> Namer:
+        return Namer(self.namer.taken | bound_indices(e) | free_indices(e))
+
+
+def _floats(e: Cast) -> bool:
+    return e.type is not DType.BOOL and not (isinstance(e.type, DType) and e.type.is_integer)
+
+
+def _nonzero(found: Partials) -> Partials:
+    return {a: d for a, d in found.items() if not scalar.is_zero(d)}
+
+
+@lru_cache(maxsize=1024)
+def _template(text: str, x: ValueType, y: ValueType | None, r: ValueType) -> Expr:
+    """Return a derivative of the function table over placeholders of the given types."""
+    return derivative_template(text)(Read("x", (), x), None if y is None else Read("y", (), y), Read("r", (), r))
+
+
+def _fill(template: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Return a derivative from the function table with its arguments put in and typed anew."""
+    match template:
+        case Read():
+            return values[template.operand]
+        case Call():
+            return scalar.call(template.fn, *(_fill(a, values) for a in template.args))
+        case Select():
+            parts = (_fill(p, values) for p in (template.cond, template.then, template.other))
+            return scalar.select(*parts)
+        case _:
+            return template
+
+
+def _refusal(message: str, span: Span, hint: str | None = None) -> SpecError:
+    return SpecError([Diagnostic(message, span, hint)])

@@ -1,0 +1,421 @@
+"""Constructors of typed scalar expressions that simplify as they build; what derivatives are assembled with.
+
+The rules are those of real arithmetic, applied to *derivative* factors only: a product with a symbolic zero is zero, `a * b / b`
+is `a`, and products move inside a conditional, so that only the chosen side passes a gradient on. They may change rounding and
+the sign of a zero, so they are not applied to a user's own expressions; `opc.transform.simplify` holds the rules that are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak
+from opc.ir.expr import (
+    AttrRef,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Present,
+    Read,
+    Select,
+    StrConst,
+    children,
+    with_children,
+)
+from opc.ir.functions import FUNCTIONS, join, result_type
+
+ZERO = Const(0, Weak.INT)
+ONE = Const(1, Weak.INT)
+TRUE = Const(True, DType.BOOL)
+FALSE = Const(False, DType.BOOL)
+
+
+def number(value: int | float) -> Const:
+    """Return a literal with a weak type."""
+    return Const(value, Weak.INT if isinstance(value, int) else Weak.FLOAT)
+
+
+def is_number(e: Expr, value: float) -> bool:
+    """Whether `e` is the literal `value`."""
+    return isinstance(e, Const) and not isinstance(e.value, bool) and e.value == value
+
+
+def is_zero(e: Expr) -> bool:
+    """Whether `e` is the literal zero, which in a derivative stands for "no contribution"."""
+    return is_number(e, 0)
+
+
+def is_leaf(e: Expr) -> bool:
+    """Whether `e` costs nothing to write or compute twice: a literal, attribute, index or plain read."""
+    match e:
+        case Const() | StrConst() | AttrRef() | IndexValue() | Present():
+            return True
+        case Read():
+            return not children(e)
+        case _:
+            return False
+
+
+def joined(a: ValueType, b: ValueType) -> ValueType:
+    """Return the common value type of two expressions.
+
+    Raises:
+        TypeError: when they do not mix, which the front end has ruled out.
+    """
+    t = join(a, b)
+    if t is None:
+        raise TypeError(f"values of types {a} and {b} do not mix")
+    return t
+
+
+def raw(fn: str, *args: Expr) -> Expr:
+    """Return the call of a function as it stands, typed by the function table.
+
+    Raises:
+        TypeError: when the function does not take arguments of these types.
+    """
+    t = result_type(FUNCTIONS[fn], tuple(a.type for a in args))
+    if t is None:
+        raise TypeError(f"{fn} does not take {', '.join(str(a.type) for a in args)}")
+    return Call(fn, args, t)
+
+
+def call(fn: str, *args: Expr) -> Expr:
+    """Return the call of a function, simplified."""
+    rule = _RULES.get(fn)
+    return rule(*args) if rule else _folded(fn, args)
+
+
+def _folded(fn: str, args: tuple[Expr, ...]) -> Expr:
+    """Evaluate functions of literals that derivatives hold, such as `log(2.0)`; weak arithmetic is float64 arithmetic."""
+    fold = _FOLDS.get(fn)
+    if fold and len(args) == 1 and isinstance(args[0], Const) and args[0].type in (Weak.INT, Weak.FLOAT) and args[0].value > 0:
+        return number(fold(float(args[0].value)))
+    return raw(fn, *args)
+
+
+_FOLDS: dict[str, Callable[[float], float]] = {"log": math.log, "sqrt": math.sqrt, "exp": math.exp}
+
+
+def negated(e: Expr) -> Expr | None:
+    """Return `-e` when `e` is visibly negative all over (so that a sum can be written as a difference), else None."""
+    match e:
+        case Const(value=value) if not isinstance(value, bool) and value < 0:
+            return Const(-value, e.type)
+        case Call(fn="neg"):
+            return e.args[0]
+        case Select():
+            then, other = (ZERO if is_zero(side) else negated(side) for side in (e.then, e.other))
+            if then is None or other is None or (is_zero(e.then) and is_zero(e.other)):
+                return None
+            return select(e.cond, then, other)
+        case _:
+            return None
+
+
+def neg(a: Expr) -> Expr:
+    """Return `-a`."""
+    if is_zero(a):
+        return ZERO
+    if isinstance(a, Const):
+        return Const(-a.value, a.type)
+    positive = negated(a)
+    if positive is not None:
+        return positive
+    match a:
+        case Call(fn="sub", args=(left, right)):
+            return sub(right, left)
+        case Select() if is_zero(a.then) or is_zero(a.other):
+            return select(a.cond, neg(a.then), neg(a.other))
+        case _:
+            return raw("neg", a)
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """Return `a + b`; conditionals under one condition are joined, and a negative term becomes a subtraction."""
+    if is_zero(a):
+        return b
+    if is_zero(b):
+        return a
+    if isinstance(a, Const) and isinstance(b, Const):
+        return number(a.value + b.value)
+    if isinstance(a, Select) and isinstance(b, Select) and a.cond == b.cond:
+        return select(a.cond, add(a.then, b.then), add(a.other, b.other))
+    if a == b:
+        return mul(number(2), a)
+    positive = negated(b)
+    if positive is not None:
+        return _difference(a, positive)
+    positive = negated(a)
+    if positive is not None:
+        return _difference(b, positive)
+    return raw("add", a, b)
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    """Return `a - b`."""
+    return add(a, neg(b)) if is_zero(a) or is_zero(b) or negated(b) is not None else _difference(a, b)
+
+
+def _difference(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return number(a.value - b.value)
+    if a == b:
+        return ZERO
+    if isinstance(a, Select) and isinstance(b, Select) and a.cond == b.cond:
+        return select(a.cond, sub(a.then, b.then), sub(a.other, b.other))
+    return raw("sub", a, b)
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """Return `a * b`, with conditionals that stop a gradient outermost, the sign and the literal in front, and one quotient."""
+    if is_zero(a) or is_zero(b):
+        return ZERO
+    if is_number(a, 1):
+        return b
+    if is_number(b, 1):
+        return a
+    # A condition with a zero side guards the whole product; the guard of the second factor (the adjoint) goes outermost.
+    if isinstance(b, Select) and _pushes(b, a):
+        return select(b.cond, mul(a, b.then), mul(a, b.other))
+    if isinstance(a, Select) and _pushes(a, b):
+        return select(a.cond, mul(a.then, b), mul(a.other, b))
+    quotient = _Quotient()
+    quotient.multiply(a)
+    quotient.multiply(b)
+    return quotient.build()
+
+
+class _Quotient:
+    """A product of factors over a product of factors, times a number; building it cancels equal factors."""
+
+    def __init__(self) -> None:
+        self.coefficient: int | float = 1
+        self.over: list[Expr] = []
+        self.under: list[Expr] = []
+
+    def multiply(self, e: Expr) -> None:
+        """Take in a factor."""
+        match e:
+            case Const(type=Weak.INT | Weak.FLOAT):
+                self.coefficient = self.coefficient * e.value
+            case Call(fn="neg", args=(x,)):
+                self.coefficient = -self.coefficient
+                self.multiply(x)
+            case Call(fn="mul", args=(x, y)):
+                self.multiply(x)
+                self.multiply(y)
+            case Call(fn="div", args=(x, y)):
+                self.multiply(x)
+                self.divide(y)
+            case _ if e in self.under:
+                self.under.remove(e)
+            case _:
+                self.over.append(e)
+
+    def divide(self, e: Expr) -> None:
+        """Take in a divisor."""
+        match e:
+            case Call(fn="neg", args=(x,)):
+                self.coefficient = -self.coefficient
+                self.divide(x)
+            case Call(fn="mul", args=(x, y)):
+                self.divide(x)
+                self.divide(y)
+            case Call(fn="div", args=(x, y)):
+                self.divide(x)
+                self.multiply(y)
+            case _ if e in self.over:
+                self.over.remove(e)
+            case _:
+                self.under.append(e)
+
+    def build(self) -> Expr:
+        """Return the expression: the literal first, then factors in order, then divisions."""
+        if self.coefficient == 0:
+            return ZERO
+        size = abs(self.coefficient)
+        factors = list(self.over) if size == 1 and self.over else [number(size), *self.over]
+        total = factors[0]
+        for f in factors[1:]:
+            total = raw("mul", total, f)
+        for d in self.under:
+            total = raw("div", total, d)
+        if self.coefficient > 0:
+            return total
+        return Const(-total.value, total.type) if isinstance(total, Const) else raw("neg", total)
+
+
+def _pushes(s: Select, factor: Expr) -> bool:
+    """Whether a product with conditional `s` is better written inside it: always where a side vanishes."""
+    if is_zero(s.then) or is_zero(s.other):
+        return True
+    trivial = any(is_number(side, v) for side in (s.then, s.other) for v in (1, -1))
+    nested = any(isinstance(side, Select) and _pushes(side, factor) for side in (s.then, s.other))
+    return trivial or nested or is_leaf(factor) or not (any_reads(s.cond))
+
+
+def any_reads(e: Expr) -> bool:
+    """Whether `e` reads an operand."""
+    return isinstance(e, Read) or any(any_reads(c) for c in children(e))
+
+
+def div(a: Expr, b: Expr) -> Expr:
+    """Return `a / b`; factors on both sides cancel."""
+    if is_zero(a):
+        return ZERO
+    if is_number(b, 1):
+        return a
+    if isinstance(a, Select) and _pushes(a, b):
+        return select(a.cond, div(a.then, b), div(a.other, b))
+    if isinstance(a, Const) and isinstance(b, Const) and b.value != 0:
+        return number(a.value / b.value)
+    quotient = _Quotient()
+    quotient.multiply(a)
+    quotient.divide(b)
+    return quotient.build()
+
+
+def product_factors(e: Expr) -> list[Expr]:
+    """Return the factors of a product of calls of `mul`, in order."""
+    if isinstance(e, Call) and e.fn == "mul":
+        return [*product_factors(e.args[0]), *product_factors(e.args[1])]
+    return [e]
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """Return the product of expressions, 1 for none."""
+    total: Expr = ONE
+    for f in factors:
+        total = mul(total, f)
+    return total
+
+
+def power(a: Expr, b: Expr) -> Expr:
+    """Return `a ** b`; exponents 0 and 1 vanish, and a square of something cheap is a product."""
+    if is_number(b, 0):
+        return ONE
+    if is_number(b, 1):
+        return a
+    if is_number(b, 2) and is_leaf(a):
+        return mul(a, a)
+    return raw("pow", a, b)
+
+
+def select(cond: Expr, then: Expr, other: Expr) -> Expr:
+    """Return `then if cond else other`, with what `cond` decides inside the two sides decided."""
+    if isinstance(cond, Const):
+        return then if cond.value else other
+    if isinstance(cond, Call) and cond.fn == "not":
+        return select(cond.args[0], other, then)
+    then, other = assume(then, cond, True), assume(other, cond, False)
+    if then == other:
+        return then
+    if isinstance(then, Select) and then.other == other:
+        return select(conjunction(cond, then.cond), then.then, other)
+    return Select(cond, then, other, joined(then.type, other.type))
+
+
+def conjunction(a: Expr, b: Expr) -> Expr:
+    """Return `a and b`."""
+    if isinstance(a, Const):
+        return b if a.value else FALSE
+    if isinstance(b, Const):
+        return a if b.value else FALSE
+    return a if a == b else raw("and", a, b)
+
+
+def assume(e: Expr, cond: Expr, value: bool) -> Expr:
+    """Return `e` with every conditional decided that `cond`, known to have `value`, decides in whole or in part."""
+    if isinstance(cond, Call) and cond.fn == ("and" if value else "or"):
+        for part in cond.args:
+            e = assume(e, part, value)
+    if isinstance(e, Select):
+        known = _known(e.cond, cond, value)
+        if isinstance(known, Const):
+            return assume(e.then if known.value else e.other, cond, value)
+        then, other = assume(e.then, cond, value), assume(e.other, cond, value)
+        return e if (known, then, other) == (e.cond, e.then, e.other) else select(known, then, other)
+    kept = children(e)
+    new = tuple(assume(c, cond, value) for c in kept)
+    return e if new == kept else with_children(e, new)
+
+
+def _known(e: Expr, cond: Expr, value: bool) -> Expr:
+    """Return a condition with the parts put in that `cond`, known to have `value`, tells."""
+    if e == cond:
+        return TRUE if value else FALSE
+    if isinstance(e, Call) and e.fn in ("and", "or", "not"):
+        args = [_known(a, cond, value) for a in e.args]
+        match e.fn:
+            case "and":
+                return conjunction(*args)
+            case "or":
+                return negation(conjunction(*(negation(a) for a in args)))
+            case _:
+                return negation(args[0])
+    return e
+
+
+def negation(a: Expr) -> Expr:
+    """Return `not a`."""
+    if isinstance(a, Const):
+        return FALSE if a.value else TRUE
+    return a.args[0] if isinstance(a, Call) and a.fn == "not" else raw("not", a)
+
+
+def compare(fn: str, a: Expr, b: Expr) -> Expr:
+    """Return a comparison, decided where both sides are integer expressions with a constant difference."""
+    if isinstance(a, IndexValue) and isinstance(b, IndexValue):
+        difference = (a.value - b.value).constant
+        if difference is not None:
+            return TRUE if _COMPARES[fn](difference) else FALSE
+    if isinstance(a, Const) and isinstance(b, Const):
+        return TRUE if _COMPARES[fn](float(a.value) - float(b.value)) else FALSE
+    return raw(fn, a, b)
+
+
+_COMPARES: dict[str, Callable[[float], bool]] = {
+    "lt": lambda d: d < 0,
+    "le": lambda d: d <= 0,
+    "gt": lambda d: d > 0,
+    "ge": lambda d: d >= 0,
+    "eq": lambda d: d == 0,
+    "ne": lambda d: d != 0,
+}
+
+
+def index_value(value: Affine | int) -> Expr:
+    """Return an integer expression as a value; a plain number becomes a literal."""
+    affine = Affine.of(value)
+    return IndexValue(affine) if affine.constant is None else number(affine.constant)
+
+
+def cast(t: ValueType, e: Expr) -> Expr:
+    """Return `e` converted to type `t`; literals and values of that type stand as they are."""
+    if e.type == t or isinstance(e.type, Weak):
+        return e
+    if isinstance(e, Select) and (is_zero(e.then) or is_zero(e.other)):
+        return select(e.cond, cast(t, e.then), cast(t, e.other))
+    return Cast(e, t)
+
+
+def cast_to(t: ElementType, e: Expr) -> Expr:
+    """Return `e` as a value that may be stored as `t`: converted only when the types do not mix."""
+    return e if join(t, e.type) is not None else cast(t, e)
+
+
+_RULES: dict[str, Callable[..., Expr]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "div": div,
+    "neg": neg,
+    "pow": power,
+    "and": conjunction,
+    **{fn: (lambda a, b, fn=fn: compare(fn, a, b)) for fn in _COMPARES},
+}

@@ -1,0 +1,85 @@
+"""Simplification that is exact under IEEE arithmetic, for any op: the user's own and derived ones.
+
+`x * 1`, `x / 1`, `x ** 1`, `-(-x)`, decided conditions, conditions repeated inside their own sides, literals combined where both
+have a weak type. Not `x + 0` (it turns -0 into 0), nor `0 * x` (NaN).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, rewrite
+from opc.ir.op import Op
+from opc.transform import scalar
+
+
+def simplify(op: Op) -> Op:
+    """Return the op with every statement's value simplified."""
+    return replace(op, body=tuple(replace(s, value=simplify_expr(s.value)) for s in op.body))
+
+
+def simplify_expr(e: Expr) -> Expr:
+    """Return an expression with the same value at every point, NaN and signed zeros included."""
+    return rewrite(e, _rule)
+
+
+def _rule(e: Expr) -> Expr:
+    match e:
+        case IndexValue() if e.value.constant is not None:
+            return scalar.number(e.value.constant)
+        case Call():
+            return _call(e)
+        case Select():
+            return _select(e)
+        case Cast(arg=Cast() | Call() | Read() as arg) if arg.type == e.type:
+            return arg
+        case _:
+            return e
+
+
+def _keeps(e: Call, a: Expr) -> bool:
+    """Whether a call may be replaced by its argument without changing its type."""
+    return a.type == e.type
+
+
+def _call(e: Call) -> Expr:
+    match e.fn, e.args:
+        case "mul", (a, b) if scalar.is_number(b, 1) and _keeps(e, a):
+            return a
+        case "mul", (a, b) if scalar.is_number(a, 1) and _keeps(e, b):
+            return b
+        case "div" | "pow", (a, b) if scalar.is_number(b, 1) and _keeps(e, a):
+            return a
+        case "sub", (a, b) if scalar.is_number(b, 0) and _keeps(e, a):
+            return a
+        case "neg", (Call(fn="neg", args=(a,)),):
+            return a
+        case "neg", (Const(type=Weak.INT | Weak.FLOAT) as c,) if c.value != 0:
+            return Const(-c.value, c.type, e.span)
+        case "pow", (a, b) if scalar.is_number(b, 2) and scalar.is_leaf(a) and _keeps(e, a):
+            return scalar.raw("mul", a, a)
+        case "not", (Const() as c,):
+            return Const(not c.value, DType.BOOL, e.span)
+        case "not", (Call(fn="not", args=(a,)),):
+            return a
+        case "and", (Const() as c, other) | (other, Const() as c):
+            return other if c.value else c
+        case "or", (Const() as c, other) | (other, Const() as c):
+            return c if c.value else other
+        case ("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b):
+            return scalar.compare(e.fn, a, b)
+        case _:
+            return e
+
+
+def _select(e: Select) -> Expr:
+    if isinstance(e.cond, Const):
+        chosen = e.then if e.cond.value else e.other
+        return chosen if chosen.type == e.type or isinstance(chosen.type, Weak) else e
+    if isinstance(e.cond, Call) and e.cond.fn == "not":
+        return _select(replace(e, cond=e.cond.args[0], then=e.other, other=e.then))
+    then, other = scalar.assume(e.then, e.cond, True), scalar.assume(e.other, e.cond, False)
+    if then == other and then.type == e.type:
+        return then
+    return replace(e, then=then, other=other)
