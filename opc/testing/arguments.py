@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +32,12 @@ class TensorArg:
         match self.layout:
             case "strided":
                 buffer = np.full(tuple(2 * s for s in data.shape), data.flat[0] if data.size else 0, data.dtype)
-                view = buffer[(..., *(slice(None, None, 2) for _ in data.shape))]
+                view: Array = buffer[_all_axes(data, 2)]
                 view[...] = data
                 return view
             case "negative":
-                back = (..., *(slice(None, None, -1) for _ in data.shape))
-                return np.ascontiguousarray(data[back]).reshape(data.shape)[back]
+                back = _all_axes(data, -1)
+                return np.asarray(np.ascontiguousarray(data[back]).reshape(data.shape)[back])
             case "transposed":
                 return np.ascontiguousarray(data.T).T
             case "broadcast":
@@ -48,6 +49,11 @@ class TensorArg:
                 return buffer[1:].reshape(data.shape)
             case _:
                 return data
+
+
+def _all_axes(data: Array, step: int) -> Any:
+    """Return the index that takes every `step`-th element on every axis; the ellipsis keeps a view of rank 0 an array."""
+    return (..., *[slice(None, None, step)] * data.ndim)
 
 
 def special_values(dtype: DType) -> Array:

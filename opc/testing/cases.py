@@ -282,7 +282,8 @@ def accepted(op: Op, *, derived: bool = False, random: int = 60) -> list[Case]:
             kinds.setdefault(case.name.split("-")[1], []).append(case)
         turns = itertools.zip_longest(*kinds.values())
         table = [c for turn in turns for c in turn if c is not None][:FEW]
-    return table + [c for c in maker.random(random if not derived else random // 4) if c is not None]
+    count = random // 4 if derived else random
+    return table + [c for c in (maker.random(count) if count else []) if c is not None]
 
 
 def refused(op: Op) -> list[Case]:

@@ -261,7 +261,7 @@ class _Evaluation:
         if not dtype.is_floating:
             return integers.unary(e.fn, args[0], dtype) if fn.arity == 1 else integers.binary(e.fn, args[0], args[1], dtype)
         p = PRECISIONS[dtype]
-        if e.fn == "mul" and e.args[0] == e.args[1]:
+        if (e.fn == "mul" and e.args[0] == e.args[1]) or (e.fn == "pow" and _is_two(e.args[1])):
             return square(args[0], p)
         return enclosures.unary(e.fn, args[0], p) if fn.arity == 1 else enclosures.binary(e.fn, args[0], args[1], p)
 
@@ -358,7 +358,7 @@ class _Evaluation:
                 same = [k for k in range(missing, len(full)) if own[k - missing] == full[k]]
                 kept += [(frame.groups[axis.name][k - missing], start + k) for k in same]
             reduced += [start + k for k in range(len(full)) if start + k not in [p for _, p in kept]]
-        inner_mask = None if mask is None else mask.reshape(*mask.shape, *(1,) * (inner.rank - mask.ndim))
+        inner_mask = None if mask is None else mask.reshape((*mask.shape, *(1,) * (inner.rank - mask.ndim)))
         if inner_mask is not None:
             for position, fresh in kept:
                 inner_mask = np.swapaxes(inner_mask, position, fresh)
@@ -397,6 +397,10 @@ class _Evaluation:
             info = np.iinfo(numpy_dtype(dtype))
             value = info.min if kind in ("max", "argmax") else info.max
         return exact(frame.constant(np.float64(value) if dtype.is_floating else np.int64(value)))
+
+
+def _is_two(e: Expr) -> bool:
+    return (isinstance(e, Const) and e.value == 2) or (isinstance(e, IndexValue) and e.value.constant == 2)
 
 
 def _both(mask: Array | None, more: Array) -> Array:
