@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from opc.analysis.expression import ExpressionTyper
 from opc.analysis.ranges import infer_ranges
 from opc.analysis.scope import RESERVED, WORDS, Scope
-from opc.analysis.value_types import assignable
 from opc.analysis.wording import count, dim_text, shape_text, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.op import Assign, DimSpec, Group, Operand
+from opc.ir.rules import assignable
 from opc.lang.tree import Dots, Item, Name, Star, Statement, Subscript, Tree, parts
 from opc.spec.text import name_problem
 

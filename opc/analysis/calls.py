@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from opc.analysis.ranges import infer_ranges
 from opc.analysis.scope import FORMS, WORDS, Scope
-from opc.analysis.value_types import element_type, sum_type
+from opc.analysis.value_types import element_type
 from opc.analysis.wording import count, type_text
 from opc.diagnostics import Span, did_you_mean
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, is_bool, is_floating
+from opc.ir.dtypes import is_bool, is_floating
 from opc.ir.expr import (
     REDUCTIONS,
     Axis,
@@ -26,6 +26,7 @@ from opc.ir.expr import (
     ReduceAxis,
 )
 from opc.ir.functions import CALLABLE, FUNCTIONS
+from opc.ir.rules import reduction_type
 from opc.lang.tree import Apply, Dots, Item, Name, Range, Reduction, Star
 from opc.spec.text import name_problem
 
@@ -226,15 +227,9 @@ class CallTyper:
 
     def _reduce(self, kind: str, axes: tuple[ReduceAxis, ...], body: Expr, span: Span) -> Expr | None:
         t = body.type
-        if kind in ("any", "all"):
-            if not is_bool(t):
-                self._error(f"{kind} needs booleans, not {type_text(t)}", body.span, "compare first: x != 0")
-                return None
-            return Reduce(kind, axes, body, DType.BOOL, span)
-        if kind in ("argmax", "argmin"):
-            return Reduce(kind, axes, body, DType.INT64, span)
-        if kind in ("max", "min"):
-            return Reduce(kind, axes, body, t, span)
+        if kind in ("any", "all") and not is_bool(t):
+            self._error(f"{kind} needs booleans, not {type_text(t)}", body.span, "compare first: x != 0")
+            return None
         if kind == "mean":
             if not is_floating(t):
                 self._error(f"mean needs a floating value, not {type_text(t)}", body.span, "convert with cast(float32, x)")
@@ -250,7 +245,8 @@ class CallTyper:
                         self._error("mean does not run over broadcast axes", span)
                         return None
             return Call("div", (Reduce("sum", axes, body, t, span), IndexValue(size, span)), t, span)
-        return Reduce(kind, axes, body, sum_type(t), span)
+        result = reduction_type(kind, t)
+        return None if result is None else Reduce(kind, axes, body, result, span)
 
 
 def _groups_hint(scope: Scope) -> str | None:

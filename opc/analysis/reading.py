@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opc.analysis.value_types import affine_of, assignable
+from opc.analysis.value_types import affine_of
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Const, Expr, GroupRef, IndexValue, Present, Read, Select
 from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.rules import assignable
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 
 if TYPE_CHECKING:

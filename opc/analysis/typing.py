@@ -16,6 +16,7 @@ from opc.analysis.signature import Signature
 from opc.diagnostics import Diagnostics, SpecError
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, Example, Op, Reference
+from opc.ir.verify import verify
 from opc.lang.parse import parse_body, parse_expression
 from opc.lang.tree import Tree
 from opc.spec.loader import Spec
@@ -50,6 +51,7 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
     found.raise_errors()
     if backward is None:
         raise SpecError(found.items)
+    verify(backward)
     if diagnostics is not None:
         diagnostics.extend(found.items)
     return backward
@@ -96,6 +98,7 @@ def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...],
     found.raise_errors()
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
     op = replace(op, inplace=tuple(pairs))
+    verify(op)
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
     if model.gradient.mode == "body":
         explicit_backward(spec, op, found)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from opc.analysis.scope import Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
-from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, Weak
 from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Present
-from opc.ir.functions import join
 from opc.lang.tree import Apply, Item, Name
 
 
@@ -62,17 +61,3 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
         case _:
             found.error("expected a type", tree.span, "a type is a dtype, a type variable, or acc(T)")
             return None
-
-
-def sum_type(t: ValueType) -> ValueType:
-    """Return the value type of a sum or product over a body of type `t`: acc(T) unless it is floating or weak."""
-    if isinstance(t, Weak | Acc) or is_floating(t):
-        return t
-    return DType.INT64 if isinstance(t, DType) else Acc(t)
-
-
-def assignable(value: ValueType, target: ValueType) -> bool:
-    """Whether a value may be stored as `target` without a cast: equal, weak, or T and acc(T) of a floating T."""
-    if isinstance(target, Weak):
-        return isinstance(value, Weak)
-    return join(value, target) is not None

@@ -1,0 +1,235 @@
+"""Checks that an op is well formed. Run after every pass; what it finds is a bug of opc, never of the user."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Index
+from opc.ir.dtypes import DType, TypeVar, Weak, is_bool, is_floating, is_integer
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+)
+from opc.ir.functions import FUNCTIONS, join, result_type
+from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+from opc.ir.printer import format_assign, format_expr
+from opc.ir.rules import assignable, reduction_type
+
+
+class VerifyError(Exception):
+    """An op breaks a rule of the IR: a bug of the pass that made it."""
+
+
+def verify(op: Op) -> None:
+    """Check the rules of the IR on an op.
+
+    Names are defined once and before use; every output and temporary is assigned once, on all its axes; index variables and groups
+    are bound and not shadowed; reads fit their operand's axes; every node has the type that its parts give it.
+
+    Raises:
+        VerifyError: with the op, the statement and what is wrong with it.
+    """
+    _Verifier(op).run()
+
+
+class _Verifier:
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.where = "signature"
+        self.operands: dict[str, Operand] = {}
+        self.attributes = {a.name: a for a in op.attributes}
+        self.dims: set[str] = set()
+        self.groups: set[str] = set()
+        self.indices: set[str] = set()
+        self.open_groups: set[str] = set()
+
+    def _need(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise VerifyError(f"{self.op.name}: {self.where}: {message}")
+
+    def run(self) -> None:
+        op = self.op
+        self._signature()
+        targets = {o.name: o for o in (*op.outputs, *op.temporaries)}
+        counts = Counter(s.target for s in op.body)
+        for s in op.body:
+            self.where = format_assign(s)
+            self._need(s.target in targets, f"'{s.target}' is no output or temporary")
+            self._need(counts[s.target] == 1, f"'{s.target}' is assigned {counts[s.target]} times")
+            self._statement(s, targets[s.target])
+            self.operands[s.target] = targets[s.target]
+        self.where = "body"
+        for name in targets:
+            self._need(name in counts, f"'{name}' is not assigned")
+
+    def _signature(self) -> None:
+        op = self.op
+        names = [o.name for o in (*op.inputs, *op.outputs, *op.temporaries)] + [a.name for a in op.attributes]
+        for name, count in Counter(names).items():
+            self._need(count == 1, f"'{name}' is declared {count} times")
+        types = {t.name: t for t in op.types}
+        for o in (*op.inputs, *op.outputs, *op.temporaries):
+            base = getattr(o.type, "of", o.type)
+            self._need(not isinstance(base, TypeVar) or types.get(base.name) == base, f"the type of '{o.name}' is not declared")
+        for o in op.inputs:
+            self.operands[o.name] = o
+            for d in o.dims:
+                if isinstance(d, Affine):
+                    self.dims |= {a.name for a in d.atoms() if isinstance(a, Dim)}
+                else:
+                    self.groups.add(d.name)
+        for name, size in op.dims:
+            self._affine(size)
+            self.dims.add(name)
+        for o in (*op.outputs, *op.temporaries):
+            for d in o.dims:
+                if isinstance(d, Affine):
+                    self._affine(d)
+                else:
+                    self._need(d.name in self.groups, f"'{o.name}' has the unknown group {d}")
+        for condition in [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]:
+            self._need(is_bool(condition.type), f"the condition {format_expr(condition)} is no boolean")
+            self._expr(condition)
+        inputs, outputs = {o.name for o in op.inputs}, {o.name for o in op.outputs}
+        for y, x in op.inplace:
+            self._need(y in outputs and x in inputs, f"{y} can't be in place of {x}")
+        if op.derivation is not None:
+            self._need(len(op.derivation.inputs) == len(op.inputs), "the derivation does not tell every input")
+            self._need(len(op.derivation.outputs) == len(op.outputs), "the derivation does not tell every output")
+
+    def _statement(self, s: Assign, target: Operand) -> None:
+        self._need(len(s.indices) == len(target.dims), f"{len(s.indices)} indices on {len(target.dims)} axes")
+        self.indices = {i for i in s.indices if isinstance(i, str)}
+        self.open_groups = {i.name for i in s.indices if isinstance(i, GroupRef)}
+        self._need(len(self.indices) + len(self.open_groups) == len(s.indices), "an index stands twice on the left")
+        for index, dim in zip(s.indices, target.dims):
+            fits = isinstance(dim, Affine) if isinstance(index, str) else isinstance(dim, Group) and dim.name == index.name
+            self._need(fits, f"{index} stands on the axis {dim}")
+        self._expr(s.value)
+        self._need(not isinstance(s.value, StrConst), "a text is no value")
+        self._need(assignable(s.value.type, target.type), f"a value of type {s.value.type} in {target.type}")
+
+    def _affine(self, e: Affine) -> None:
+        for atom in e.atoms():
+            match atom:
+                case Index():
+                    self._need(atom.name in self.indices, f"the index {atom} is not bound")
+                case Dim():
+                    self._need(atom.name in self.dims, f"the dimension {atom} is not known")
+                case GroupSize():
+                    self._need(atom.name in self.groups, f"the group of {atom} is not known")
+                case AttrInt():
+                    self._attribute(atom.name, atom.element)
+                    self._need(self.attributes[atom.name].kind is AttributeKind.INT, f"{atom} is no int attribute")
+
+    def _attribute(self, name: str, element: int) -> None:
+        self._need(name in self.attributes, f"the attribute '{name}' is not declared")
+        length = self.attributes[name].length
+        fits = element < 0 if length is None else 0 <= element < length
+        self._need(fits, f"'{name}' has no element {element}")
+
+    def _expr(self, e: Expr) -> None:
+        match e:
+            case Const():
+                self._const(e)
+            case StrConst():
+                pass
+            case AttrRef():
+                self._attribute(e.name, e.element)
+                kind = self.attributes[e.name].kind
+                wanted = {AttributeKind.INT: Weak.INT, AttributeKind.FLOAT: Weak.FLOAT}.get(kind, DType.BOOL)
+                self._need(e.type is wanted, f"the attribute '{e.name}' has type {e.type}")
+            case IndexValue():
+                self._affine(e.value)
+            case Read():
+                self._read(e)
+            case Call():
+                for a in e.args:
+                    self._expr(a)
+                self._need(e.fn in FUNCTIONS, f"the function '{e.fn}' is not in the table")
+                self._need(len(e.args) == FUNCTIONS[e.fn].arity, f"{e.fn} of {len(e.args)} arguments")
+                result = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
+                self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its parts give {result}")
+            case Select():
+                for part in (e.cond, e.then, e.other):
+                    self._expr(part)
+                self._need(is_bool(e.cond.type), f"the condition {format_expr(e.cond)} is no boolean")
+                result = join(e.then.type, e.other.type)
+                self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its sides give {result}")
+            case Reduce():
+                self._reduce(e)
+            case Cast():
+                self._expr(e.arg)
+                self._need(not isinstance(e.type, Weak), "a cast to a weak type")
+            case Present():
+                operand = self.operands.get(e.operand)
+                self._need(operand is not None and operand.optional, f"'{e.operand}' is no optional operand")
+
+    def _const(self, e: Const) -> None:
+        if isinstance(e.value, bool):
+            self._need(is_bool(e.type), f"the boolean {e.value} has type {e.type}")
+        elif isinstance(e.value, float):
+            self._need(is_floating(e.type), f"the number {e.value} has type {e.type}")
+        else:
+            self._need(not is_bool(e.type), f"the number {e.value} has type {e.type}")
+
+    def _read(self, e: Read) -> None:
+        self._need(e.operand in self.operands, f"'{e.operand}' is read before it is assigned")
+        operand = self.operands[e.operand]
+        self._need(e.type == operand.type, f"a read of '{e.operand}' has type {e.type}, and that is {operand.type}")
+        self._need(len(e.indices) == len(operand.dims), f"{format_expr(e)} has {len(e.indices)} indices for {len(operand.dims)}")
+        for index, dim in zip(e.indices, operand.dims):
+            match index:
+                case GroupRef():
+                    fits = isinstance(dim, Group) and dim.name == index.name
+                    self._need(index.name in self.open_groups, f"nothing binds {index} in {format_expr(e)}")
+                case Affine():
+                    fits = isinstance(dim, Affine)
+                    self._affine(index)
+                case _:
+                    fits = isinstance(dim, Affine)
+                    self._expr(index)
+                    self._need(is_integer(index.type), f"the index {format_expr(index)} has type {index.type}")
+            self._need(fits, f"{format_expr(e)} has {index} on the axis {dim}")
+        if e.pad is not None:
+            self._expr(e.pad)
+            self._need(assignable(e.pad.type, operand.type), f"the pad of {format_expr(e)} has type {e.pad.type}")
+        self._need(all(0 <= k < len(e.indices) for k in e.checked), f"{format_expr(e)} checks an axis it has not")
+
+    def _reduce(self, e: Reduce) -> None:
+        indices, groups = self.indices, self.open_groups
+        self._need(bool(e.axes), f"{e.kind} over no axis")
+        new: set[str] = set()
+        for axis in e.axes:
+            match axis:
+                case Axis():
+                    self._need(axis.index not in indices | new, f"the index {axis.index} is bound twice")
+                    self._affine(axis.extent)
+                    new.add(axis.index)
+                case GroupAxis() | BroadcastAxis():
+                    self._need(axis.name in self.groups, f"the group of {axis} is not known")
+                    groups = groups | {axis.name}
+                    if isinstance(axis, BroadcastAxis):
+                        known = {o.name for o in self.op.inputs} | {
+                            g.of for o in self.op.outputs for g in o.dims if isinstance(g, Group)
+                        }
+                        self._need(self.op.broadcast and axis.operand in known, f"{axis} names no broadcast operand")
+        kept = self.indices, self.open_groups
+        self.indices, self.open_groups = indices | new, groups
+        self._expr(e.body)
+        self.indices, self.open_groups = kept
+        result = reduction_type(e.kind, e.body.type)
+        self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its body gives {result}")
