@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.dtypes import is_floating
-from opc.ir.expr import Expr, Present, Read, ReduceAxis, Select
+from opc.ir.expr import Expr, Present, Read, ReduceAxis
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import scalar
 from opc.transform.derived import Draft, finish, participants, prepare
@@ -39,13 +39,16 @@ class _Forward:
 
     def __init__(self, op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...]) -> None:
         self.op = op
-        several = len(inputs) > 1
-        self.seeds = {o.name: Operand(f"t_{o.name}", o.type, o.dims, several, f"Tangent of {o.name}.") for o in inputs}
+        self.seeds = {o.name: self._seed(o, len(inputs) > 1) for o in inputs}
         self.results = {o.name: Operand(f"t_{o.name}", o.type, o.dims, True, f"Tangent of {o.name}.") for o in outputs}
         names = {o.name for o in (*self.seeds.values(), *self.results.values())}
         self.namer = Namer(op_names(op) | index_names(op) | names)
         self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer)
         self.tangents: dict[str, Operand] = dict(self.seeds)
+
+    @staticmethod
+    def _seed(o: Operand, several: bool) -> Operand:
+        return Operand(f"t_{o.name}", o.type, o.dims, several or o.optional, f"Tangent of {o.name}.")
 
     def draft(self) -> Draft:
         """Run, and return the statements of the tangents."""
@@ -81,7 +84,10 @@ class _Forward:
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
                 moved = self._read(tangent, access.read)
-                part = _given(scalar.mul(factor, moved), access.read.operand, tangent.name)
+                part = scalar.mul(factor, moved)
+                if tangent.optional:
+                    # A tangent is never given without the operand it belongs to.
+                    part = scalar.assume(part, Present(access.read.operand), True)
                 by_loops[access.loops] = scalar.add(by_loops.get(access.loops, ZERO), part)
         total: Expr = ZERO
         for loops, part in by_loops.items():
@@ -93,12 +99,3 @@ class _Forward:
         moved: Expr = replace(read, operand=tangent.name, type=tangent.type, pad=pad)
         optional = tangent.optional and read.operand in self.seeds
         return scalar.select(Present(tangent.name), moved, ZERO) if optional else moved
-
-
-def _given(e: Expr, operand: str, tangent: str) -> Expr:
-    """Drop the question whether an operand is present where its tangent is, which is never given without it."""
-    if isinstance(e, Select) and e.cond == Present(tangent):
-        return scalar.select(e.cond, scalar.assume(e.then, Present(operand), True), e.other)
-    if isinstance(e, Select) and e.cond == Present(operand) and scalar.is_zero(e.other):
-        return _given(e.then, operand, tangent)
-    return e

@@ -200,6 +200,9 @@ def _expensive(e: Expr, op: Op) -> bool:
     return bool(found) and not guarded
 
 
+_NOUNS = {"div": "ratio", "pow": "power", "floordiv": "quotient", "mod": "rest"}
+
+
 def _shared(
     e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: _Extractor
 ) -> Expr:
@@ -207,7 +210,7 @@ def _shared(
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
             first = next(reads(e)).operand
-            name = f"{e.fn}_{first}" if isinstance(e, Call) else first
+            name = f"{_NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
             # Parts of a shared expression that occur elsewhere too are shared in their turn.
             kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor) for c in children(e)))
             new = extractor.extract(kept, domain, name)

@@ -136,39 +136,80 @@ def neg(a: Expr) -> Expr:
 
 
 def add(a: Expr, b: Expr) -> Expr:
-    """Return `a + b`; conditionals under one condition are joined, and a negative term becomes a subtraction."""
+    """Return `a + b`; conditionals under one condition are joined, equal terms collected, negative ones subtracted."""
     if is_zero(a):
         return b
     if is_zero(b):
         return a
-    if isinstance(a, Const) and isinstance(b, Const):
-        return number(a.value + b.value)
     if isinstance(a, Select) and isinstance(b, Select) and a.cond == b.cond:
         return select(a.cond, add(a.then, b.then), add(a.other, b.other))
-    if a == b:
-        return mul(number(2), a)
-    positive = negated(b)
-    if positive is not None:
-        return _difference(a, positive)
-    positive = negated(a)
-    if positive is not None:
-        return _difference(b, positive)
-    return raw("add", a, b)
+    total = _Sum()
+    total.add(a)
+    total.add(b)
+    return total.build()
 
 
 def sub(a: Expr, b: Expr) -> Expr:
-    """Return `a - b`."""
-    return add(a, neg(b)) if is_zero(a) or is_zero(b) or negated(b) is not None else _difference(a, b)
-
-
-def _difference(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, Const) and isinstance(b, Const):
-        return number(a.value - b.value)
-    if a == b:
-        return ZERO
+    """Return `a - b`, simplified as a sum."""
+    if is_zero(a):
+        return neg(b)
     if isinstance(a, Select) and isinstance(b, Select) and a.cond == b.cond:
         return select(a.cond, sub(a.then, b.then), sub(a.other, b.other))
-    return raw("sub", a, b)
+    total = _Sum()
+    total.add(a)
+    total.add(b, -1)
+    return total.build()
+
+
+class _Sum:
+    """A sum of terms with literal coefficients; building it has merged terms that differ by their coefficient only."""
+
+    def __init__(self) -> None:
+        self.terms: list[_Quotient] = []
+
+    def add(self, e: Expr, sign: int = 1) -> None:
+        """Take in `e`, or `-e` when `sign` is -1."""
+        match e:
+            case Call(fn="add", args=(x, y)):
+                self.add(x, sign)
+                self.add(y, sign)
+            case Call(fn="sub", args=(x, y)):
+                self.add(x, sign)
+                self.add(y, -sign)
+            case Call(fn="neg", args=(x,)):
+                self.add(x, -sign)
+            case Select() if (positive := negated(e)) is not None:
+                self.add(positive, -sign)
+            case _:
+                term = _Quotient()
+                term.multiply(e)
+                term.coefficient = sign * term.coefficient
+                self._merge(term)
+
+    def _merge(self, term: _Quotient) -> None:
+        for t in self.terms:
+            if t.over == term.over and t.under == term.under:
+                t.coefficient = t.coefficient + term.coefficient
+                return
+        self.terms.append(term)
+
+    def build(self) -> Expr:
+        """Return the expression: a positive term first, the others added or subtracted in order."""
+        terms = [t for t in self.terms if t.coefficient != 0]
+        first = next((t for t in terms if t.coefficient > 0), None)
+        if first is None:
+            return neg(self._build(terms, -1)) if terms else ZERO
+        terms.remove(first)
+        return self._build([first, *terms], 1)
+
+    def _build(self, terms: list[_Quotient], sign: int) -> Expr:
+        total: Expr | None = None
+        for t in terms:
+            negative = sign * t.coefficient < 0
+            t.coefficient = abs(t.coefficient)
+            e = t.build()
+            total = e if total is None else raw("sub" if negative else "add", total, e)
+        return ZERO if total is None else total
 
 
 def mul(a: Expr, b: Expr) -> Expr:

@@ -1,7 +1,6 @@
 """Simplification that is exact under IEEE arithmetic, for any op: the user's own and derived ones.
 
-`x * 1`, `x / 1`, `x ** 1`, `-(-x)`, decided conditions, conditions repeated inside their own sides, literals combined where both
-have a weak type. Not `x + 0` (it turns -0 into 0), nor `0 * x` (NaN).
+`x * 1`, `x / 1`, `x ** 1`, `-(-x)`, `a + -b`, decided conditions, conditions repeated inside their own sides. Not `x + 0` (it turns -0 into 0), nor `0 * x` (NaN).
 """
 
 from __future__ import annotations
@@ -17,6 +16,15 @@ from opc.transform import scalar
 def simplify(op: Op) -> Op:
     """Return the op with every statement's value simplified."""
     return replace(op, body=tuple(replace(s, value=simplify_expr(s.value)) for s in op.body))
+
+
+def erase(op: Op) -> Op:
+    """Return the op with every `stop_gradient(x)` replaced by `x`."""
+
+    def rule(e: Expr) -> Expr:
+        return e.args[0] if isinstance(e, Call) and e.fn == "stop_gradient" else e
+
+    return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
 
 
 def simplify_expr(e: Expr) -> Expr:
@@ -53,6 +61,16 @@ def _call(e: Call) -> Expr:
             return a
         case "sub", (a, b) if scalar.is_number(b, 0) and _keeps(e, a):
             return a
+        case "add", (a, Call(fn="neg", args=(b,))):
+            return scalar.raw("sub", a, b)
+        case "add", (Call(fn="neg", args=(a,)), b):
+            return scalar.raw("sub", b, a)
+        case "sub", (a, Call(fn="neg", args=(b,))):
+            return scalar.raw("add", a, b)
+        case ("mul" | "div"), (Call(fn="neg", args=(a,)), Call(fn="neg", args=(b,))):
+            return scalar.raw(e.fn, a, b)
+        case ("mul" | "div"), (a, Call(fn="neg", args=(b,))):
+            return scalar.raw("neg", scalar.raw(e.fn, a, b))
         case "neg", (Call(fn="neg", args=(a,)),):
             return a
         case "neg", (Const(type=Weak.INT | Weak.FLOAT) as c,) if c.value != 0:

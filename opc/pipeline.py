@@ -1,0 +1,90 @@
+"""From a spec to its op family: load, elaborate, normalise, differentiate.
+
+Everything after this (lowering, emitters, backends, the proof) takes a `Family`. The verifier runs after every pass.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import overload
+
+from opc.analysis.typing import elaborate, elaborate_gradient, examples_of, reference_of
+from opc.diagnostics import Diagnostics
+from opc.ir.op import Family, Op
+from opc.ir.verify import verify
+from opc.spec.loader import Spec, load, loads
+from opc.transform.autodiff import vjp
+from opc.transform.jvp import jvp
+from opc.transform.normalize import hoist
+from opc.transform.simplify import erase, simplify
+
+
+def load_family(path: Path | str, diagnostics: Diagnostics | None = None) -> Family:
+    """Return the op family of the spec in a file.
+
+    Warnings are recorded in `diagnostics` where one is given.
+
+    Raises:
+        SpecError: with every mistake found in the spec, or when the file can't be read.
+    """
+    return compile_spec(load(path), diagnostics)
+
+
+def compile_text(text: str, name: str = "<text>", diagnostics: Diagnostics | None = None) -> Family:
+    """Return the op family of a spec given as text; `name` is what diagnostics call it. As `load_family` otherwise."""
+    return compile_spec(loads(text, name), diagnostics)
+
+
+def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
+    """Return the op family of a loaded spec. As `load_family` otherwise."""
+    forward = normalise(_checked(elaborate(spec, diagnostics)))
+    mode = spec.model.gradient.mode
+    backward: Op | None = None
+    if mode == "body":
+        backward = normalise(_checked(elaborate_gradient(spec, forward, diagnostics)))
+    elif mode == "auto":
+        backward = auto_backward(forward)
+    second = jvp_forward = jvp_backward = None
+    if backward is not None:
+        second, jvp_forward, jvp_backward = vjp(backward), jvp(forward), jvp(backward)
+    return Family(
+        forward=_final(forward),
+        backward=_final(backward),
+        backward_backward=_final(second),
+        jvp=_final(jvp_forward),
+        backward_jvp=_final(jvp_backward),
+        explicit_backward=mode == "body",
+        examples=examples_of(spec),
+        reference=reference_of(spec),
+        source_hash=spec.hash,
+        source_name=Path(spec.source.name).name,
+    )
+
+
+def auto_backward(forward: Op) -> Op | None:
+    """Return the gradient op that reverse mode derives, whatever the spec says; None when nothing is differentiable.
+
+    Raises:
+        SpecError: when the body holds something whose gradient the language can't express.
+    """
+    derived = vjp(forward)
+    return None if derived is None else _checked(derived)
+
+
+def normalise(op: Op) -> Op:
+    """Return the op simplified and with no reduction computed more often than it has different results."""
+    return _checked(hoist(_checked(simplify(op))))
+
+
+@overload
+def _final(op: Op) -> Op: ...
+@overload
+def _final(op: None) -> None: ...
+def _final(op: Op | None) -> Op | None:
+    """Return the op without `stop_gradient`, which means nothing once everything is differentiated."""
+    return None if op is None else _checked(erase(op))
+
+
+def _checked(op: Op) -> Op:
+    verify(op)
+    return op
