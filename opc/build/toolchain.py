@@ -1,4 +1,4 @@
-"""The C++17 compiler, Python's headers and opc's runtime headers on this machine.
+"""The C++17 compiler and opc's runtime headers on this machine.
 
 Any compiler that takes GCC's options will do: `$CXX`, `cxx` under `[tool.opc]` in pyproject.toml, or the first that works of g++,
 clang++ and c++, with and without a version in the name.
@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,9 +24,6 @@ INSTALL = (
     "conda: conda install cxx-compiler"
 )
 """How to get a compiler, told where none is found."""
-
-INSTALL_PYTHON = "Debian, Ubuntu: sudo apt install python3-dev; Fedora: sudo dnf install python3-devel"
-"""How to get Python's headers, told where they are missing."""
 
 _VERSIONS = range(20, 8, -1)
 NAMES: tuple[str, ...] = (
@@ -76,12 +72,6 @@ def runtime_include() -> Path:
         if (folder / "opc" / "abi.h").is_file():
             return folder
     raise SpecError([Diagnostic(f"opc's runtime headers are missing beside {package}", hint="reinstall opc")])
-
-
-def python_include() -> Path | None:
-    """Return the folder of Python's headers, which the NumPy binding compiles against, or None when they are not installed."""
-    folder = Path(sysconfig.get_path("include"))
-    return folder if (folder / "Python.h").is_file() else None
 
 
 def candidates(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:

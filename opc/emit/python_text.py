@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 WIDTH = 88
 """Line length of generated Python, the default of common formatters."""
@@ -74,3 +76,35 @@ def quoted(text: str) -> str:
     if single.startswith('"') or '"' in text:
         return single
     return f'"{single[1:-1]}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Bracketed, comma-separated code, laid out as a formatter does: on one line, or one item a line with a comma after each.
+
+    `head` ends in the opening bracket and `tail` begins with the closing one. A `single` tuple keeps its comma on one line.
+    """
+
+    head: str
+    items: Sequence[str | Bracket]
+    tail: str
+    single: bool = False
+
+    def __str__(self) -> str:
+        comma = "," if self.single and len(self.items) == 1 else ""
+        return f"{self.head}{', '.join(map(str, self.items))}{comma}{self.tail}"
+
+    def render(self, indent: int = 0, after: int = 0) -> str:
+        """Return the code for a line that starts at column `indent`, with `after` columns kept free behind it."""
+        line = str(self)
+        if not self.items or indent + len(line) + after <= WIDTH:
+            return line
+        inner = indent + 4
+        rows = [item.render(inner, 1) if isinstance(item, Bracket) else item for item in self.items]
+        # A bare star in a signature stands on a line of its own like a parameter.
+        return self.head + "".join(f"\n{' ' * inner}{row}," for row in rows) + f"\n{' ' * indent}{self.tail}"
+
+
+def tuple_of(items: Sequence[str | Bracket]) -> Bracket:
+    """Return a tuple display."""
+    return Bracket("(", items, ")", single=True)
