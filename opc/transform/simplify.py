@@ -1,6 +1,7 @@
 """Simplification that is exact under IEEE arithmetic, for any op: the user's own and derived ones.
 
-`x * 1`, `x / 1`, `x ** 1`, `-(-x)`, `a + -b`, decided conditions, conditions repeated inside their own sides. Not `x + 0` (it turns -0 into 0), nor `0 * x` (NaN).
+`x * 1`, `x / 1`, `x ** 1`, `-(-x)`, `a + -b`, decided conditions, conditions repeated inside their own sides. Not `x + 0` (it
+turns -0 into 0), nor `0 * x` (NaN).
 """
 
 from __future__ import annotations
