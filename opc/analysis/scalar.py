@@ -59,10 +59,6 @@ def _rounded(fn: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: float(fn(x)) if math.isfinite(x) else x
 
 
-def _sigmoid(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x)) if x > -700 else 0.0
-
-
 FUNCTIONS: Mapping[str, Callable[..., Scalar]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
@@ -106,11 +102,12 @@ FUNCTIONS: Mapping[str, Callable[..., Scalar]] = {
     "atanh": lambda x: math.copysign(math.inf, x) if abs(x) == 1 else _ieee(math.atanh)(x),
     "erf": math.erf,
     "erfc": math.erfc,
-    "sigmoid": _sigmoid,
+    "sigmoid": lambda x: divide(1.0, 1.0 + _ieee(math.exp)(-x)),
     "floor": _rounded(math.floor),
     "ceil": _rounded(math.ceil),
     "trunc": _rounded(math.trunc),
     "round": _rounded(round),
+    "stop_gradient": lambda x: x,
     "isnan": math.isnan,
     "isinf": math.isinf,
 }

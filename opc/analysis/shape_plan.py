@@ -156,10 +156,10 @@ class _Planner:
             placed = next((j for j in range(i + 1, following) if self._axis(dims[j]) is not None), None)
             after = sum(not isinstance(d, Group) for d in dims[i:])
             attribute = None if placed is None else self._axis(dims[placed])
-            if placed is not None and attribute is not None:
-                lengths.append(UpTo(attribute.name, placed - i - 1, after))
-            elif self.groups.get(group_key(_as_group(dims[i]))) is Known.YES:
+            if self.groups.get(group_key(_as_group(dims[i]))) is Known.YES:
                 lengths.append(Same(after))
+            elif placed is not None and attribute is not None:
+                lengths.append(UpTo(attribute.name, placed - i - 1, after))
             else:
                 return None
         return lengths
@@ -232,8 +232,11 @@ class _Planner:
 
     def _unsure(self, symbols: Iterable[Unsure]) -> list[NeedOne]:
         """Return what must be given so that each of these symbols is bound."""
-        unsure = (s for s in dict.fromkeys(symbols) if self._known(s) is Known.MAYBE)
-        return [NeedOne(s, tuple(dict.fromkeys(self._binders(s)))) for s in unsure]
+        unsure = [s for s in dict.fromkeys(symbols) if self._known(s) is Known.MAYBE]
+        needs = [NeedOne(s, tuple(dict.fromkeys(self._binders(s)))) for s in unsure]
+        # The operands that tell a size tell the type too, most often.
+        sized = {n.operands for n in needs if not isinstance(n.symbol, TypeName)}
+        return [n for n in needs if not (isinstance(n.symbol, TypeName) and n.operands in sized)]
 
     def _binders(self, symbol: Unsure) -> list[str]:
         if isinstance(symbol, tuple) and symbol[1] is None:
@@ -296,11 +299,11 @@ def _variable(t: ElementType) -> str | None:
 
 def _operand_symbols(operand: Operand) -> Iterator[Unsure]:
     """Yield the dimensions, groups and type variable that an operand's declaration uses."""
+    for dim in operand.dims:
+        yield from _symbols(dim)
     name = _variable(operand.type)
     if name is not None:
         yield TypeName(name)
-    for dim in operand.dims:
-        yield from _symbols(dim)
 
 
 def _symbols(entry: DimSpec) -> Iterator[str | GroupKey]:

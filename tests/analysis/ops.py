@@ -121,7 +121,8 @@ CONVERT = op(
     types=(T, R),
 )
 EVERY = (
-    LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM, ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
+    LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
+    ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
     HALVE, CONVERT,
 )  # fmt: skip
 
@@ -168,7 +169,7 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         "add_backward: y [2, 1] does not expand to [1, 3] of d_z",
     ),
     (DUAL_BACKWARD, {"d_u": None, "d_v": (2,)}, {}, {"d_x": (2,)}),
-    (DUAL_BACKWARD, {"d_u": None, "d_v": None}, {}, "dual_backward: type T is unknown: give d_u or d_v"),
+    (DUAL_BACKWARD, {"d_u": None, "d_v": None}, {}, "dual_backward: ... is unknown: give d_u or d_v"),
     (DUAL_BACKWARD, {"d_u": (3,), "d_v": (2,)}, {}, "dual_backward: ... is [3] in d_u, but [2] in d_v"),
     (SCALE_BACKWARD, {"x": (2,), "d_y": (2,)}, {}, {"d_x": (2,)}),
     (SCALE_BACKWARD, {"x": (2,), "w": (5,), "d_y": (2,)}, {}, {"d_x": (2,), "d_w": (5,)}),

@@ -1,0 +1,389 @@
+"""The fixed part of a generated `shape.py`, in sections; a file takes those its functions use.
+
+Sections are Python source text as they stand in the file, formatted for its line length.
+"""
+
+from __future__ import annotations
+
+HEAD = '''
+Size = Any
+"""An int, a symbolic int that computes like one, a symbolic size's name, or None."""
+Shape = tuple[Size, ...]
+
+
+class ShapeError(ValueError):
+    """A call is refused; the message names the operands and sizes that do not fit."""
+
+
+def _known(size: Size) -> bool:
+    """Whether a size can be computed with: it is neither a name nor None."""
+    return size is not None and not isinstance(size, str)
+
+
+def _differ(a: Size, b: Size) -> bool:
+    """Whether two sizes are known to differ."""
+    return _known(a) and _known(b) and a is not b and bool(a != b)
+
+
+def _sharper(a: Size, b: Size) -> Size:
+    """Return the one of two equal sizes that says more: a number, a name, None."""
+    return b if a is None or (_known(b) and not _known(a)) else a
+
+
+def _text(shape: Shape) -> str:
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
+'''
+
+IEEE = '''
+
+def _ieee(fn: Any, x: float) -> float:
+    """Return fn(x), NaN for a domain error and an infinity for a result too large."""
+    try:
+        return float(fn(x))
+    except ValueError:
+        return math.nan
+    except OverflowError:
+        return math.inf if math.isfinite(x) else x
+'''
+
+DIVIDE = '''
+
+def _divide(x: float, y: float) -> float:
+    """Return x / y, an infinity or NaN where y is zero."""
+    if y == 0:
+        sign = math.copysign(1.0, x) * math.copysign(1.0, y)
+        return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, sign)
+    return x / y
+'''
+
+POWER = '''
+
+def _power(x: float, y: float) -> float:
+    """Return x ** y as C's pow has it."""
+    try:
+        return math.pow(x, y)
+    except ValueError:
+        return math.inf if x == 0 else math.nan
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+'''
+
+MAXIMUM = '''
+
+def _maximum(x: float, y: float) -> float:
+    """Return the greater of two numbers, NaN when one is."""
+    return x if x != x else y if y != y else max(x, y)
+'''
+
+CALL = '''
+
+class _Call:
+    """What a call of an op has bound so far, and which operand bound it."""
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self.types: dict[str, str] = {}
+        self.dims: dict[str, Size] = {}
+        self.groups: dict[str, Shape] = {}
+        self.origin: dict[str, str] = {}
+
+    def error(self, message: str) -> ShapeError:
+        """Return the error with the op's name in front."""
+        return ShapeError(f"{self.op}: {message}")
+'''
+
+CHOICE = '''
+    def choice(self, attribute: str, value: str, choices: tuple[str, ...]) -> None:
+        """An attribute is one of the values it may have."""
+        if value not in choices:
+            names = ", ".join(f"'{choice}'" for choice in choices)
+            raise self.error(f"{attribute} = '{value}' is not one of {names}")
+'''
+
+CHECK = '''
+    def check(self, attribute: str, value: Any, text: str, rule: Any) -> None:
+        """An attribute passes its check."""
+        if not _holds(rule, value):
+            raise self.error(
+                f"{attribute} = {_value(value)} violates its check: {text}"
+            )
+'''
+
+CHECK_EACH = '''
+    def check_each(self, attribute: str, values: Any, text: str, rule: Any) -> None:
+        """Every element of a list attribute passes the attribute's check."""
+        for value in values:
+            if not _holds(rule, value):
+                raise self.error(
+                    f"{attribute} has {_value(value)}, which violates its check: {text}"
+                )
+'''
+
+VALUE = '''
+
+def _value(value: Any) -> str:
+    """Return an attribute's value as messages write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str):
+        return f"'{value}'"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_value(element) for element in value)}]"
+    return str(value)
+'''
+
+HOLDS = '''
+
+def _holds(rule: Any, *values: Any) -> bool:
+    """Whether a condition is true; one that divides by zero is not."""
+    try:
+        return bool(rule(*values))
+    except ZeroDivisionError:
+        return False
+'''
+
+TYPE = '''
+    def type(
+        self, name: str, choices: tuple[str, ...], operand: str, dtype: str | None
+    ) -> None:
+        """Bind a type variable, or compare it with what it is bound to."""
+        if dtype is None:
+            return
+        if dtype not in choices:
+            names = ", ".join(choices)
+            raise self.error(
+                f"{operand} has dtype {dtype}, but {name} is one of {names}"
+            )
+        bound = self.types.setdefault(name, dtype)
+        origin = self.origin.setdefault(f"type {name}", operand)
+        if bound != dtype:
+            raise self.error(f"{name} is {bound} in {origin}, but {dtype} in {operand}")
+'''
+
+HAS_TYPE = '''
+    def has_type(self, operand: str, dtype: str | None, expected: str | None) -> None:
+        """An operand has a certain dtype."""
+        if None not in (dtype, expected) and dtype != expected:
+            raise self.error(f"{operand} has dtype {dtype}, but must have {expected}")
+'''
+
+OPERAND = '''
+    def operand(
+        self, name: str, shape: Any, axes: int, *, at_least: bool = False
+    ) -> Shape:
+        """Return the shape of an input, which has so many axes."""
+        if shape is None:
+            raise self.error(f"the input {name} must be given")
+        shape = tuple(shape)
+        if len(shape) < axes or (not at_least and len(shape) != axes):
+            count = f"{axes} {'axis' if axes == 1 else 'axes'}"
+            least = "at least " if at_least else ""
+            raise self.error(
+                f"{name} must have {least}{count}, but has shape {_text(shape)}"
+            )
+        return shape
+'''
+
+AXIS = '''
+    def axis(
+        self,
+        attribute: str,
+        given: int,
+        operand: str,
+        shape: Shape,
+        first: int,
+        last: int,
+    ) -> int:
+        """Return an axis counted from the front, with room for the axes beside it."""
+        rank = len(shape)
+        axis = given + rank if given < 0 else given
+        high = rank - last - 1
+        if first <= axis <= high:
+            return axis
+        low = -rank if first == last == 0 else first
+        raise self.error(
+            f"{attribute} = {given} is out of range: {operand} has {rank}"
+            f" {'axis' if rank == 1 else 'axes'}, so it must be from {low} to {high}"
+        )
+'''
+
+DIM = '''
+    def dim(self, name: str, operand: str, size: Size) -> None:
+        """Bind a dimension, or compare it with what it is bound to."""
+        if name not in self.dims:
+            self.dims[name], self.origin[name] = size, operand
+            return
+        bound, origin = self.dims[name], self.origin[name]
+        if _differ(bound, size):
+            raise self.error(f"{name} is {bound} in {origin}, but {size} in {operand}")
+        self.dims[name] = _sharper(bound, size)
+'''
+
+GROUP = '''
+    def group(self, name: str, operand: str, sizes: Shape) -> None:
+        """Bind a group of axes, or compare it with what it is bound to."""
+        if name not in self.groups:
+            self.groups[name], self.origin[name] = sizes, operand
+            return
+        bound, origin = self.groups[name], self.origin[name]
+        if len(bound) != len(sizes) or any(map(_differ, bound, sizes)):
+            raise self.error(
+                f"{name.split(' ')[0]} is {_text(bound)} in {origin},"
+                f" but {_text(sizes)} in {operand}"
+            )
+        self.groups[name] = tuple(map(_sharper, bound, sizes))
+'''
+
+BROADCAST = '''
+    def broadcast(self, name: str, sources: tuple[str, ...]) -> None:
+        """Bind a group to what other groups broadcast to, by NumPy's rules."""
+        result: Shape = ()
+        origins: list[str] = []
+        for source in sources:
+            if source not in self.groups:
+                continue
+            sizes, origin = self.groups[source], self.origin[source]
+            rank = max(len(result), len(sizes))
+            left = (1,) * (rank - len(result)) + result
+            right = (1,) * (rank - len(sizes)) + sizes
+            pairs = zip(left, right)
+            if any(
+                not _is_one(a) and not _is_one(b) and _differ(a, b) for a, b in pairs
+            ):
+                raise self.error(
+                    f"{origin} {_text(sizes)} does not broadcast with {_text(result)}"
+                    f" of {', '.join(origins)}"
+                )
+            result = tuple(map(_broadcast_size, left, right))
+            origins += [] if origin in origins else [origin]
+        if origins:
+            self.groups[name] = result
+'''
+
+BROADCAST_SIZE = '''
+
+def _is_one(size: Size) -> bool:
+    return _known(size) and bool(size == 1)
+
+
+def _broadcast_size(a: Size, b: Size) -> Size:
+    """Return what two sizes broadcast to; a name and another may be either."""
+    if _is_one(a) or _is_one(b):
+        return b if _is_one(a) else a
+    if _known(a) or _known(b):
+        return a if _known(a) else b
+    return a if a == b else None
+'''
+
+EXPAND = '''
+    def expand(self, name: str, sources: tuple[str, ...]) -> None:
+        """Other groups broadcast to a group that an operand has bound."""
+        bound, origin = self.groups[name], self.origin[name]
+        for source in sources:
+            sizes = self.groups.get(source, ())
+            behind = bound[len(bound) - len(sizes) :]
+            fits = len(sizes) <= len(bound)
+            if not fits or any(
+                not _is_one(b) and _differ(a, b) for a, b in zip(behind, sizes)
+            ):
+                raise self.error(
+                    f"{self.origin[source]} {_text(sizes)} does not expand to"
+                    f" {_text(bound)} of {origin}"
+                )
+'''
+
+NEED = '''
+    def need(self, what: str, given: bool, operands: str) -> None:
+        """One of the optional operands that tell a size is there."""
+        if not given:
+            raise self.error(f"{what} is unknown: give {operands}")
+'''
+
+SIZE = '''
+    def size(self, name: str, text: str, values: dict[str, Size], rule: Any) -> Size:
+        """Return a derived size: a number, or its rule over names, or None."""
+        if any(value is None for value in values.values()):
+            return None
+        if not all(map(_known, values.values())):
+            names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+            pattern = rf"(?<!\\w)(?:{names})(?!\\w)"
+            return re.sub(pattern, lambda match: _term(values[match[0]]), text)
+        try:
+            size = rule()
+        except ZeroDivisionError:
+            raise self.error(f"{name} = {text} divides by zero") from None
+        # A symbolic size is left alone: asking for its sign would fix its range.
+        if isinstance(size, int) and not 0 <= size < 2**63:
+            problem = f"would be {size}" if size < 0 else "is beyond 64 bits"
+            raise self.error(f"{name} = {text} {problem}")
+        return size
+'''
+
+TERM = """
+
+def _term(size: Size) -> str:
+    text = str(size)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+"""
+
+HAS_SIZE = '''
+    def has_size(
+        self, operand: str, axis: int, size: Size, text: str, expected: Size
+    ) -> None:
+        """An axis of an input has a derived size."""
+        if _differ(size, expected):
+            rule = "" if text == str(expected) else f"{text} = "
+            raise self.error(
+                f"axis {axis} of {operand} must have size {rule}{expected}, but has {size}"
+            )
+'''
+
+POINTS = '''
+    def points(self, name: str) -> Size:
+        """Return the number of points of a group, None when a size is unknown."""
+        total: Size = 1
+        for size in self.groups[name]:
+            if not _known(size):
+                return None
+            total = total * size
+        return total
+'''
+
+REQUIRE = '''
+    def require(self, text: str, values: dict[str, Size], rule: Any) -> None:
+        """A condition on sizes holds; symbolic sizes are left to the kernel to check."""
+        concrete = all(isinstance(value, int) for value in values.values())
+        if concrete and not _holds(rule):
+            shown = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise self.error(f"requires {text}{f', but {shown}' if shown else ''}")
+'''
+
+METHODS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("choice", CHOICE, ()),
+    ("check", CHECK, (VALUE, HOLDS)),
+    ("check_each", CHECK_EACH, (VALUE, HOLDS)),
+    ("type", TYPE, ()),
+    ("has_type", HAS_TYPE, ()),
+    ("operand", OPERAND, ()),
+    ("axis", AXIS, ()),
+    ("dim", DIM, ()),
+    ("group", GROUP, ()),
+    ("broadcast", BROADCAST, (BROADCAST_SIZE,)),
+    ("expand", EXPAND, (BROADCAST_SIZE,)),
+    ("need", NEED, ()),
+    ("size", SIZE, (TERM,)),
+    ("has_size", HAS_SIZE, ()),
+    ("points", POINTS, ()),
+    ("require", REQUIRE, (HOLDS,)),
+)
+"""Methods of `_Call`: name, text, and the functions they use."""
+
+FUNCTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("_ieee", IEEE, ()),
+    ("_divide", DIVIDE, ()),
+    ("_power", POWER, ()),
+    ("_maximum", MAXIMUM, ()),
+)
+"""Functions of conditions: name, text, and the functions they use."""
