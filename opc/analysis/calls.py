@@ -230,6 +230,10 @@ class CallTyper:
         if kind in ("any", "all") and not is_bool(t):
             self._error(f"{kind} needs booleans, not {type_text(t)}", body.span, "compare first: x != 0")
             return None
+        if kind in ("max", "min", "argmax", "argmin", "sum", "prod", "mean") and is_bool(t):
+            hint = "any[k] and all[k] run over booleans; sum[k](cast(int64, x)) counts"
+            self._error(f"{kind} needs numbers, not bool", body.span, hint)
+            return None
         if kind == "mean":
             if not is_floating(t):
                 self._error(f"mean needs a floating value, not {type_text(t)}", body.span, "convert with cast(float32, x)")

@@ -11,8 +11,8 @@ from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Const, Expr, GroupRef, IndexValue, Present, Read, Select
+from opc.ir.functions import join
 from opc.ir.op import Attribute, DimSpec, Operand
-from opc.ir.rules import assignable
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class ReadTyper:
         result = self.subscript(read, Const(0, Weak.INT, fill.span) if value is None else value)
         if result is None or value is None or not self.typer.is_value(value):
             return None
-        if not assignable(value.type, result.type):
+        if join(value.type, result.type) is None:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
             self._error(message, fill.span, "convert it with cast(T, x)")
             return None

@@ -236,6 +236,8 @@ class Signature:
 
     def _determined(self) -> None:
         """Check that every type variable, axis group and dimension is known once the operands are given."""
+        if len(self.inputs) < len(self.spec.model.inputs) or len(self.attributes) < len(self.spec.model.attributes):
+            return  # an input with a mistake of its own may be the one that tells
         bound = {a.binds for a in self.scope.attributes.values() if a.binds}
         given = [o for o in self.inputs if not o.optional]
         for name in self.spec.model.types:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from opc.analysis.access import check_inplace
 from opc.analysis.body import BodyTyper
+from opc.analysis.bounds import check_bounds
 from opc.analysis.examples import ExampleTyper, reference_for
 from opc.analysis.explicit import explicit_backward
 from opc.analysis.expression import ExpressionTyper
@@ -48,10 +49,12 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
     """
     found = Diagnostics()
     backward = explicit_backward(spec, forward_op, found)
+    if backward is not None:
+        verify(backward)
+        check_bounds(backward, found)
     found.raise_errors()
     if backward is None:
         raise SpecError(found.items)
-    verify(backward)
     if diagnostics is not None:
         diagnostics.extend(found.items)
     return backward
@@ -99,9 +102,12 @@ def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...],
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
     op = replace(op, inplace=tuple(pairs))
     verify(op)
+    check_bounds(op, found)
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
     if model.gradient.mode == "body":
-        explicit_backward(spec, op, found)
+        backward = explicit_backward(spec, op, found)
+        if backward is not None:
+            check_bounds(backward, found)
     found.raise_errors()
     return op, examples, reference
 

@@ -36,8 +36,8 @@ class VerifyError(Exception):
 def verify(op: Op) -> None:
     """Check the rules of the IR on an op.
 
-    Names are defined once and before use; every output and temporary is assigned once, on all its axes; index variables and groups
-    are bound and not shadowed; reads fit their operand's axes; every node has the type that its parts give it.
+    Names are defined once and before use; every output and temporary is assigned once, on all its axes; index variables and
+    groups are bound and not shadowed; reads fit their operand's axes; every node has the type that its parts give it.
 
     Raises:
         VerifyError: with the op, the statement and what is wrong with it.

@@ -132,7 +132,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, source: Source, found: Diagnostic
     if here == "\t":
         hint = "indent with spaces: YAML does not allow tabs"
     elif here == "[":
-        hint = "inside { } a type stands in quotes: {x: 'T[...]'}"
+        hint = "inside { } a text with brackets stands in quotes: {x: 'T[...]'}"
     elif "mapping values are not allowed" in problem:
         hint = "a text that holds ': ' stands in quotes"
     elif here in ("*", "&", "!", "%", "@", "`"):
