@@ -91,9 +91,15 @@ class Session(Protocol):
     """
 
     def call(
-        self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
     ) -> dict[str, Array]:
-        """Run one op of the family and return its outputs by name.
+        """Run one op of the family and return its outputs by name: those of `only`, or all the caller may ask for.
+
+        The gradient of an absent optional input may not be asked for.
 
         Raises:
             OpError: when the framework refuses the call.
