@@ -14,6 +14,7 @@ from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.transform import scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
+from opc.transform.normalize import Extractor, hoist_from
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.transpose import Domain, transpose
@@ -63,8 +64,9 @@ class _Reverse:
         self.differentiator = Differentiator(self._active, self.namer)
         self.targets = self._targets()
         self.contributions: dict[str, list[Expr]] = {}
-        self.statements: list[Assign] = []
-        self.fresh: list[Operand] = []
+        self.extractor = Extractor(op, self.namer)
+        self.statements: list[Assign] = self.extractor.statements
+        self.fresh: list[Operand] = self.extractor.temporaries
 
     def _active(self, name: str) -> bool:
         return is_floating(self.op.operand(name).type)
@@ -84,12 +86,14 @@ class _Reverse:
             value = Read(s.target, bare(s.indices), self.op.operand(s.target).type)
             for access, factor in self.differentiator.partials(s.value, value).items():
                 operand = self.op.operand(access.read.operand)
+                inside = domain.inside(access.loops)
+                factor = hoist_from(factor, inside, s.target, self.extractor)
                 part = scalar.cast_to(operand.type, scalar.mul(factor, adjoint))
                 if operand.optional:
                     # The gradient of an operand that is absent is never asked for.
                     part = scalar.assume(part, Present(operand.name), True)
                 target = self.targets[operand.name]
-                moved = transpose(access.read, domain.inside(access.loops), part, target, operand.dims)
+                moved = transpose(access.read, inside, part, target, operand.dims)
                 self.contributions.setdefault(operand.name, []).append(moved)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):

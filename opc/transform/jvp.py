@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opc.ir.dtypes import is_floating
+from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import scalar
@@ -57,7 +57,7 @@ class _Forward:
         for s in self.op.body:
             operand = self.op.operand(s.target)
             value = Read(s.target, bare(s.indices), operand.type)
-            total = self._tangent(self.differentiator.partials(s.value, value))
+            total = self._tangent(self.differentiator.partials(s.value, value), operand.type)
             result = self.results.get(s.target)
             if result is None:
                 if scalar.is_zero(total):
@@ -77,14 +77,14 @@ class _Forward:
             tuple((result, of) for of, result in self.results.items()),
         )
 
-    def _tangent(self, partials: dict[Access, Expr]) -> Expr:
+    def _tangent(self, partials: dict[Access, Expr], kind: ElementType) -> Expr:
         """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""
         by_loops: dict[tuple[ReduceAxis, ...], Expr] = {}
         for access, factor in partials.items():
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
                 moved = self._read(tangent, access.read)
-                part = scalar.mul(factor, moved)
+                part = scalar.mul(factor, scalar.cast_to(kind, moved))
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to.
                     part = scalar.assume(part, Present(access.read.operand), True)

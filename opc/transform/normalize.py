@@ -59,8 +59,11 @@ def unshadow(op: Op) -> Op:
 
 
 @dataclass(slots=True)
-class _Extractor:
-    """Collects new statements for expressions of one op; equal expressions get one temporary."""
+class Extractor:
+    """Collects new statements for expressions of one op; equal expressions get one temporary.
+
+    Its caller takes `temporaries` and, before the statement they serve, `statements`.
+    """
 
     op: Op
     namer: Namer
@@ -119,11 +122,11 @@ def hoist(op: Op, every: bool = False) -> Op:
     """Return the op with reductions moved into statements of their own; see the module's docstring."""
     op = unshadow(op)
     namer = Namer(op_names(op) | index_names(op))
-    extractor = _Extractor(op, namer)
+    extractor = Extractor(op, namer)
     body: list[Assign] = []
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
-        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, op))
+        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every))
         body += [*extractor.statements, replace(s, value=value)]
         extractor.statements.clear()
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
@@ -131,10 +134,9 @@ def hoist(op: Op, every: bool = False) -> Op:
 
 @dataclass(frozen=True, slots=True)
 class _Hoist:
-    extractor: _Extractor
+    extractor: Extractor
     target: str
     every: bool
-    op: Op
 
 
 def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist) -> Expr:
@@ -147,12 +149,17 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how) for c in children(e)))
     if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
         return e
+    if any(r.checked for r in reads(e)):
+        return e
     value: Expr = e
     for g in reversed(guards):
         value = Select(g, value, scalar.ZERO, value.type)
-    if any(r.checked for r in reads(e)):
-        return e
     return how.extractor.extract(value, domain, f"{how.target}_{e.kind}") or e
+
+
+def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
+    """Return `e`, which stands inside `domain`, with reductions that are computed more than once moved to statements."""
+    return _hoisted(e, domain, (), False, _Hoist(extractor, name, False))
 
 
 def _repeated(e: Reduce, domain: Domain) -> bool:
@@ -170,7 +177,7 @@ def share(op: Op) -> Op:
             indices, dims = signature(e, domain)
             counts[canonical(e, indices), dims] += 1
     namer = Namer(op_names(op) | index_names(op))
-    extractor = _Extractor(op, namer)
+    extractor = Extractor(op, namer)
     body: list[Assign] = []
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
@@ -204,7 +211,7 @@ _NOUNS = {"div": "ratio", "pow": "power", "floordiv": "quotient", "mod": "rest"}
 
 
 def _shared(
-    e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: _Extractor
+    e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: Extractor
 ) -> Expr:
     if _expensive(e, extractor.op):
         indices, dims = signature(e, domain)

@@ -8,6 +8,7 @@ the sign of a zero, so they are not applied to a user's own expressions; `opc.tr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from opc.ir.affine import Affine
@@ -188,7 +189,7 @@ class _Sum:
 
     def _merge(self, term: _Quotient) -> None:
         for t in self.terms:
-            if t.over == term.over and t.under == term.under:
+            if Counter(t.over) == Counter(term.over) and Counter(t.under) == Counter(term.under):
                 t.coefficient = t.coefficient + term.coefficient
                 return
         self.terms.append(term)
