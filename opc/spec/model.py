@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 from opc.spec.text import domain_problem, name_problem, op_name_problem
 
@@ -75,10 +76,17 @@ def _gradient(value: Any) -> Any:
     return value
 
 
-Name = Annotated[StrictStr, BeforeValidator(_name)]
-InputName = Annotated[StrictStr, BeforeValidator(_input_name)]
-Expression = Annotated[StrictStr, BeforeValidator(_truth_text)]
-_Optional = BeforeValidator(_empty_mapping)
+_NAME_PATTERN = "[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*"
+
+Name = Annotated[
+    StrictStr, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME_PATTERN}$", "maxLength": 64})
+]
+InputName = Annotated[
+    StrictStr,
+    BeforeValidator(_input_name),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME_PATTERN}[?]?$", "maxLength": 65}),
+]
+Expression = Annotated[StrictStr, BeforeValidator(_truth_text, json_schema_input_type=str | bool)]
 
 
 class Model(BaseModel):
@@ -109,7 +117,7 @@ class AttributeModel(Model):
 class GradientModel(Model):
     """The gradient: derived (auto), absent (none), or a body of its own."""
 
-    mode: Literal["auto", "none", "body"] = "body"
+    mode: SkipJsonSchema[Literal["auto", "none", "body"]] = "body"
     body: StrictStr | None = Field(None, description="Statements with d_<output> in and d_<input> out.")
     saves: Annotated[list[Name], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Outputs of the op that the body reads."
@@ -132,33 +140,39 @@ class SpecModel(Model):
     )
     version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")]
     doc: StrictStr = Field(description="What the op computes.")
-    types: Annotated[dict[Name, Annotated[list[StrictStr], BeforeValidator(_type_set)]], _Optional] = Field(
-        default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any."
+    types: Annotated[
+        dict[Name, Annotated[list[StrictStr], BeforeValidator(_type_set, json_schema_input_type=str | list[str])]],
+        BeforeValidator(_empty_mapping),
+    ] = Field(default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any.")
+    inputs: Annotated[
+        dict[InputName, Annotated[OperandModel, BeforeValidator(_operand, json_schema_input_type=str | OperandModel)]],
+        BeforeValidator(_empty_mapping),
+    ] = Field(description="Inputs in order; a ? behind the name makes one optional.")
+    attributes: Annotated[
+        dict[Name, Annotated[AttributeModel, BeforeValidator(_attribute, json_schema_input_type=str | AttributeModel)]],
+        BeforeValidator(_empty_mapping),
+    ] = Field(default_factory=dict, description="Attributes in order; either the type alone or a mapping.")
+    outputs: dict[Name, Annotated[OperandModel, BeforeValidator(_operand, json_schema_input_type=str | OperandModel)]] = Field(
+        description="Outputs in order."
     )
-    inputs: Annotated[dict[InputName, Annotated[OperandModel, BeforeValidator(_operand)]], _Optional] = Field(
-        description="Inputs in order; a ? behind the name makes one optional."
-    )
-    attributes: Annotated[dict[Name, Annotated[AttributeModel, BeforeValidator(_attribute)]], _Optional] = Field(
-        default_factory=dict, description="Attributes in order; either the type alone or a mapping."
-    )
-    outputs: dict[Name, Annotated[OperandModel, BeforeValidator(_operand)]] = Field(description="Outputs in order.")
-    shape: Annotated[dict[Name, Annotated[StrictStr, BeforeValidator(_shape_text)]], _Optional] = Field(
-        default_factory=dict, description="Derived dimensions, each an expression over dimensions and int attributes."
-    )
+    shape: Annotated[
+        dict[Name, Annotated[StrictStr, BeforeValidator(_shape_text, json_schema_input_type=str | int)]],
+        BeforeValidator(_empty_mapping),
+    ] = Field(default_factory=dict, description="Derived dimensions, each an expression over dimensions and int attributes.")
     require: Annotated[list[Expression], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Conditions on dimensions and attributes."
     )
     broadcast: StrictBool = Field(False, description="Whether inputs that share ... broadcast by NumPy's rules.")
-    inplace: Annotated[dict[Name, Name], _Optional] = Field(
+    inplace: Annotated[dict[Name, Name], BeforeValidator(_empty_mapping)] = Field(
         default_factory=dict, description="Outputs that may take the memory of an input."
     )
     out_of_range: Literal["error", "clamp", "zero"] = Field(
         "error", description="What a data-dependent index outside its axis does."
     )
     kernel: StrictStr = Field(description="The body, in index notation.")
-    gradient: Annotated[GradientModel, BeforeValidator(_gradient)] = Field(
-        default_factory=lambda: GradientModel(mode="auto", body=None), description="auto, none, or a body."
-    )
+    gradient: Annotated[
+        GradientModel, BeforeValidator(_gradient, json_schema_input_type=Literal["auto", "none"] | GradientModel)
+    ] = Field(default_factory=lambda: GradientModel(mode="auto", body=None), description="auto, none, or a body.")
     reference: ReferenceModel | None = Field(None, description="Independent truths.")
     examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Worked examples: values by operand and attribute name."

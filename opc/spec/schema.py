@@ -1,0 +1,45 @@
+"""The JSON Schema of a spec file, by which editors complete and check while one types."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from opc.spec.model import SpecModel
+
+FILE_NAME = "opc.schema.json"
+"""What the schema is called beside the specs; their first line names it."""
+EDITOR_LINE = f"# yaml-language-server: $schema={FILE_NAME}"
+"""The first line of a spec, which tells editors where its schema is."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a spec file."""
+    body = _tidy(SpecModel.model_json_schema(mode="validation"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "title": "opc op spec"}
+
+
+def _tidy(node: Any) -> Any:
+    """Leave out what helps no editor: titles that repeat names, defaults of nothing, and "or nothing" in a choice."""
+    if isinstance(node, list):
+        return [_tidy(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {
+        key: _tidy(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, "", False))
+    }
+    choices = [c for c in kept.get("anyOf", ()) if c != {"type": "null"}]
+    if len(choices) == 1:
+        kept = {**{k: v for k, v in kept.items() if k != "anyOf"}, **choices[0]}
+    elif choices:
+        kept["anyOf"] = choices
+    if "patternProperties" in kept:
+        kept["additionalProperties"] = False
+    return kept
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file, the same for every run."""
+    return json.dumps(schema(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
