@@ -158,6 +158,9 @@ class _System:
             elif isinstance(atom, Mod):
                 extent = self._extent(atom.numerator)
                 if extent is not None:
+                    if not self._nonnegative(atom.denominator - 1 - equation.left):
+                        remainder = scalar.index_value(equation.left)
+                        self.guards.append(scalar.compare("lt", remainder, scalar.index_value(atom.denominator)))
                     quotient = self.namer.fresh(*INDEX_NAMES)
                     self.loops.append(Axis(quotient, (extent + atom.denominator - 1) // atom.denominator))
                     equation.left = atom.denominator * Index(quotient) + equation.left
