@@ -97,9 +97,9 @@ class Session(Protocol):
         attributes: Mapping[str, Any],
         only: Sequence[str] | None = None,
     ) -> dict[str, Array]:
-        """Run one op of the family and return its outputs by name: those of `only`, or all the caller may ask for.
+        """Run one op of the family and return its outputs by name.
 
-        The gradient of an absent optional input may not be asked for.
+        `only` names the optional outputs to compute, by default all but the gradients of absent inputs.
 
         Raises:
             OpError: when the framework refuses the call.

@@ -39,7 +39,7 @@ class TensorArg:
                 back = _all_axes(data, -1)
                 return np.asarray(np.ascontiguousarray(data[back]).reshape(data.shape)[back])
             case "transposed":
-                return np.ascontiguousarray(data.T).T
+                return np.array(data.T, order="C").T
             case "broadcast":
                 first = tuple(slice(0, 1) if axis % 2 == 0 and s > 0 else slice(None) for axis, s in enumerate(data.shape))
                 return np.broadcast_to(data[(..., *first)], data.shape)

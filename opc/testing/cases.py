@@ -17,7 +17,7 @@ import numpy as np
 from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ANY, DType, candidates, resolve
-from opc.ir.op import AttributeKind, Op
+from opc.ir.op import AttributeKind, Op, Role
 from opc.testing import samples
 from opc.testing.arguments import LAYOUTS, TensorArg, mixed_values, random_values
 from opc.testing.bounds import Array
@@ -33,7 +33,7 @@ FEW = 48
 class Case:
     """One call of one op. `refused` says that every framework must refuse it; the reason is for people.
 
-    `wanted` names the outputs asked for, None for all.
+    `wanted` names the optional outputs asked for, None for all that may be.
     """
 
     name: str
@@ -51,8 +51,9 @@ class Case:
 class _Maker:
     """Builds the cases of one op."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, parent: Op | None) -> None:
         self.op = op
+        self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
         self.limits = samples.index_limits(op)
         self.bindings = samples.bindings_of(op)
@@ -79,6 +80,7 @@ class _Maker:
             elif a.name in given and not a.required and given[a.name] == a.default and not (attributes or {}).get(a.name):
                 # Left to the default, so that defaults are tested too.
                 del given[a.name]
+        absent = absent | {seed for seed, of in self.seeds.items() if of in absent}
         try:
             shapes = samples.shapes_of(op, sizes, given, absent)
             env = infer(op, shapes, given)
@@ -97,8 +99,10 @@ class _Maker:
                 data = np.asarray(self.rng.integers(0, max(size, 1), shape)).astype(data.dtype)
             inputs[o.name] = TensorArg(data, layout)
         self.count += 1
+        lost = [o.name for o in op.outputs if o.optional and self.owners.get(o.name) in absent]
+        wanted = tuple(o.name for o in op.outputs if o.optional and o.name not in lost) if lost else None
         types = "-".join(d.value for d in binding.values())
-        return Case(f"{op.name}/{self.count:03d}-{label}{f'-{types}' if types else ''}", op.name, inputs, given)
+        return Case(f"{op.name}/{self.count:03d}-{label}{f'-{types}' if types else ''}", op.name, inputs, given, wanted)
 
     def required(self) -> dict[str, Any]:
         """Return an accepted value for every attribute without default, dtypes and axes left out."""
@@ -199,12 +203,11 @@ class _Maker:
         subsets = [frozenset(c) for n in range(1, len(names) + 1) for c in itertools.combinations(names, n)]
         for absent in subsets if len(subsets) <= 15 else [*subsets[: len(names)], frozenset(names)]:
             yield self.make(f"without-{'-'.join(sorted(absent))}", middle, absent=absent)
-        outputs = [o.name for o in self.op.outputs]
         free = [o.name for o in self.op.outputs if o.optional]
-        for name in free:
-            for wanted in {(name,), tuple(o for o in outputs if o != name)} - {(), tuple(outputs)}:
+        for name in free if len(self.op.outputs) > 1 else []:
+            for wanted in dict.fromkeys([(name,), tuple(o for o in free if o != name)]):
                 case = self.make(f"wanted-{'-'.join(wanted)}", middle)
-                yield None if case is None else replace(case, wanted=tuple(wanted))
+                yield None if case is None else replace(case, wanted=wanted)
 
     # Random calls
 
@@ -261,6 +264,30 @@ class _Maker:
         ]
 
 
+def _seeds(op: Op, parent: Op | None) -> dict[str, str]:
+    """Return for each cotangent and tangent input the input it goes with: without that input, it is not given either.
+
+    The cotangent of a backward op's output `d_x` goes with `x`; `parent` is that backward op.
+    """
+    if op.derivation is None:
+        return {}
+    gradients = _gradients(parent)
+    roles = zip(op.inputs, op.derivation.inputs, strict=True)
+    return {o.name: gradients.get(of, of) for o, (role, of) in roles if o.optional and role in (Role.COTANGENT, Role.TANGENT)}
+
+
+def _owners(op: Op, parent: Op | None) -> dict[str, str]:
+    """Return for each output of a derived op the input it goes with: without that input, it is not asked for."""
+    gradients = _gradients(parent)
+    return {name: gradients.get(of, of) for name, of in _gradients(op).items()}
+
+
+def _gradients(op: Op | None) -> dict[str, str]:
+    if op is None or op.derivation is None:
+        return {}
+    return dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True))
+
+
 def _special(share: float) -> Fill:
     return lambda rng, shape, dtype: mixed_values(rng, shape, dtype, share)
 
@@ -269,12 +296,12 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(op: Op, *, derived: bool = False, random: int = 60) -> list[Case]:
+def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
-    A derived op gets a part of the table that keeps every kind of case.
+    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from.
     """
-    maker = _Maker(op)
+    maker, derived = _Maker(op, parent), op.derivation is not None
     table = [c for c in maker.table() if c is not None]
     if derived and len(table) > FEW:
         kinds: dict[str, list[Case]] = {}
@@ -286,9 +313,9 @@ def accepted(op: Op, *, derived: bool = False, random: int = 60) -> list[Case]:
     return table + [c for c in (maker.random(count) if count else []) if c is not None]
 
 
-def refused(op: Op) -> list[Case]:
+def refused(op: Op, parent: Op | None = None) -> list[Case]:
     """Return calls of `op` that every framework must refuse: element type, rank, size, missing operand, attribute."""
-    maker = _Maker(op)
+    maker = _Maker(op, parent)
     middle = maker.ordinary(list(samples.table_sizes(op)))
     base = maker.make("base", middle)
     if base is None:

@@ -197,7 +197,9 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
             pushed = evaluate(forward_mode, push, attributes, binding=binding, precise=True)
         except (DomainError, ShapeError):
             continue
-        left, scale = _dot([(u[of], pushed[t].bounds) for t, of in gradient_names(forward_mode).items() if t in pushed])
+        left, scale = _dot(
+            [(u[of], pushed[t].bounds) for t, of in gradient_names(forward_mode).items() if t in pushed and of in u]
+        )
         names = gradient_names(backward)
         right, _ = _dot([(v[of], pulled[g].bounds) for g, of in names.items() if g in pulled and of in v])
         tally.meet(left, right, scale, _describe(inputs, attributes))

@@ -71,6 +71,8 @@ def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
     Raises:
         KeyError: when the function is not one of integers.
     """
+    if name == "stop_gradient":
+        return a
     fn = _UNARY[name]
     ends = [fn(a.low), fn(a.high)]
     if name == "abs":

@@ -54,7 +54,7 @@ from opc.testing.bounds import (
 from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.reductions import reduce
 
-__all__ = ["Bounded", "DomainError", "evaluate"]
+__all__ = ["Bounded", "DomainError", "askable", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ def evaluate(
     """Return what every output of `op` may be on these inputs.
 
     An input is an array, or a set of possible arrays (an earlier result); None or missing is an absent optional operand. The type
-    variables are bound by the arrays' dtypes unless `binding` says. `wanted` names the outputs to compute, all by default.
+    variables are bound by the arrays' dtypes unless `binding` says. `wanted` names the outputs to compute, by default all but the
+    gradients of absent inputs.
     With `precise` all floating values are computed in float64 and nothing is rounded to the stored type.
 
     Raises:
@@ -115,9 +116,16 @@ def evaluate(
         binding = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
     sets = {name: _as_bounds(value) for name, value in given.items()}
     env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
-    names = [o.name for o in op.outputs if o.name in env.outputs and (wanted is None or o.name in wanted)]
+    names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]
     with np.errstate(all="ignore"):
         return _Evaluation(op, env, binding, sets, precise).run(names)
+
+
+def askable(op: Op, given: Collection[str]) -> list[str]:
+    """Return the outputs a caller who gives these inputs may ask for: the gradient of an absent input is not among them."""
+    belongs = dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True)) if op.derivation else {}
+    absent = {o.name for o in op.inputs if o.name not in given}
+    return [o.name for o in op.outputs if not (o.optional and belongs.get(o.name) in absent)]
 
 
 def _dtype_of(value: Array | Bounds | Bounded) -> DType:
