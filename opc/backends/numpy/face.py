@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
+from opc.emit.python_text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 from opc.ir.printer import format_dims
@@ -37,28 +37,32 @@ def functions(family: Family) -> tuple[Function, ...]:
     return tuple(Function(op.name, _description(op), _definition(op), f"_call_{op.name}") for op in family.ops)
 
 
-def dtype_constants(family: Family) -> dict[str, str]:
-    """Return the module's constants for the dtypes of each element type that an input of the family has: name to tuple."""
+def dtype_constants(family: Family) -> list[str]:
+    """Return the module's constants for the dtypes of each element type that an input of the family has."""
     types = dict.fromkeys(o.type for op in family.ops for o in op.inputs)
-    return {_constant(t): tuple_of([quoted(d.value) for d in candidates(t)]).render(len(_constant(t)) + 3) for t in types}
+    return [Bracket(f"{_constant(t)} = (", [quoted(d.value) for d in candidates(t)], ")", single=True).render() for t in types]
 
 
-def value_constants(family: Family) -> dict[str, str]:
-    """Return the module's constants for enumerations: each value's position by the name of the attribute."""
-    return {
-        f"_{a.name.upper()}": Bracket("{", [f"{quoted(v)}: {i}" for i, v in enumerate(a.values)], "}").render(len(a.name) + 4)
+def value_constants(family: Family) -> list[str]:
+    """Return the module's constants for enumerations: the position of each value."""
+    return [
+        Bracket(f"{_values(a)} = {{", [f"{quoted(v)}: {i}" for i, v in enumerate(a.values)], "}").render()
         for a in family.forward.attributes
         if a.values
-    }
+    ]
 
 
-def is_fast(op: Op) -> bool:
-    """Whether the function has a fast way: every output is always computed."""
-    return not any(o.optional for o in op.outputs)
+def has_choice(op: Op) -> bool:
+    """Whether the caller says which outputs are computed: there are several, and some are optional."""
+    return len(op.outputs) > 1 and any(o.optional for o in op.outputs)
 
 
 def _constant(t: ElementType) -> str:
     return f"_DTYPES_{''.join(c if c.isalnum() else '_' for c in str(t)).strip('_')}"
+
+
+def _values(a: Attribute) -> str:
+    return f"_VALUES_{a.name}"
 
 
 def _description(op: Op) -> str:
@@ -72,7 +76,7 @@ def _description(op: Op) -> str:
     attributes = [Bracket("_Attribute(", [quoted(a.name), quoted(a.kind.value), *_shape_of(a)], ")") for a in op.attributes]
     of = op.derivation.outputs if op.derivation is not None and op.derivation.kind == "vjp" else (None,) * len(op.outputs)
     outputs = [
-        Bracket("_Output(", [quoted(o.name), *([f"optional=True, of={quoted(x)}"] if o.optional and x else [])], ")")
+        Bracket("_Output(", [quoted(o.name), *(_optional(x) if o.optional and has_choice(op) else [])], ")")
         for o, x in zip(op.outputs, of)
     ]
     keys = [str(i) for i, a in enumerate(op.attributes) if _is_key(a)]
@@ -82,6 +86,10 @@ def _description(op: Op) -> str:
     if keys:
         items.append(Bracket("key_attributes=(", keys, ")", single=True))
     return Bracket(f"_{op.name} = _Op(", items, ")").render()
+
+
+def _optional(of: str | None) -> list[str]:
+    return ["optional=True"] if of is None else ["optional=True", f"of={quoted(of)}"]
 
 
 def _shape_of(a: Attribute) -> list[str]:
@@ -98,12 +106,9 @@ def _definition(op: Op) -> str:
     head = Bracket(f"def {op.name}(", _parameters(op), f") -> {_result(op)}:").render()
     inputs = str(tuple_of([o.name for o in op.inputs]))
     attributes = str(tuple_of([a.name for a in op.attributes]))
-    rest = ["out"] if is_fast(op) else ["out", "only"]
+    rest = ["out", "only"] if has_choice(op) else ["out"]
     careful = Bracket(f"_{op.name}.call(", [inputs, attributes, *rest], ")").render(11)
-    body = [head, docstring(_document(op), 4)]
-    if is_fast(op):
-        body.append(_fast(op))
-    return "\n".join([*body, f"    return {careful}"])
+    return "\n".join([head, docstring(_document(op), 4), _fast(op), f"    return {careful}"])
 
 
 def _parameters(op: Op) -> list[str]:
@@ -123,7 +128,7 @@ def _parameters(op: Op) -> list[str]:
             found.append(text)
             defaulted = defaulted or not a.required
     array = "Array | None" if len(op.outputs) == 1 else "tuple[Array | None, ...] | None"
-    keyword += [] if is_fast(op) else ["only: Sequence[str] | None = None"]
+    keyword += ["only: Sequence[str] | None = None"] if has_choice(op) else []
     return [*found, "*", *keyword, f"out: {array} = None"]
 
 
@@ -137,7 +142,7 @@ def _default(a: Attribute) -> str:
 
 
 def _result(op: Op) -> str:
-    entry = "Array" if is_fast(op) else "Array | None"
+    entry = "Array | None" if has_choice(op) else "Array"
     return entry if len(op.outputs) == 1 else f"tuple[{', '.join([entry] * len(op.outputs))}]"
 
 
@@ -150,7 +155,7 @@ def _document(op: Op) -> str:
     lines += ["Args:"]
     lines += [f"    {o.name}: {_typed(o)}{', optional' if o.optional else ''}.{_more(o.doc)}" for o in op.inputs]
     lines += [f"    {a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}" for a in op.attributes]
-    if not is_fast(op):
+    if has_choice(op):
         lines += ["    only: names of the outputs to compute; the others are None. By default all that can be."]
     lines += [f"    out: {_out(op)}", "", "Returns:"]
     lines += [f"    {o.name}: {_typed(o)}.{_more(o.doc)}" for o in op.outputs]
@@ -184,35 +189,35 @@ def _out(op: Op) -> str:
 
 def _fast(op: Op) -> str:
     """Return the statements of the fast way: look up the plan, take the pointers, call."""
-    taken = {o.name for o in (*op.inputs, *op.outputs)} | {a.name for a in op.attributes}
+    taken = {o.name for o in op.inputs} | {a.name for a in op.attributes}
 
     def local(name: str) -> str:
-        while name in taken:
-            name += "_"
-        return name
+        # No name of a spec ends in an underscore.
+        unique = f"{name}_" if name in taken else name
+        taken.add(unique)
+        return unique
 
-    plan, memory = local("plan"), local("memory")
-    types = [(local(f"{o.name}_shape"), local(f"{o.name}_dtype")) for o in op.outputs]
-    key = [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
-    names = [plan, memory, *(name for pair in types for name in pair)]
-    lookup = Bracket(f"{', '.join(names)} = _{op.name}.plans[", key, "]")
-    if len(key) == 1:
-        lookup = Bracket(f"{', '.join(names)} = _{op.name}.plans[", [f"{key[0]},"], "]")
-
-    def call(outputs: list[str]) -> str:
-        arguments = [plan, *(_pointer(o) for o in op.inputs), *outputs, *(x for a in op.attributes for x in _argument(a))]
-        return Bracket(f"if _call_{op.name}(", arguments, ") == 0:").render(12)
-
-    lines = ["    try:", f"        {lookup.render(8)}", "        if out is None:"]
-    lines += [f"            {o.name} = _np.empty({shape}, {dtype})" for o, (shape, dtype) in zip(op.outputs, types)]
-    lines += [f"            {call([f'_from_buffer({o.name})' for o in op.outputs])}"]
-    lines += [f"                return {', '.join(o.name for o in op.outputs)}"]
-    if len(op.outputs) == 1:
-        shape, dtype = types[0]
-        lines += [f"        elif out.shape == {shape} and out.dtype == {dtype}:"]
-        writable = '_from_buffer("char[]", out, True)'
-        lines += [f"            {call([writable])}", "                return out"]
-    return "\n".join([*lines, "    except _MISS:", "        pass"])
+    results = {o.name: local(o.name) for o in op.outputs}
+    plan, types, key = local("plan"), local("types"), local("key")
+    parts = ["only"] if has_choice(op) else []
+    parts += [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
+    lookup = str(Bracket(f"{plan}, _, {types} = _{op.name}.plans[", parts, "]", single=True))
+    lines = ["    try:"]
+    if len(lookup) <= WIDTH - 8:
+        lines += [f"        {lookup}"]
+    else:
+        lines += [f"        {Bracket(f'{key} = (', parts, ')', single=True).render(8)}"]
+        lines += [f"        {plan}, _, {types} = _{op.name}.plans[{key}]"]
+    for i, o in enumerate(op.outputs):
+        given = "out" if len(op.outputs) == 1 else f"out[{i}]"
+        result = results[o.name]
+        one_line = f"{result} = _np.empty(*{types}[{i}]) if out is None else _given({given}, *{types}[{i}])"
+        lines += [f"        {one_line}"]
+    arguments = [plan, *(_pointer(o) for o in op.inputs), *(f"_from_buffer({r})" for r in results.values())]
+    arguments += [x for a in op.attributes for x in _argument(a)]
+    lines += [f"        {Bracket(f'if not _call_{op.name}(', arguments, '):').render(8)}"]
+    lines += [f"            return {', '.join(results.values())}", "    except _MISS:", "        pass"]
+    return "\n".join(lines)
 
 
 def _key(o: Operand) -> list[str]:
@@ -228,7 +233,7 @@ def _argument(a: Attribute) -> list[str]:
     if a.length is not None:
         return [a.name] if a.length >= 0 else [f"len({a.name})", a.name]
     if a.values:
-        return [f"_{a.name.upper()}[{a.name}]"]
+        return [f"{_values(a)}[{a.name}]"]
     match a.kind:
         case AttributeKind.BOOL:
             return [f"_BOOL[{a.name}]"]

@@ -13,12 +13,12 @@ from opc.ir.op import Attribute, AttributeKind, Example, Family
 
 def values(family: Family) -> dict[str, object]:
     """Return what the test's template needs beyond names; the spec must have an example."""
-    examples = Bracket("[", [_example(family, e) for e in family.examples], "]")
+    examples = Bracket("EXAMPLES = [", [_example(family, e) for e in family.examples], "]")
     first = dict(family.examples[0].values)
     names = [quoted(o.name) for o in family.forward.inputs if first.get(o.name) is not None]
     return {
-        "examples": examples.render(len("EXAMPLES = ")),
-        "input_names": Bracket("[", names, "]").render(len('@pytest.mark.parametrize("name", '), 1),
+        "examples": examples.render(),
+        "each_input": Bracket("@pytest.mark.parametrize(", ['"name"', Bracket("[", names, "]")], ")").render(),
         "bad_attributes": [bad for a in family.forward.attributes if (bad := _bad(a)) is not None],
         "single": len(family.forward.outputs) == 1,
     }

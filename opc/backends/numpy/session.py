@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.numpy.face import has_choice
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import Example, Family
 
@@ -30,17 +31,26 @@ class NumpySession:
         self._ops = {op.name: op for op in family.ops}
         self._module = packages.load(package, "numpy")
 
-    def call(self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> dict[str, Array]:
+    def call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
         described = self._ops[op]
         values = {o.name: inputs.get(o.name) for o in described.inputs}
         given = {name: value.value if isinstance(value, DType) else value for name, value in attributes.items()}
+        if only is not None and has_choice(described):
+            given["only"] = tuple(only)
         try:
             result = getattr(self._module, op)(**values, **given)
         except (TypeError, ValueError, IndexError) as error:
             raise OpError(str(error)) from error
         results = result if isinstance(result, tuple) else (result,)
-        return {o.name: value for o, value in zip(described.outputs, results) if value is not None}
+        made = {o.name: value for o, value in zip(described.outputs, results) if value is not None}
+        return made if only is None else {name: made[name] for name in only}
 
     def gradient(
         self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]

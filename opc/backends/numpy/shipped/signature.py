@@ -1,0 +1,202 @@
+"""The operands and attributes of an op as NumPy users give them: dtypes, conversions,
+and what C is handed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DLPACK: Mapping[str, tuple[int, int]] = {
+    "float16": (2, 16),
+    "bfloat16": (4, 16),
+    "float32": (2, 32),
+    "float64": (2, 64),
+    "int8": (0, 8),
+    "int16": (0, 16),
+    "int32": (0, 32),
+    "int64": (0, 64),
+    "uint8": (1, 8),
+    "bool": (6, 8),
+}
+"""Type code and bits of each dtype in DLPack. A `dtype` attribute is the position in
+this table.
+"""
+
+DTYPE_POSITION: dict[Any, int] = {}
+"""The position of each value a `dtype` attribute was given as; filled by the careful
+way, read by the fast one.
+"""
+
+BOOL = {False: 0, True: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input: the name of its element type (inputs of one type agree in dtype) and
+    the dtypes that may stand for it.
+    """
+
+    name: str
+    type: str
+    dtypes: tuple[str, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute: `length` is None for a scalar, a number for a list of that length,
+    -1 for a list of any length.
+    """
+
+    name: str
+    kind: str
+    length: int | None = None
+    values: tuple[str, ...] = ()
+
+    def encode(self, value: Any) -> list[Any]:
+        """Return the arguments of the C function that stand for `value`: one, or length
+        and elements of a list of any length.
+
+        Raises:
+            TypeError: when the value is not of the attribute's kind.
+            ValueError: when a string is not among the values, or a list has another
+            length.
+        """
+        if self.length is None:
+            return [self._scalar(value)]
+        if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+            raise TypeError(
+                f"attribute {self.name} is a list of {self.kind}, got {value!r}"
+            )
+        elements = [self._scalar(v) for v in value]
+        if self.length >= 0 and len(elements) != self.length:
+            raise ValueError(
+                f"attribute {self.name} has {self.length} elements, got {value!r}"
+            )
+        return [elements] if self.length >= 0 else [len(elements), elements]
+
+    def _scalar(self, value: Any) -> Any:
+        try:
+            return getattr(self, f"_{self.kind}")(value)
+        except (TypeError, KeyError):
+            raise TypeError(
+                f"attribute {self.name} must be {self.kind}, got {value!r}"
+            ) from None
+
+    def _int(self, value: Any) -> int:
+        return operator.index(value)
+
+    _axis = _int
+
+    def _float(self, value: Any) -> float:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+
+    def _bool(self, value: Any) -> int:
+        return BOOL[value]
+
+    def _str(self, value: Any) -> int | bytes:
+        if not isinstance(value, str):
+            raise TypeError
+        if not self.values:
+            return value.encode()
+        if value not in self.values:
+            values = ", ".join(self.values)
+            raise ValueError(f"attribute {self.name} is one of {values}, got {value!r}")
+        return self.values.index(value)
+
+    def _dtype(self, value: Any) -> int:
+        name = value if isinstance(value, str) else np.dtype(value).name
+        if name not in DLPACK:
+            raise TypeError
+        DTYPE_POSITION[value] = list(DLPACK).index(name)
+        return DTYPE_POSITION[value]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output; an optional one is computed only when wanted, and never when the input
+    `of` that it is a gradient of is absent.
+    """
+
+    name: str
+    optional: bool = False
+    of: str | None = None
+
+
+def weak_array(op: str, spec: Input, value: Any, known: np.dtype[Any] | None) -> Array:
+    """Return a number or a nested list as an array of a dtype that the input takes.
+
+    That is `known`, the dtype of the other inputs of its type, else the one NumPy gives
+    such numbers or a floating one.
+
+    Raises:
+        TypeError: when that dtype can't hold such numbers.
+    """
+    array = np.asarray(value)
+    names = (array.dtype.name, "float64", "float32") if known is None else (known.name,)
+    for name in names:
+        # NumPy has no rule for bfloat16, which takes what any floating dtype takes.
+        kind = "float16" if name == "bfloat16" else name
+        if name in spec.dtypes and np.can_cast(array.dtype, kind, "same_kind"):
+            return np.asarray(value, dtype=known or name)
+    takes = ", ".join(spec.dtypes if known is None else names)
+    text = f"{op}: {spec.name} would have dtype {array.dtype}, it takes {takes}"
+    raise TypeError(text)
+
+
+def has_dtype(value: Any) -> bool:
+    """Whether a value has a dtype of its own, as lists and numbers have not."""
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+
+
+def as_array(name: str, value: Any) -> Array:
+    """Return an array-like with a dtype of its own as an array a kernel can read,
+    copied only where it must be.
+    """
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        array = _from_dlpack(name, value)
+    else:
+        array = np.asarray(value)
+    if array.dtype.name not in DLPACK:
+        return array
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.aligned or any(s % array.itemsize for s in array.strides):
+        array = array.copy()
+    return array
+
+
+def _from_dlpack(name: str, value: Any) -> Array:
+    device = int(value.__dlpack_device__()[0])
+    if device != 1:
+        raise ValueError(
+            f"{name} is not in the CPU's memory (DLPack device type {device})"
+        )
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name}: NumPy takes no such {kind} through DLPack: {error}"
+        ) from error
+
+
+def dtype_of(code: int, bits: int) -> np.dtype[Any]:
+    """Return the NumPy dtype of a DLPack type code and number of bits."""
+    name = next(name for name, known in DLPACK.items() if known == (code, bits))
+    if name == "bfloat16":
+        import ml_dtypes
+
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    return np.dtype(name)
