@@ -19,7 +19,7 @@ from opc.backends.base import Backend
 from opc.backends.kernel.backend import KernelBackend
 from opc.build import files, manifest
 from opc.diagnostics import Diagnostic, SpecError
-from opc.emit import shape_python
+from opc.emit import shape_python, shape_tests
 from opc.emit.python_text import docstring
 from opc.ir.op import Family
 
@@ -145,7 +145,7 @@ def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend]
 
     made: dict[str, str] = {}
     owner: dict[str, str] = {}
-    own = {**_package_files(family), "shape.py": shape_python.emit(family)}
+    own = {**_package_files(family), "shape.py": shape_python.emit(family), "tests/test_shape.py": shape_tests.emit(family)}
     sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
     for name, texts in sources:
         for path, text in texts.items():
