@@ -23,7 +23,8 @@ def docstring(text: str, indent: int = 0) -> str:
     lines: list[str] = []
     for number, line in enumerate(text.strip().split("\n")):
         line = _escape(line.rstrip())
-        room = WIDTH - indent - (3 if number == 0 else 0)
+        # The first line holds the opening quotes, and the only line the closing ones too.
+        room = WIDTH - indent - (6 if "\n" not in text.strip() else 3 if number == 0 else 0)
         if line.startswith(" ") or len(line) <= room:
             lines.append(line)
         else:

@@ -1,0 +1,511 @@
+"""From index notation to whole arrays: what the NumPy and the ONNX emitters share.
+
+An expression of the IR is a value at one point; an array program computes it at all points at once. `ArrayEmitter` walks a
+statement with a frame: the index variables and axis groups that the statement (and the reductions around an expression) run over,
+in the order of the array's axes. Every subexpression becomes the text of a Python expression whose value broadcasts, by NumPy's
+rules, to the frame.
+
+A subclass writes the leaves and operations of its dialect. Text that would not fit a line goes into a local variable first, so
+that generated code is formatted as `ruff format` would.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    free_groups,
+    free_indices,
+    reads,
+    rewrite,
+    walk,
+)
+from opc.ir.op import Assign, Group, Op, Operand
+
+LIMIT = 60
+"""The longest text of an expression; beyond it, subexpressions get names of their own."""
+
+SHORT = 8
+"""A text that gains nothing from a name."""
+
+# Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
+TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
+
+Entry: TypeAlias = str | GroupRef
+"""One entry of a frame: an index variable's name, or a group."""
+
+Frame: TypeAlias = tuple[Entry, ...]
+
+
+class NotExpressible(Exception):
+    """The dialect has no way to say an expression; the message is the reason, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A Python expression: its text, how strongly its outermost operator binds, and along which axes it has its full size.
+
+    `support` holds index variables, groups as `*A` or `...`, and in an op with broadcasting `...@x` for the share that x has.
+    """
+
+    text: str
+    strength: int = ATOM
+    support: frozenset[str] = frozenset()
+
+    def at(self, strength: int) -> str:
+        """Return the text, in parentheses where it binds weaker than `strength`."""
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place of an axis: so many axes and the axes of `groups` after the first, or, if `end`, so many before the end."""
+
+    fixed: int
+    groups: tuple[str, ...] = ()
+    end: bool = False
+
+
+@dataclass(slots=True)
+class Scope:
+    """The frame around an expression, and the extents of its index variables."""
+
+    frame: Frame
+    extents: Mapping[str, Affine] = field(default_factory=dict)
+
+
+class Names:
+    """Local variable names of one generated function."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self.taken = set(taken)
+        self.count = 0
+
+    def fresh(self, wanted: str | None = None) -> str:
+        """Return a name not used yet: `wanted`, or that with underscores, or `t1`, `t2`, ..."""
+        if wanted is None:
+            self.count += 1
+            return self.fresh(f"t{self.count}")
+        while wanted in self.taken:
+            wanted += "_"
+        self.taken.add(wanted)
+        return wanted
+
+
+class ArrayEmitter(ABC):
+    """Writes one op as a Python function body over whole arrays; see the module's docstring."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        op = with_ordered_temporaries(op)
+        self.op = op
+        self.names = Names(reserved)
+        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        self.local = {o.name: self.names.fresh(o.name) for o in operands}
+        self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
+        self.operands = {o.name: o for o in operands}
+        self.lines: list[str] = []
+        self.blocks: list[dict[str, str]] = [{}]
+
+    # ---- the dialect -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def constant(self, e: Const) -> Text:
+        """A literal."""
+
+    @abstractmethod
+    def attribute(self, e: AttrRef) -> Text:
+        """An attribute's value."""
+
+    @abstractmethod
+    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+        """An integer expression over indices, sizes and attributes."""
+
+    @abstractmethod
+    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+        """A function of the table."""
+
+    @abstractmethod
+    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        """`then` where the condition holds, else `other`, point by point."""
+
+    @abstractmethod
+    def cast(self, e: Cast, argument: Text) -> Text:
+        """A conversion."""
+
+    @abstractmethod
+    def transpose(self, text: str, order: tuple[int, ...]) -> str:
+        """The array with its axes in another order; no groups among them."""
+
+    @abstractmethod
+    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
+        """The array with axes of size 1 inserted at places of the result: one axis, or as many as the named group has."""
+
+    @abstractmethod
+    def gather(self, e: Read, scope: Scope) -> Text:
+        """A read at computed indices, or with padding."""
+
+    @abstractmethod
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+        """A reduction over axes or whole groups."""
+
+    @abstractmethod
+    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+        """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
+
+    @abstractmethod
+    def broadcast(self, body: Text, scope: Scope) -> Text:
+        """The array repeated to the full size of the frame."""
+
+    @abstractmethod
+    def is_static(self, condition: Expr) -> bool:
+        """Whether the condition is the same at every point and known where Python runs: a plain `if` of Python."""
+
+    @abstractmethod
+    def static(self, condition: Expr) -> str:
+        """A condition for a plain `if`."""
+
+    # ---- statements --------------------------------------------------------------------------------------------------
+
+    def statement(self, s: Assign) -> Text:
+        """Return the value of a statement at every point of its target."""
+        target = self.operands[s.target]
+        scope = Scope(s.indices, self.extents_of(target, s.indices))
+        value = self.assigned(s, target, scope)
+        if self.is_full(value, self.wanted(target, scope.frame)):
+            return value
+        return self.composed([value], lambda parts: self.broadcast_target(parts[0], target, scope))
+
+    @abstractmethod
+    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+        """The array repeated to the target's shape."""
+
+    def extents_of(self, target: Operand, indices: Sequence[str | GroupRef]) -> dict[str, Affine]:
+        """Return the extent of each index variable of a statement."""
+        return {i: d for i, d in zip(indices, target.dims, strict=True) if isinstance(i, str) and not isinstance(d, Group)}
+
+    def sharers(self, group: str) -> list[str]:
+        """Return whose own groups a group is broadcast from, as `Group.of` names them; empty where nothing is broadcast."""
+        dims = (d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims)
+        return list(dict.fromkeys(d.of for d in dims if isinstance(d, Group) and d.name == group and d.of is not None))
+
+    def wanted(self, target: Operand, frame: Frame) -> list[set[str]]:
+        """Return for each axis of a target the support any superset of which is its full size."""
+        result = []
+        for entry, dim in zip(frame, target.dims, strict=True):
+            if isinstance(dim, Group) and dim.of is not None:
+                result.append({f"{entry}@{dim.of}"})
+            else:
+                result.append(self.full(entry))
+        return result
+
+    def full(self, entry: Entry) -> set[str]:
+        """Return the support that means an entry of a frame has its full size."""
+        sharers = self.sharers(entry.name) if isinstance(entry, GroupRef) else []
+        return {f"{entry}@{name}" for name in sharers} or {str(entry)}
+
+    def is_full(self, value: Text, wanted: Sequence[set[str]]) -> bool:
+        """Whether a value has its full size along every axis."""
+        return all(w <= value.support for w in wanted)
+
+    # ---- lines -------------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Add one line at the current depth."""
+        self.lines.append(text)
+
+    def capture(self, write: Callable[[], Text]) -> tuple[list[str], Text]:
+        """Return the lines that `write` adds, not added, and its result."""
+        outer, self.lines = self.lines, []
+        self.blocks.append({})
+        try:
+            result = write()
+            return self.lines, result
+        finally:
+            self.lines = outer
+            self.blocks.pop()
+
+    def named(self, value: Text, wanted: str | None = None) -> Text:
+        """Put a value into a local variable."""
+        name = self.names.fresh(wanted)
+        self.line(f"{name} = {value.text}")
+        return replace(value, text=name, strength=ATOM)
+
+    def named_once(self, text: str) -> str:
+        """Put a text into a local variable, or return that which holds it already."""
+        for block in self.blocks:
+            if text in block:
+                return block[text]
+        self.blocks[-1][text] = self.named(Text(text)).text
+        return self.blocks[-1][text]
+
+    def is_read(self, target: str) -> bool:
+        """Whether a later statement reads an output."""
+        return any(r.operand == target for s in self.op.body for r in reads(s.value))
+
+    def composed(self, parts: Sequence[Text], build: Callable[[Sequence[Text]], Text]) -> Text:
+        """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
+        parts = list(parts)
+        while True:
+            result = build(parts)
+            longest = max(range(len(parts)), key=lambda i: len(parts[i].text))
+            if len(result.text) <= LIMIT or len(parts[longest].text) <= SHORT:
+                return result
+            parts[longest] = self.named(parts[longest])
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def expr(self, e: Expr, scope: Scope) -> Text:
+        """Return the text of an expression over a frame."""
+        match e:
+            case Const():
+                return self.constant(e)
+            case AttrRef():
+                return self.attribute(e)
+            case IndexValue():
+                return self.index_value(e, scope)
+            case Read():
+                return self.read(e, scope)
+            case Call():
+                arguments = [self.argument(a, e, scope) for a in e.args]
+                support = frozenset[str]().union(*(a.support for a in arguments))
+                return replace(self.composed(arguments, lambda parts: self.call(e, parts)), support=support)
+            case Select() if self.is_static(e.cond):
+                return self.choice(e, scope)
+            case Select(cond=Call(fn="and")) if any(self.is_static(c) for c in conjuncts(e.cond)):
+                return self.expr(self.static_first(e), scope)
+            case Select():
+                parts = [self.expr(e.cond, scope), *(self.side(a, e, scope) for a in (e.then, e.other))]
+                support = frozenset[str]().union(*(p.support for p in parts))
+                return replace(self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)), support=support)
+            case Reduce():
+                return self.reduction(e, scope)
+            case Cast():
+                argument = self.expr(e.arg, scope)
+                return replace(self.composed([argument], lambda parts: self.cast(e, parts[0])), support=argument.support)
+            case Present():
+                return Text(self.static(e), COMPARE)
+            case _:
+                raise NotExpressible("a string is no array")
+
+    def static_first(self, e: Select) -> Select:
+        """Return a conditional on `a and b` as nested ones, the outer on what Python decides.
+
+        What the inner one chooses from may read an operand that is only there where the outer condition holds.
+        """
+        parts = conjuncts(e.cond)
+        outer = [c for c in parts if self.is_static(c)]
+        inner = [c for c in parts if not self.is_static(c)]
+        return replace(e, cond=conjunction(outer), then=replace(e, cond=conjunction(inner)))
+
+    def choice(self, e: Select, scope: Scope) -> Text:
+        """A conditional that Python itself decides: only the chosen side is computed."""
+        condition = self.static(e.cond)
+        then_lines, then = self.capture(lambda: self.side(e.then, e, scope))
+        other_lines, other = self.capture(lambda: self.side(e.other, e, scope))
+        support = then.support & other.support
+        short = len(then.text) + len(condition) + len(other.text) <= LIMIT
+        if not then_lines and not other_lines and short:
+            return Text(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, support)
+        name = self.names.fresh()
+        self.line(f"if {condition}:")
+        for line in (*then_lines, f"{name} = {then.text}"):
+            self.line(f"    {line}")
+        self.line("else:")
+        for line in (*other_lines, f"{name} = {other.text}"):
+            self.line(f"    {line}")
+        return Text(name, ATOM, support)
+
+    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+        """One side of a conditional."""
+        return self.expr(side, scope)
+
+    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+        """One argument of a function."""
+        return self.expr(argument, scope)
+
+    def reduced(self, e: Reduce, scope: Scope) -> Text:
+        """What a reduction runs over."""
+        return self.expr(e.body, scope)
+
+    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+        """What a statement computes."""
+        return self.expr(s.value, scope)
+
+    def read(self, e: Read, scope: Scope) -> Text:
+        """A read: the array itself, transposed and expanded to the frame, where every index is bare."""
+        entries = bare_entries(e)
+        operand = self.operands[e.operand]
+        name = self.local[e.operand]
+        if entries is None or e.pad is not None or not set(entries) <= set(scope.frame) or len(set(entries)) < len(entries):
+            return self.gather(e, scope)
+        order = sorted(range(len(entries)), key=lambda i: scope.frame.index(entries[i]))
+        text = name
+        if order != list(range(len(entries))):
+            if any(isinstance(i, GroupRef) for i in entries):
+                return self.gather(e, scope)
+            text = self.transpose(text, tuple(order))
+        missing = missing_entries(scope.frame, entries)
+        if missing:
+            text = self.expand(text, missing)
+        return Text(text, ATOM, self.support_of(operand, entries))
+
+    def support_of(self, operand: Operand, entries: Sequence[Entry]) -> frozenset[str]:
+        """Return the axes along which an operand read at bare indices has its full size."""
+        result: set[str] = set()
+        for entry, dim in zip(entries, operand.dims, strict=True):
+            if isinstance(dim, Group) and dim.of is not None:
+                result.add(f"{entry}@{dim.of}")
+            else:
+                result |= self.full(entry)
+        return frozenset(result)
+
+    def reduction(self, e: Reduce, scope: Scope) -> Text:
+        """A reduction: the body over a frame with the reduced axes put in, then reduced over these."""
+        plain = [a for a in e.axes if not isinstance(a, BroadcastAxis)]
+        own: list[Entry] = [a.index if isinstance(a, Axis) else GroupRef(a.name) for a in plain]
+        used = free_indices(e.body) | {GroupRef(g) for g in free_groups(e.body)}
+        outer = tuple(i for i in scope.frame if i in used and i not in own)
+        frame = self.body_frame(e, outer, own)
+        extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
+        inner = Scope(frame, extents)
+        body = self.reduced(e, inner)
+        if not self.is_full(body, [self.full(entry) for entry in frame]):
+            body = self.composed([body], lambda parts: self.broadcast(parts[0], inner))
+        support = body.support - frozenset().union(*(self.full(entry) for entry in own))
+        if own:
+            positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
+            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner), ATOM, support))
+        for axis in e.axes:
+            if isinstance(axis, BroadcastAxis):
+                rest = support - self.full(GroupRef(axis.name))
+                body = self.named(body) if len(body.text) > LIMIT // 2 else body
+                text = self.sum_to(body, Group(axis.name, axis.operand), Scope(outer, extents))
+                body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
+        missing = missing_entries(scope.frame, outer)
+        return replace(body, text=self.expand(body.text, missing), strength=ATOM) if missing else body
+
+    def body_frame(self, e: Reduce, frame: Frame, own: Sequence[Entry]) -> Frame:
+        """Return the frame of a reduction's body: its own axes put where the operands it reads have them.
+
+        Several axes of an argmax stay together at the end, in order, where they can be flattened.
+        """
+        if e.kind.startswith("arg") and len(own) > 1:
+            return (*frame, *own)
+        for read in reads(e.body):
+            entries = bare_entries(read)
+            if entries is None or not set(own) <= set(entries):
+                continue
+            kept = [i for i in entries if i in frame]
+            if kept != [i for i in frame if i in kept]:
+                continue
+            return merge(frame, entries, own)
+        return (*frame, *own)
+
+
+def bare_entries(e: Read) -> tuple[Entry, ...] | None:
+    """Return a read's indices as entries of a frame, or None where one is computed."""
+    entries: list[Entry] = []
+    for i in e.indices:
+        entry = i if isinstance(i, GroupRef) else i.index if isinstance(i, Affine) else None
+        if entry is None:
+            return None
+        entries.append(entry)
+    return tuple(entries)
+
+
+def merge(frame: Frame, entries: Sequence[Entry], own: Sequence[Entry]) -> Frame:
+    """Return the frame with the `own` entries inserted as `entries` orders them."""
+    result = list(frame)
+    for k, entry in enumerate(entries):
+        if entry not in own:
+            continue
+        before = [i for i in entries[:k] if i in result]
+        after = [i for i in entries[k + 1 :] if i in result]
+        at = result.index(before[-1]) + 1 if before else result.index(after[0]) if after else len(result)
+        result.insert(at, entry)
+    return tuple(result)
+
+
+def position(frame: Frame, k: int) -> Position:
+    """Return the place of entry `k` of a frame: counted from the end where no group follows, else from the start."""
+    if not any(isinstance(i, GroupRef) for i in frame[k:]):
+        return Position(len(frame) - k, (), end=True)
+    return Position(sum(isinstance(i, str) for i in frame[:k]), tuple(i.name for i in frame[:k] if isinstance(i, GroupRef)))
+
+
+def missing_entries(frame: Frame, entries: Sequence[Entry]) -> list[tuple[Position, str | None]]:
+    """Return the places, in the array that broadcasts to the frame, of the frame's entries that an operand lacks.
+
+    Those before the operand's first entry need no place: broadcasting adds them.
+    """
+    if not entries:
+        return []
+    first = min(frame.index(i) for i in entries)
+    rest = frame[first:]
+    return [(position(rest, k), i.name if isinstance(i, GroupRef) else None) for k, i in enumerate(rest) if i not in entries]
+
+
+def is_uniform(e: Expr) -> bool:
+    """Whether an expression reads no element and no index: it has one value in a whole call."""
+    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+
+
+def group_axes(e: Reduce) -> Iterator[str]:
+    """Yield the groups that a reduction runs over."""
+    return (a.name for a in e.axes if isinstance(a, GroupAxis))
+
+
+def with_ordered_temporaries(op: Op) -> Op:
+    """Return the op with each temporary's axes in the order that an input has them, where one has them all.
+
+    The order of a temporary's axes is nobody's business, and this one saves transposing groups, whose ranks are not known.
+    """
+    order: dict[str, list[int]] = {}
+    for t in op.temporaries:
+        like = next((o for o in op.inputs if all(d in o.dims for d in t.dims)), None)
+        if like is not None and len(set(t.dims)) == len(t.dims):
+            order[t.name] = sorted(range(len(t.dims)), key=lambda i: like.dims.index(t.dims[i]))
+
+    def reordered(e: Expr) -> Expr:
+        if isinstance(e, Read) and e.operand in order:
+            return replace(e, indices=tuple(e.indices[i] for i in order[e.operand]))
+        return e
+
+    body = []
+    for s in op.body:
+        indices = tuple(s.indices[i] for i in order[s.target]) if s.target in order else s.indices
+        body.append(replace(s, indices=indices, value=rewrite(s.value, reordered)))
+    temporaries = (replace(t, dims=tuple(t.dims[i] for i in order[t.name])) if t.name in order else t for t in op.temporaries)
+    return replace(op, temporaries=tuple(temporaries), body=tuple(body))
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """Return the conditions that `and` joins."""
+    return [c for a in e.args for c in conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr:
+    """Return the conditions joined by `and`."""
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = Call("and", (joined, part), DType.BOOL)
+    return joined

@@ -1,0 +1,466 @@
+"""ONNX functions: an op's body in standard ONNX operators, as Python source that writes the nodes.
+
+A FunctionProto has no types, no optional values and no branches. So the generated source is a Python function over a `Body` (the
+builder of the generated package, `onnx/builder.py`): `body.Add(a, b)` adds a node and returns the name of its output. What is known
+when a model is made, which optional operands are given and the value of a string or bool attribute, is decided by Python's own `if`;
+number attributes become references, so that one function serves all their values. A half-precision function brings its inputs to
+float32 and rounds its outputs once, as the kernel does.
+
+Not every op can be said like that; then `function_body` returns the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opc.emit.arrays import ATOM, LIMIT, ArrayEmitter, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.onnx_types import TENSOR_TYPE, type_variable
+from opc.emit.python_text import WIDTH, docstring, quoted
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst, walk
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import AttributeKind, Group, Op, Operand
+
+BUILDER = "body"
+"""The builder's name in generated source."""
+
+COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc")
+"""Functions that no operator computes, put together by methods of the builder."""
+
+_STATIC = (AttributeKind.STR, AttributeKind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an op has no body in standard ONNX operators."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBody:
+    """An op's body: the Python source of the function that writes its nodes, and what that function is called."""
+
+    name: str
+    source: str
+
+
+def body_name(op: Op) -> str:
+    """Return the name of the generated function that writes the nodes of an op: `write_leaky_relu`."""
+    return f"write_{op.name}"
+
+
+def function_body(op: Op) -> FunctionBody | Refusal:
+    """Return the source of the function that writes an op's nodes, or why there is none."""
+    try:
+        return FunctionBody(body_name(op), _OnnxEmitter(op).function())
+    except NotExpressible as reason:
+        return Refusal(str(reason))
+
+
+class _OnnxEmitter(ArrayEmitter):
+    """Writes one op as calls of the builder."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op, (BUILDER, "wanted", "TensorProto", "first"))
+        self.prologue: dict[str, str] = {}
+
+    # ---- the function --------------------------------------------------------------------------------------------------
+
+    def function(self) -> str:
+        """Return the whole function."""
+        for s in self.op.body:
+            self.assign(s.target)
+        static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC]
+        parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
+        if any(o.optional for o in self.op.outputs):
+            parameters += [*([] if static else ["*"]), "wanted"]
+        names = [self.result(o) for o in self.op.outputs]
+        one = f"def {body_name(self.op)}({', '.join(parameters)}):"
+        definition = [one] if len(one) <= WIDTH else [f"def {body_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
+        returned = f"return ({names[0]},)" if len(names) == 1 else f"return {', '.join(names)}"
+        if len(returned) + 4 > WIDTH:
+            returned = "\n".join(["return (", *(f"        {n}," for n in names), "    )"])
+        lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
+        title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
+        return "\n".join([*definition, title, *(f"    {line}" for line in lines)]) + "\n"
+
+    def reading(self) -> list[str]:
+        """Return the lines that bring inputs to the type they are computed in."""
+        lines = []
+        for o in self.op.inputs:
+            local = self.local[o.name]
+            if isinstance(o.type, TypeVar) and any(d.compute is not d for d in o.type.dtypes):
+                lines.append(f"{local} = {BUILDER}.compute({local}, {quoted(o.type.name)})")
+            elif isinstance(o.type, DType) and o.type.compute is not o.type:
+                lines.append(f"{local} = {BUILDER}.cast({local}, {self.onnx_type(o.type.compute)})")
+        return lines
+
+    def assign(self, target: str) -> None:
+        """Write one statement; that of an optional output under a condition."""
+        s = self.op.assignments[target]
+        operand = self.operands[target]
+        name = self.local[target]
+        output = next((o for o in self.op.outputs if o.name == target), None)
+        if output is None or self.is_read(target):
+            self.line(f"{name} = {self.statement(s).text}")
+            return
+        lines, value = self.capture(lambda: self.stored(self.statement(s), operand.type))
+        lines.append(f"{name} = {value.text}")
+        if output.optional:
+            self.line(f"{name} = None")
+            self.line(f"if {quoted(target)} in wanted:")
+            lines = [f"    {line}" for line in lines]
+        self.lines += lines
+
+    def result(self, o: Operand) -> str:
+        """Return the text of one output as it is returned."""
+        name = self.local[o.name]
+        if not self.is_read(o.name):
+            return name
+        stored = self.stored(Text(name), o.type).text
+        return f"{stored} if {quoted(o.name)} in wanted else None" if o.optional else stored
+
+    def stored(self, value: Text, t: ElementType) -> Text:
+        """Return an output in the type it is stored as: a type variable's name, or an ONNX type."""
+        variable = type_variable(t)
+        if variable is None:
+            kind = self.onnx_type(candidates(t)[0])
+        else:
+            kind = quoted(variable.name) if t is variable else quoted(f"acc({variable.name})")
+        return self.composed([value], lambda parts: Text(f"{BUILDER}.store({parts[0].text}, {kind})"))
+
+    # ---- types ---------------------------------------------------------------------------------------------------------
+
+    def onnx_type(self, dtype: DType) -> str:
+        """Return the text of an ONNX element type."""
+        return f"TensorProto.{TENSOR_TYPE[dtype]}"
+
+    def like(self, t: ValueType) -> str:
+        """Return the text of something that has the type values of `t` are computed in: a tensor's name, or an ONNX type."""
+        if isinstance(t, Weak):
+            return self.onnx_type(DType.INT64 if t is Weak.INT else DType.FLOAT64)
+        variable = type_variable(t)
+        if variable is None:
+            return self.onnx_type(candidates(t)[0].compute)
+        same = [o for o in self.op.inputs if type_variable(o.type) == variable and (o.type == variable or is_floating(variable))]
+        given = [o for o in same if not o.optional]
+        if given:
+            return self.local[given[0].name]
+        if not same:
+            raise NotExpressible(f"no input has the type {variable}")
+        return self.local[same[0].name] if len(same) == 1 else f"first({', '.join(self.local[o.name] for o in same)})"
+
+    def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
+        """Return a value in the type `t`, where its own is weak: a literal, size or attribute takes the type of what it meets."""
+        if not isinstance(e.type, Weak) or isinstance(t, Weak):
+            return self.expr(e, scope)
+        like = self.like(t)
+        if isinstance(e, Const):
+            return Text(f"{BUILDER}.number({self.literal(e.value)}, {like})")
+        if isinstance(e, AttrRef):
+            return self.typed_attribute(e, like)
+        value = self.expr(e, scope)
+        return replace(value, text=f"{BUILDER}.cast({value.text}, {like})")
+
+    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+        return self.fit(argument, self.meeting(e), scope)
+
+    def meeting(self, e: Call) -> ValueType:
+        """Return the type that the arguments of a function are brought to."""
+        strong = next((a.type for a in e.args if not isinstance(a.type, Weak)), None)
+        if strong is not None:
+            return strong
+        floating = FUNCTIONS[e.fn].types == "float" or any(a.type is Weak.FLOAT for a in e.args)
+        return DType.FLOAT64 if floating else Weak.INT
+
+    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+        return self.fit(side, e.type, scope)
+
+    def reduced(self, e: Reduce, scope: Scope) -> Text:
+        return self.fit(e.body, e.type, scope)
+
+    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+        return self.fit(s.value, target.type, scope)
+
+    # ---- leaves --------------------------------------------------------------------------------------------------------
+
+    def literal(self, value: float | bool) -> str:
+        """Return the text of a number."""
+        if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+            return f'float("{value}")'
+        return repr(value)
+
+    def constant(self, e: Const) -> Text:
+        return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
+
+    def attribute(self, e: AttrRef) -> Text:
+        return self.typed_attribute(e, self.like(e.type))
+
+    def typed_attribute(self, e: AttrRef, like: str) -> Text:
+        """Return an attribute's value in some type."""
+        if self.op.attribute(e.name).kind in _STATIC:
+            raise NotExpressible(f"the attribute {e.name} is used as a value")
+        element = "" if e.element < 0 else f", element={e.element}"
+        return Text(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
+
+    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
+
+    def index(self, name: str, scope: Scope) -> Text:
+        """Return the values of an index variable, along its axis of the frame."""
+        text = f"{BUILDER}.arange({self.affine(scope.extents[name]).text})"
+        missing = missing_entries(scope.frame, (name,))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
+
+    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+        """Return an integer expression as an int64 tensor."""
+        support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
+        total: str | None = None
+        for monomial, coefficient in value.terms:
+            factors = [self.atom(a, index or {}) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.append(f"{BUILDER}.number({abs(coefficient)})")
+            term = factors[0]
+            for factor in factors[1:]:
+                term = f"{BUILDER}.Mul({term}, {factor})"
+            if total is None:
+                total = f"{BUILDER}.Neg({term})" if coefficient < 0 else term
+            else:
+                total = f"{BUILDER}.{'Sub' if coefficient < 0 else 'Add'}({total}, {term})"
+            if len(total) > LIMIT:
+                total = self.named(Text(total)).text
+        return Text(total or f"{BUILDER}.number(0)", ATOM, support)
+
+    def atom(self, a: Atom, index: Mapping[str, Text]) -> str:
+        """Return one atom of an integer expression."""
+        match a:
+            case Index():
+                return index[a.name].text
+            case Dim():
+                return self.dim(a.name)
+            case GroupSize():
+                return f"{BUILDER}.ReduceProd({self.group_shape(Group(a.name))}, keepdims=0)"
+            case AttrInt():
+                element = "" if a.element < 0 else f", element={a.element}"
+                if self.op.attribute(a.name).kind is AttributeKind.AXIS:
+                    return self.axis()[0]
+                return f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
+            case FloorDiv() | Mod():
+                name = "floordiv" if isinstance(a, FloorDiv) else "mod"
+                return f"{BUILDER}.{name}({self.affine(a.numerator, index).text}, {self.affine(a.denominator, index).text})"
+
+    # ---- shapes and places ---------------------------------------------------------------------------------------------
+
+    def axis(self) -> tuple[str, Position]:
+        """Return the axis attribute, counted from the front, and the place it stands for."""
+        for a in self.op.attributes:
+            place = Affine.of(Dim(a.dim or ""))
+            for o in sorted(self.op.inputs, key=lambda o: o.optional):
+                if a.kind is AttributeKind.AXIS and place in o.dims:
+                    before = o.dims[: o.dims.index(place)]
+                    groups = tuple(d.name for d in before if isinstance(d, Group))
+                    local = self.attribute_local[a.name]
+                    self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {self.local[o.name]})"
+                    return local, Position(len(before) - len(groups), groups)
+        raise NotExpressible("the number of axes of a group is not known when the model is made")
+
+    def place(self, p: Position) -> str:
+        """Return the text of an axis number: an int, or a tensor's name."""
+        if p.end or not p.groups:
+            return str(-p.fixed if p.end else p.fixed)
+        axis, own = self.axis()
+        if own.groups != p.groups:
+            raise NotExpressible("an axis lies behind a group whose number of axes is not known when the model is made")
+        if own.fixed == p.fixed:
+            return axis
+        return f"{BUILDER}.Add({axis}, {BUILDER}.number({p.fixed - own.fixed}))"
+
+    def bound(self, o: Operand, k: int) -> Position:
+        """Return the place where entry `k` of an operand's shape starts."""
+        dims = o.dims
+        if not any(isinstance(d, Group) for d in dims[k:]):
+            return Position(len(dims) - k, (), end=True)
+        groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
+        return Position(k - len(groups), groups)
+
+    def holder(self, dim: Affine | Group) -> tuple[str, Operand]:
+        """Return an input whose shape has a dimension or group: its text, the first given of several, and the operand."""
+        found = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if dim in o.dims]
+        if not found:
+            raise NotExpressible(f"no input has the size {dim}")
+        if not found[0].optional:
+            return self.local[found[0].name], found[0]
+        alike = [o for o in found if o.dims == found[0].dims]
+        if len(alike) < len(found):
+            raise NotExpressible(f"the size {dim} is only known where an optional input is given")
+        return self.first(alike), found[0]
+
+    def first(self, operands: Sequence[Operand]) -> str:
+        """Return the text of the first given of some optional inputs."""
+        locals_ = [self.local[o.name] for o in operands]
+        return locals_[0] if len(locals_) == 1 else self.named_once(f"first({', '.join(locals_)})")
+
+    def dim(self, name: str) -> str:
+        """Return the size of a dimension, a scalar."""
+        derived = dict(self.op.dims)
+        if name in derived:
+            return self.affine(derived[name]).text
+        dim = Affine.of(Dim(name))
+        text, o = self.holder(dim)
+        return f"{BUILDER}.dim({text}, {self.place(self.bound(o, o.dims.index(dim)))})"
+
+    def group_shape(self, group: Group) -> str:
+        """Return the sizes of a group, a vector."""
+        text, o = self.holder(group)
+        return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({self.span(group)})"
+
+    def span(self, group: Group) -> str:
+        """Return an input that has a group, and from where to where its shape has it, as arguments."""
+        text, o = self.holder(group)
+        k = o.dims.index(group)
+        start = self.place(self.bound(o, k))
+        return f"{text}, {start}" if k + 1 == len(o.dims) else f"{text}, {start}, {self.place(self.bound(o, k + 1))}"
+
+    def shape(self, dims: Sequence[Affine | Group]) -> str:
+        """Return a shape, a vector."""
+        for o in self.op.inputs:
+            if tuple(dims) == o.dims and not o.optional:
+                return f"{BUILDER}.Shape({self.local[o.name]})"
+        if len(dims) == 1 and isinstance(dims[0], Group) and dims[0].of is None and self.sharers(dims[0].name):
+            owners = [o for o in self.op.inputs if o.dims in {(Group(dims[0].name, of),) for of in self.sharers(dims[0].name)}]
+            return self.named_once(f"{BUILDER}.broadcast_shape({', '.join(self.local[o.name] for o in owners)})")
+        parts = [self.group_shape(d) if isinstance(d, Group) else self.affine(d).text for d in dims]
+        if len(parts) == 1 and isinstance(dims[0], Group):
+            return parts[0]
+        if sum(len(p) for p in parts) > LIMIT:
+            parts = [self.named_once(p) for p in parts]
+        return self.named_once(f"{BUILDER}.vector({', '.join(parts)})")
+
+    def axes(self, positions: Sequence[tuple[Position, str | None]]) -> str:
+        """Return axis numbers, a vector."""
+        parts = []
+        for p, group in positions:
+            if group is None:
+                parts.append(self.place(p))
+                continue
+            span = self.span(Group(group))
+            if self.place(p) == span.split(", ")[1]:
+                parts.append(f"{BUILDER}.group_axes({span})")
+            else:
+                raise NotExpressible("the axes of a group are needed at another place than an input has them")
+        return parts[0] if len(parts) == 1 and positions[0][1] else f"{BUILDER}.vector({', '.join(parts)})"
+
+    # ---- operations ----------------------------------------------------------------------------------------------------
+
+    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+        t = self.meeting(e)
+        args = [a.text for a in arguments]
+        if e.fn in ("floordiv", "mod"):
+            if not is_integer(t):
+                raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
+            return Text(f"{BUILDER}.{e.fn}({args[0]}, {args[1]})")
+        template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
+        if template is None:
+            raise NotExpressible(f"no standard operator computes {e.fn}")
+        return Text(self.filled(template, args, t))
+
+    def filled(self, template: str, args: Sequence[str], t: ValueType) -> str:
+        """Return a formula of the table with the arguments put in."""
+
+        def put(match: re.Match[str]) -> str:
+            word = match.group()
+            if word in ("x", "y"):
+                return args["xy".index(word)]
+            if word[0].isdigit():
+                return f"{BUILDER}.number({word}, {self.like(t)})"
+            return f"{BUILDER}.{word}"
+
+        return re.sub(r"[A-Za-z]\w*|\d[\d.]*", put, template)
+
+    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
+
+    def cast(self, e: Cast, argument: Text) -> Text:
+        if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
+            raise NotExpressible("no standard operator truncates a floating number to an integer with saturation")
+        return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
+
+    def transpose(self, text: str, order: tuple[int, ...]) -> str:
+        return f"{BUILDER}.Transpose({text}, perm={list(order)})"
+
+    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
+        return f"{BUILDER}.Unsqueeze({text}, {self.axes(positions)})"
+
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+        everything = len(axes) == len(scope.frame)
+        if e.kind in ("argmax", "argmin"):
+            (p, group), *more = axes
+            if more or group is not None or (p.groups and not p.end):
+                raise NotExpressible(f"{e.kind} runs over axes that are not known when the model is made")
+            name = "ArgMax" if e.kind == "argmax" else "ArgMin"
+            return f"{BUILDER}.{name}({body.text}, axis={self.place(p)}, keepdims=0)"
+        value = body.text
+        if e.kind in ("sum", "prod") and not is_floating(e.body.type):
+            value = f"{BUILDER}.cast({value}, {self.onnx_type(DType.INT64)})"
+        floating = e.kind in ("max", "min") and not is_integer(e.body.type)
+        name = f"reduce_{e.kind}" if floating or e.kind in ("any", "all") else f"Reduce{e.kind.capitalize()}"
+        arguments = [value] + ([] if everything else [self.axes(axes)])
+        return f"{BUILDER}.{name}({', '.join(arguments)}{'' if name.startswith('reduce') else ', keepdims=0'})"
+
+    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
+        return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
+
+    def broadcast(self, body: Text, scope: Scope) -> Text:
+        dims = [scope.extents[i] if isinstance(i, str) else Group(i.name) for i in scope.frame]
+        support = frozenset[str]().union(*(self.full(i) for i in scope.frame))
+        return Text(f"{BUILDER}.Expand({body.text}, {self.shape(dims)})", ATOM, support)
+
+    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+        if not target.dims:
+            return value
+        return Text(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+
+    def gather(self, e: Read, scope: Scope) -> Text:
+        indices = ", ".join(str(i) if isinstance(i, Affine | GroupRef) else "..." for i in e.indices)
+        raise NotExpressible(f"{e.operand} is read at computed indices, [{indices}]")
+
+    # ---- conditions Python decides -------------------------------------------------------------------------------------
+
+    def is_static(self, condition: Expr) -> bool:
+        match condition:
+            case Present() | StrConst():
+                return True
+            case Const():
+                return isinstance(condition.value, bool)
+            case AttrRef():
+                return self.op.attribute(condition.name).kind in _STATIC
+            case Call(fn="and" | "or" | "not" | "eq" | "ne"):
+                return all(self.is_static(a) for a in condition.args)
+            case _:
+                return False
+
+    def static(self, condition: Expr) -> str:
+        match condition:
+            case Present():
+                return f"{self.local[condition.operand]} is not None"
+            case StrConst():
+                return quoted(condition.value)
+            case AttrRef():
+                return self.attribute_local[condition.name]
+            case Const():
+                return repr(condition.value)
+            case Call(fn="not", args=(Present() as inner,)):
+                return f"{self.local[inner.operand]} is None"
+            case Call(fn="not", args=(inner,)):
+                return f"not ({self.static(inner)})"
+            case Call(fn="eq" | "ne" as fn, args=(left, right)):
+                return f"{self.static(left)} {'==' if fn == 'eq' else '!='} {self.static(right)}"
+            case Call(fn="and" | "or" as fn, args=args):
+                return f" {fn} ".join(f"({self.static(a)})" if isinstance(a, Call) else self.static(a) for a in args)
+            case _:
+                raise NotExpressible("a condition is not known when the model is made")
