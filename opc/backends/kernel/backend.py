@@ -1,13 +1,36 @@
 """The C++ kernel every other backend links: not a framework of its own, always part of a package.
 
-`emit` writes the header of the C ABI and the C++ sources, `build` compiles each source once an instruction-set variant, and
+`emit` writes the header of the C ABI and the C++ sources, `build` compiles the loops once for each instruction-set variant, and
 `objects` and `link_flags` are what a backend's shared library takes.
 """
 
 from __future__ import annotations
 
-from opc.backends.base import BuildStep
+import platform
+
+from opc.backends.base import BuildStep, Compile
+from opc.emit.c_kernel import kernel_files
 from opc.ir.op import Family
+
+COMMON_FLAGS = (
+    "-std=c++17",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=off",
+    "-fwrapv",  # integer overflow wraps
+    "-fno-strict-aliasing",  # rows are moved as bits
+)
+"""Flags of every kernel source. Floating-point results are those of the source: nothing is reassociated or contracted."""
+
+LOOP_FLAGS = ("-O3", "-fopenmp-simd")
+ENTRY_FLAGS = ("-O2",)
+
+VARIANTS = {"baseline": (), "v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4",)}
+"""Instruction-set variants on x86-64 and their flags; elsewhere there is only the baseline."""
 
 
 class KernelBackend:
@@ -18,16 +41,39 @@ class KernelBackend:
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the header and the C++ sources, by path relative to the package directory."""
-        raise NotImplementedError
+        return kernel_files(family)
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
         """Return the compile steps, one an object of `objects`."""
-        raise NotImplementedError
+        source = f"kernel/{family.name}"
+        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS))
+        loops = [
+            Compile(
+                f"{source}_loops.cpp",
+                _object(f"{family.name}_loops_{name}"),
+                (*COMMON_FLAGS, *LOOP_FLAGS, f"-DOPC_VARIANT={name}", *flags),
+            )
+            for name, flags in _variants().items()
+        ]
+        return (entry, *loops)
 
     def objects(self, family: Family) -> tuple[str, ...]:
         """Return the object files that hold the kernels of every op of the family, relative to the package directory."""
-        raise NotImplementedError
+        return tuple(step.object for step in self.build(family) if isinstance(step, Compile))
 
     def link_flags(self, family: Family) -> tuple[str, ...]:
         """Return the linker flags a shared library with these objects needs."""
-        return ("-lmvec", "-lm")
+        vector_math = _is_x86() and platform.libc_ver()[0] == "glibc"
+        return ("-lmvec", "-lm") if vector_math else ("-lm",)
+
+
+def _object(name: str) -> str:
+    return f"build/kernel/{name}.o"
+
+
+def _is_x86() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
+def _variants() -> dict[str, tuple[str, ...]]:
+    return VARIANTS if _is_x86() else {"baseline": ()}

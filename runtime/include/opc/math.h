@@ -123,6 +123,20 @@ static inline T sign(T x) {
   return x > 0 ? T(1) : x < 0 ? T(-1) : x;
 }
 
+/* x to the power of a small constant, by repeated squaring. */
+template <int N, typename T>
+static inline T power(T x) {
+  if constexpr (N < 0) {
+    return T(1) / power<-N>(x);
+  } else if constexpr (N == 0) {
+    return T(1);
+  } else if constexpr (N % 2 == 1) {
+    return N == 1 ? x : T(x * power<N / 2>(T(x * x)));
+  } else {
+    return power<N / 2>(T(x * x));
+  }
+}
+
 /* Division that rounds to minus infinity. On integers, division by zero gives 0, as NumPy has it. */
 template <typename T>
 static inline T floordiv(T x, T y) {
@@ -193,6 +207,22 @@ struct limits<bool> {
   typedef uint8_t key;
 };
 
+/* The type acc(T) stands for, of a compute type T. */
+template <typename T>
+struct accumulator_of {
+  typedef int64_t type;
+};
+template <>
+struct accumulator_of<float> {
+  typedef float type;
+};
+template <>
+struct accumulator_of<double> {
+  typedef double type;
+};
+template <typename T>
+using accumulator = typename accumulator_of<T>::type;
+
 /* Conversion between value types: integers wrap; floating to integer truncates and saturates, NaN gives 0. */
 template <typename To, typename From>
 static inline To cast(From x) {
@@ -246,6 +276,16 @@ static inline T min_key(T x) {
   return x;
 }
 
+/* The keys no value is below, or above. */
+template <typename T>
+static inline typename limits<T>::key max_identity() {
+  return limits<typename limits<T>::key>::lowest;
+}
+template <typename T>
+static inline typename limits<T>::key min_identity() {
+  return limits<typename limits<T>::key>::highest;
+}
+
 /* The value of a key. */
 template <typename T>
 static inline T key_value(typename limits<T>::key key) {
@@ -264,12 +304,6 @@ inline double key_value<double>(int64_t key) {
   double x;
   memcpy(&x, &bits, sizeof x);
   return x;
-}
-
-/* `then` where `condition` holds. Both are computed: a loop over it vectorises whatever they are. */
-template <typename T>
-static inline T select(bool condition, T then, T other) {
-  return condition ? then : other;
 }
 
 }  // namespace OPC_VARIANT

@@ -147,12 +147,13 @@ static inline void place(operand &o, int32_t ndim, const int64_t *shape, const i
 
 /* Adds a tensor of the call, NULL when it is absent or not wanted. */
 template <typename... Axes>
-static inline void add_tensor(stage &s, role what, bool along_row, const DLTensor *t, dtype computed, Axes... places) {
+static inline void add_tensor(stage &s, role what, bool along_row, const DLTensor *t, Axes... places) {
   const axes list[] = {places..., axes{}};
   if (t == nullptr) {
-    add_operand(s, what, along_row, nullptr, computed, computed);
+    add_operand(s, what, along_row, nullptr, dtype_float64, dtype_float64); /* as large as any: its values are dropped */
   } else {
-    operand &o = add_operand(s, what, along_row, data_of(*t), dtype_of(*t), computed);
+    const dtype stored = dtype_of(*t);
+    operand &o = add_operand(s, what, along_row, data_of(*t), stored, compute_dtype(stored));
     place(o, t->ndim, t->shape, t->strides, list, static_cast<int32_t>(sizeof...(places)));
   }
 }

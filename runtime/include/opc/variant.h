@@ -10,18 +10,17 @@
 #define OPC_VARIANT baseline
 #endif
 
-/* OPC_DECLARE_VARIANTS declares the loops `name` of every variant; OPC_CALL_VARIANT calls the best one this machine can run. */
+/* OPC_DECLARE_VARIANTS(table) declares `const table loops` of every variant, and best(), the one for this machine. */
 #if defined(__x86_64__)
-#define OPC_DECLARE_VARIANTS(name, ...)                    \
-  namespace name##_loops {                                 \
-  namespace baseline { int32_t name(__VA_ARGS__); }        \
-  namespace v3 { int32_t name(__VA_ARGS__); }              \
-  namespace v4 { int32_t name(__VA_ARGS__); }              \
+#define OPC_DECLARE_VARIANTS(table)                      \
+  namespace baseline { extern const table loops; }       \
+  namespace v3 { extern const table loops; }             \
+  namespace v4 { extern const table loops; }             \
+  static inline const table &best() {                    \
+    return opc::runs_v4()   ? v4::loops                  \
+           : opc::runs_v3() ? v3::loops                  \
+                            : baseline::loops;           \
   }
-#define OPC_CALL_VARIANT(name, ...)                                          \
-  (opc::runs_v4()   ? name##_loops::v4::name(__VA_ARGS__)                    \
-   : opc::runs_v3() ? name##_loops::v3::name(__VA_ARGS__)                    \
-                    : name##_loops::baseline::name(__VA_ARGS__))
 
 namespace opc {
 static inline bool runs_v3() {
@@ -33,11 +32,9 @@ static inline bool runs_v4() {
 }
 }  // namespace opc
 #else
-#define OPC_DECLARE_VARIANTS(name, ...) \
-  namespace name##_loops {              \
-  namespace baseline { int32_t name(__VA_ARGS__); } \
-  }
-#define OPC_CALL_VARIANT(name, ...) name##_loops::baseline::name(__VA_ARGS__)
+#define OPC_DECLARE_VARIANTS(table)                \
+  namespace baseline { extern const table loops; } \
+  static inline const table &best() { return baseline::loops; }
 #endif
 
 #endif  // OPC_VARIANT_H

@@ -1,0 +1,245 @@
+"""The kernel functions of the C ABI: check the call, then describe each stage and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from opc.emit.abi import kernel_prototype
+from opc.emit.c_layout import wrap
+from opc.emit.c_rows import TileText, present_member, size_member
+from opc.emit.c_expr import compute_types
+from opc.emit.c_text import string_literal
+from opc.emit.scalar_c import ScalarText
+from opc.emit.shape_c import axis_member, definitions, dim_member, group_member, struct_name, type_member
+from opc.ir.affine import Affine, Dim, GroupSize
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
+from opc.ir.expr import ELLIPSIS
+from opc.ir.op import Family, Op
+from opc.lower.loop_ir import Fold, GroupLoop, IndexLoop, Loop, RowStage, StageOperand, Temporary
+from opc.lower.lower import Variant
+
+
+def dtype_text(t: ValueType) -> str:
+    """Return the C++ expression of the dtype values of type `t` are computed in, for a call."""
+    match t:
+        case Weak.INT:
+            return "opc::dtype_int64"
+        case Weak.FLOAT:
+            return "opc::dtype_float64"
+        case DType():
+            return f"opc::dtype_{t.compute}"
+        case TypeVar():
+            return f"opc::compute_dtype(call.{type_member(t.name)}.element)"
+        case Acc(of=DType() as of):
+            return f"opc::dtype_{of.accumulator}"
+        case Acc(of=of):
+            return f"opc::accumulator_dtype(call.{type_member(of.name)}.element)"
+
+
+class EntryText:
+    """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
+
+    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, TileText]) -> None:
+        self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
+        self.scalar = ScalarText(
+            op,
+            dim=lambda name: f"call.{dim_member(name)}",
+            group=lambda name: f"call.{group_member((name, None))}",
+            axis=lambda name: f"call.{axis_member(name)}",
+        )
+
+    def text(self) -> str:
+        """Return the prologue and the kernel function."""
+        op = self.op
+        lines = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;"]
+        lines += [
+            f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
+            "  if (code != OPC_OK) return code;",
+            *self._overlap(),
+            f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+            f"  const {self.family.name}_loops::table &loops = {self.family.name}_loops::best();",
+            *self._arguments(),
+        ]
+        for n, variant in enumerate(self.variants):
+            body = [line for piece in self._program(variant) for line in piece.split("\n")]
+            if len(self.variants) == 1:
+                lines += body
+            else:
+                last = n == len(self.variants) - 1
+                condition = " && ".join(self._is(name, value) for name, value in variant.case.values)
+                lines.append("  } else {" if last else f"  {'} else ' if n else ''}if ({condition}) {{")
+                lines += [f"  {line}" if line else line for line in body]
+        if len(self.variants) > 1:
+            lines.append("  }")
+        lines += ["  return code;", "}"]
+        text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
+        return f"{definitions(self.family, op)}\nOPC_EXPORT\n{text}\n"
+
+    def _is(self, name: str, value: int | bool) -> str:
+        return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
+
+    def _overlap(self) -> Iterator[str]:
+        op = self.op
+        names = ", ".join(string_literal(o.name) for o in (*op.inputs, *op.outputs))
+        yield f"  static const char *const names[] = {{{names}}};"
+        inputs = [o.name for o in op.inputs]
+        outputs = [o.name for o in op.outputs]
+        pairs = ", ".join(f"{{{outputs.index(o)}, {inputs.index(i)}}}" for o, i in op.inplace)
+        if pairs:
+            yield f"  static const opc::inplace_pair pairs[] = {{{pairs}}};"
+        yield (
+            f"  code = opc::check_overlap({string_literal(op.name)}, names, inputs, {len(inputs)}, outputs, {len(outputs)}, "
+            f"{'pairs' if pairs else 'nullptr'}, {len(op.inplace)}, context);"
+        )
+        yield "  if (code != OPC_OK) return code;"
+
+    def members(self) -> list[tuple[str, str]]:
+        """Return the members of the arguments struct besides the attributes: C++ type and name."""
+        found: dict[tuple[str, str], None] = {}
+        for variant in self.variants:
+            for s in variant.program.stages:
+                for name in self.tiles[s.name].symbols:
+                    found[("bool" if name.startswith("has_") else "int64_t", name)] = None
+        return list(found)
+
+    def _arguments(self) -> Iterator[str]:
+        values = ["attributes"] if self.op.attributes else []
+        inputs = [o.name for o in self.op.inputs]
+        sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
+        sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        for kind, name in self.members():
+            if kind == "bool":
+                operand = next(i for i in inputs if present_member(i) == name)
+                values.append(f"inputs[{inputs.index(operand)}] != nullptr")
+            else:
+                values.append(f"{self.scalar.integer(sizes[name], bare=True)}.value")
+        yield f"  const {self.op.name}_arguments arguments = {{{', '.join(values)}}};"
+
+    def _dims(self) -> set[str]:
+        shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]
+        return {a.name for d in shapes for a in d.atoms() if isinstance(a, Dim)} | {name for name, _ in self.op.dims}
+
+    def _groups(self) -> set[str]:
+        return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
+
+    def _program(self, variant: Variant) -> Iterator[str]:
+        for t in variant.program.temporaries:
+            yield from self._temporary(t)
+        several = len(variant.program.stages) > 1
+        for s in variant.program.stages:
+            if not isinstance(s, RowStage):
+                continue
+            wanted = self._stage_condition(s, variant.program.temporaries)
+            body = list(self._stage(s))
+            if wanted or several:
+                opening = " && ".join([*(["code == OPC_OK"] if several and s is not variant.program.stages[0] else []), *wanted])
+                yield f"  if ({opening}) {{" if opening else "  {"
+                yield from (f"  {line}" for line in body)
+                yield "  }"
+            else:
+                yield from body
+
+    def _wanted(self, outputs: Iterable[str]) -> str:
+        """Return the condition that one of these outputs is wanted, empty when one always is."""
+        index = {o.name: n for n, o in enumerate(self.op.outputs)}
+        names = list(outputs)
+        if any(not self.op.output(n).optional for n in names):
+            return ""
+        return " || ".join(f"outputs[{index[n]}] != nullptr" for n in names)
+
+    def _stage_condition(self, stage: RowStage, temporaries: tuple[Temporary, ...]) -> list[str]:
+        if stage.optional:
+            return []
+        needed = {t.name: t.needed_by for t in temporaries}
+        outputs = [n for o in stage.products for n in needed.get(o.name, (o.name,))]
+        condition = self._wanted(dict.fromkeys(outputs))
+        return [f"({condition})" if " || " in condition else condition] if condition else []
+
+    def _temporary(self, t: Temporary) -> Iterator[str]:
+        yield f"  opc::workspace {t.name}_memory;"
+        sizes = [self._loop_size(loop) for loop in t.loops] or ["1"]
+        allocate = f"!{t.name}_memory.allocate({' * '.join(sizes)}, {dtype_text(t.type)})"
+        wanted = self._wanted(t.needed_by)
+        if wanted:
+            wanted = f"({wanted})" if " || " in wanted else wanted
+            allocate = f"{wanted} && {allocate}"
+        yield f"  if ({allocate}) {{"
+        yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
+        yield "  }"
+
+    def _loop_size(self, loop: Loop) -> str:
+        if isinstance(loop, GroupLoop):
+            return f"opc::count(call.{group_member((loop.name, loop.of))})"
+        atom = loop.extent.single
+        if isinstance(atom, Dim):
+            return f"call.{dim_member(atom.name)}.size"
+        return f"{self.scalar.integer(loop.extent)}.value"
+
+    def _stage(self, s: RowStage) -> Iterator[str]:
+        tile = self.tiles[s.name]
+        yield from self._nonempty(s)
+        yield f"  opc::operand operands[{len(s.operands)}];"
+        yield "  opc::stage stage;"
+        yield "  opc::start(stage, context, operands);"
+        axes: dict[Loop, str] = {}
+        for loop in s.outer:
+            yield self._add_axis(loop, axes)
+        if s.whole_rows:
+            yield f"  opc::begin_row(stage, {len(s.keeps)});"
+        for loop in s.row:
+            yield self._add_axis(loop, axes)
+        for o in s.operands:
+            yield self._add_operand(o, axes)
+        index = "".join(
+            f"[opc::type_index<{', '.join(f'opc::dtype_{d}' for d in compute_types(t))}>(call.{type_member(t.name)}.element)]"
+            for t in tile.types
+            if len(compute_types(t)) > 1
+        )
+        function = f"loops.{s.name}{index}"
+        if s.optional:
+            positions = [n for n, o in enumerate(s.operands) if o.written]
+            yield f"  const int32_t optional[] = {{{', '.join(map(str, positions))}}};"
+            yield f"  code = opc::run_wanted(stage, loops.rows, {function}, &arguments, optional);"
+        else:
+            yield f"  code = opc::run(stage, loops.rows, {function}, &arguments);"
+
+    def _add_axis(self, loop: Loop, axes: dict[Loop, str]) -> str:
+        if isinstance(loop, GroupLoop):
+            name = "axes" if loop.name == ELLIPSIS else f"axes_{loop.name}"
+            axes[loop] = name if name not in axes.values() else f"{name}_{len(axes)}"
+            return f"  const opc::axes {axes[loop]} = opc::add_axes(stage, call.{group_member((loop.name, loop.of))});"
+        axes[loop] = f"axis_{loop.index}" if f"axis_{loop.index}" not in axes.values() else f"axis_{loop.index}_{len(axes)}"
+        return f"  const opc::axes {axes[loop]} = opc::add_axis(stage, {self._loop_size(loop)});"
+
+    def _add_operand(self, o: StageOperand, axes: dict[Loop, str]) -> str:
+        places = "".join(f", {axes.get(loop) or axes[GroupLoop(loop.name)]}" for loop in o.loops if _known(loop, axes))
+        role = f"opc::role_{o.reduction or ('output' if o.written else 'input')}"
+        along = "true" if o.along_row else "false"
+        match o.kind:
+            case "temporary":
+                return f"  opc::add_temporary(stage, {role}, {along}, {_memory(o)}.data, {dtype_text(o.type)}{places});"
+            case "input":
+                position = [i.name for i in self.op.inputs].index(o.name)
+                return f"  opc::add_tensor(stage, {role}, {along}, inputs[{position}]{places});"
+            case _:
+                position = [i.name for i in self.op.outputs].index(o.name)
+                return f"  opc::add_tensor(stage, {role}, {along}, outputs[{position}]{places});"
+
+    def _nonempty(self, s: RowStage) -> Iterator[str]:
+        """Yield the refusal of a maximum over nothing, for stages that have one."""
+        kinds = {a.kind for p in s.passes for a in p.body if isinstance(a, Fold)} | {o.reduction for o in s.operands}
+        for kind in ("max", "min"):
+            if kind not in kinds:
+                continue
+            for loop in s.row if s.whole_rows else (*s.outer, *s.row):
+                name = loop.index if isinstance(loop, IndexLoop) else str(loop)
+                message = string_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
+                yield f"  if ({self._loop_size(loop)} == 0) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+
+
+def _memory(o: StageOperand) -> str:
+    return f"{o.name}_memory"
+
+
+def _known(loop: Loop, axes: dict[Loop, str]) -> bool:
+    return isinstance(loop, GroupLoop) or loop in axes

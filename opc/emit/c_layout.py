@@ -1,0 +1,81 @@
+"""Breaks long lines of generated C++ and picks names that clash with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opc.emit.c_text import WIDTH
+
+# What a line may be broken before, loosest binding first.
+_OPERATORS = (("? ", ": "), ("|| ",), ("&& ",), ("== ", "!= "), ("< ", "> ", "<= ", ">= "), ("+ ", "- "), ("* ", "/ "))
+
+
+def wrap(line: str) -> list[str]:
+    """Return a statement as lines of at most WIDTH columns, broken at its loosest operators or after commas.
+
+    Comments and lines without a place to break stay as they are.
+    """
+    if len(line) <= WIDTH or line.lstrip().startswith(("/*", "*", "//", "#")):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    places = _places(line, len(indent))
+    if not places:
+        return [line]
+    rank = min(r for r, _ in places)
+    if rank[0] == _LAST_RESORT:
+        at = next(at for r, at in places if r == rank)
+        return [line[:at], *(indent + rest.lstrip() for rest in wrap(indent + line[at + 1 :]))]
+    # All the places of one level break together where one would not do.
+    cuts = [at for r, at in places if r == rank]
+    lines = [line[: cuts[0]]]
+    for begin, end in zip(cuts, [*cuts[1:], len(line)]):
+        piece = line[begin + 1 : end]
+        joined = f"{lines[-1]} {piece}"
+        if len(lines) > 1 and len(joined) <= WIDTH and not piece.startswith(_OPERATORS[0]):
+            lines[-1] = joined
+        else:
+            lines.append(indent + piece)
+    return [deeper for rest in lines for deeper in wrap(rest)]
+
+
+_LAST_RESORT = 1000
+
+
+def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
+    """Return where a line may be broken, with a rank: depth of brackets and looseness of the operator."""
+    places = []
+    depth = 0
+    quoted = False
+    for at, char in enumerate(line):
+        quoted ^= char == '"' and line[at - 1] != "\\"
+        if quoted:
+            continue
+        if char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == " " and at > start:
+            rest = line[at + 1 :]
+            level = next((n for n, names in enumerate(_OPERATORS) if rest.startswith(names)), None)
+            if line[at - 1] == ",":
+                places.append(((depth, 0), at))
+            elif level is not None:
+                places.append(((depth, level), at))
+            elif line[at - 1] == "=" and at < WIDTH:
+                places.append(((_LAST_RESORT, 0), at))
+    return places
+
+
+class Names:
+    """Hands out C++ names: the wanted one, or with a suffix where it is taken."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = set(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """Return a name nothing else has, and take it."""
+        name, count = wanted, 2
+        while name in self.taken:
+            name, count = f"{wanted}_{count}", count + 1
+        self.taken.add(name)
+        return name

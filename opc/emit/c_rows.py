@@ -1,0 +1,234 @@
+"""Row stages as C++ tile functions: what the files compiled for each instruction-set variant hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.emit.c_expr import ExprText, Text, c_compute
+from opc.emit.c_layout import Names, wrap
+from opc.emit.c_text import comment
+from opc.ir.affine import Dim, GroupSize, Index
+from opc.ir.dtypes import Acc, TypeVar, ValueType
+from opc.ir.expr import ELLIPSIS, Read, walk
+from opc.ir.op import AttributeKind, Op
+from opc.ir.printer import format_assign
+from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
+
+_OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
+_IDENTITY = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
+
+
+def size_member(symbol: Dim | GroupSize) -> str:
+    """Return the member of the arguments struct that holds a size."""
+    if isinstance(symbol, Dim):
+        return symbol.name
+    return f"size_{'ellipsis' if symbol.name == ELLIPSIS else symbol.name}"
+
+
+def present_member(operand: str) -> str:
+    """Return the member of the arguments struct that tells whether an optional operand was given."""
+    return f"has_{operand}"
+
+
+def spec_names(op: Op) -> set[str]:
+    """Return every name the spec gave."""
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}
+
+
+def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
+    """Return the type variables a stage's tile function is a template over, in the order of the spec."""
+    used: set[ValueType] = {o.type for o in stage.operands}
+    for p in stage.passes:
+        for a in (*p.prologue, *p.body):
+            used |= {a.type} | {e.type for e in walk(a.value)}
+    variables = {t.of if isinstance(t, Acc) else t for t in used}
+    return tuple(t for t in op.types if t in variables)
+
+
+class TileText:
+    """The tile function of one row stage: `text` is its definition, `types` the type variables it is a template over, and
+    `symbols` the members of the arguments struct it reads."""
+
+    def __init__(self, op: Op, stage: RowStage) -> None:
+        self.op, self.stage = op, stage
+        self.types = type_variables(op, stage)
+        self.names = Names(spec_names(op) | {a.name for p in stage.passes for a in (*p.prologue, *p.body)})
+        self.tile = self.names.fresh("tile")
+        self.row = self.names.fresh("row")
+        self.arguments = self.names.fresh("arguments")
+        loop = stage.row[0] if len(stage.row) == 1 else None
+        self.index = self.names.fresh(loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i")
+        self.attributes: dict[tuple[str, int, str], str] = {}
+        self.symbols: dict[str, None] = {}
+        self.values: dict[str, Text] = {}
+        self.pointers: dict[str, str] = {}
+        self.expr = ExprText(op, self._read, self._attribute, self._symbol, self._present)
+        self.text = self._function()
+
+    def _function(self) -> str:
+        for o in self.stage.operands:
+            # A product that is also read by name gets a pointer of another name.
+            taken = o.name in self._local_names()
+            self.pointers[o.name] = self.names.fresh(f"{o.name}_row") if taken else o.name
+            if not o.written:
+                place = f"[{self.index}]" if o.along_row else ""
+                self.values[o.name] = Text(f"{self.pointers[o.name]}{place}", 8, o.type)
+        body = [line for p in self.stage.passes for line in self._pass(p)]
+        flags = "".join(f", bool want_{name}" for name in self.stage.optional)
+        template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
+        lines = [f"template <{template.removeprefix(', ')}>"] if template else []
+        argument = f"const void *{'call' if self._uses_arguments() else ''}"
+        lines.append(f"void {self.stage.name}(const opc::tile &{self.tile}, {argument}) {{")
+        lines += self._prologue()
+        lines.append(f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{")
+        lines += list(self._row_pointers())
+        lines += body
+        lines += ["  }", "}"]
+        return "\n".join(line for text in lines for piece in text.split("\n") for line in wrap(piece))
+
+    def _local_names(self) -> set[str]:
+        return {a.name for p in self.stage.passes for a in (*p.prologue, *p.body) if not isinstance(a, Put)}
+
+    def _uses_arguments(self) -> bool:
+        return bool(self.attributes or self.symbols)
+
+    def _prologue(self) -> Iterator[str]:
+        if not self._uses_arguments():
+            return
+        arguments = f"{self.op.name}_arguments"
+        yield f"  const {arguments} &{self.arguments} = *static_cast<const {arguments} *>(call);"
+        for (name, element, target), local in self.attributes.items():
+            place = f"{self.arguments}.attributes->{name}" + ("" if element < 0 else f"[{element}]")
+            declared = self.op.attribute(name)
+            own = "double" if declared.kind is AttributeKind.FLOAT else "bool" if declared.kind is AttributeKind.BOOL else "int64_t"
+            if declared.kind is AttributeKind.STR and not declared.values:
+                yield f"  const char *const {local} = {place};"
+            elif declared.kind is AttributeKind.BOOL:
+                yield f"  const bool {local} = {place} != 0;"
+            elif target in ("", own):
+                yield f"  const {own} {local} = {place};"
+            else:
+                yield f"  const {target} {local} = {target}({place});"
+        for member in self.symbols:
+            kind = "bool" if member.startswith("has_") else "int64_t"
+            yield f"  const {kind} {member} = {self.arguments}.{member};"
+
+    def _row_pointers(self) -> Iterator[str]:
+        for k, o in enumerate(self.stage.operands):
+            kind, name = c_compute(o.type), self.pointers[o.name]
+            if o.written:
+                yield f"    {kind} *{name} = opc::row<{kind}>({self.tile}, {k}, {self.row});"
+            elif o.along_row:
+                yield f"    const {kind} *{name} = opc::row<const {kind}>({self.tile}, {k}, {self.row});"
+            elif any(i.name == o.name and i.optional for i in self.op.inputs):
+                self.symbols[present_member(o.name)] = None
+                pointer = f"*opc::row<const {kind}>({self.tile}, {k}, {self.row})"
+                yield f"    const {kind} {name} = {present_member(o.name)} ? {pointer} : {kind}(0);"
+            else:
+                yield f"    const {kind} {name} = *opc::row<const {kind}>({self.tile}, {k}, {self.row});"
+        for k, keep in enumerate(self.stage.keeps):
+            kind = c_compute(keep.type)
+            yield f"    {kind} *{keep.name} = opc::scratch_row<{kind}>({self.tile}, {k});"
+
+    def _pass(self, p: Pass) -> Iterator[str]:
+        if not p.prologue and not p.body:
+            return
+        sources = dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body))
+        for text in sources:
+            yield comment(text, 4)
+        for a in p.prologue:
+            yield from self._action(a, "    ", "[0]")
+        if not p.body:
+            return
+        folds = [a for a in p.body if isinstance(a, Fold)]
+        results: list[str] = []
+        clauses: list[str] = []
+        for f in folds:
+            kind = c_compute(f.type)
+            if f.kind in ("max", "min"):
+                key = self.names.fresh(f"{f.name}_key")
+                yield f"    auto {key} = opc::{f.kind}_identity<{kind}>();"
+                results.append(f"    const {kind} {f.name} = opc::key_value<{kind}>({key});")
+                clauses.append(f"{f.kind} : {key}")
+                self.values[f"key {f.name}"] = Text(key, 8, f.type)
+            else:
+                yield f"    {kind} {f.name} = {_IDENTITY[f.kind]};"
+                clauses.append(f"{_OPERATOR[f.kind]} : {f.name}")
+        yield "    " + "".join(f"OPC_SIMD_REDUCTION({', '.join(clauses)})" if len(clauses) == 1 else self._simd(clauses))
+        yield f"    for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
+        for a in p.body:
+            yield from self._action(a, "      ", f"[{self.index}]")
+        yield "    }"
+        yield from results
+        for a in p.body:
+            match a:
+                case Fold():
+                    self.values[a.name] = Text(a.name, 8, a.type)
+                case Keep():
+                    self.values[a.name] = Text(f"{a.name}[{self.index}]", 8, a.type)
+
+    @staticmethod
+    def _simd(clauses: list[str]) -> str:
+        if not clauses:
+            return "OPC_SIMD"
+        return "OPC_PRAGMA(omp simd " + " ".join(f"reduction({c})" for c in clauses) + ")"
+
+    def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
+        kind = c_compute(a.type)
+        match a:
+            case Let():
+                text = self.expr.convert(a.value, a.type)
+                self.values[a.name] = Text(a.name, 8, a.type)
+                yield f"{margin}const {kind} {a.name} = {text.text};"
+            case Keep():
+                text = self.expr.convert(a.value, a.type)
+                self.values[a.name] = Text(f"{a.name}{place}", 8, a.type)
+                yield self._wanted(a.name, margin, f"{a.name}{place} = {text.text};")
+            case Fold(kind="max" | "min"):
+                key = self.values[f"key {a.name}"].text
+                text = self.expr.convert(a.value, a.type)
+                value = f"opc::{a.kind}_key({text.text})"
+                compare = ">" if a.kind == "max" else "<"
+                yield f"{margin}const auto {key}_here = {value};"
+                yield f"{margin}{key} = {key}_here {compare} {key} ? {key}_here : {key};"
+            case Fold(kind="sum" | "prod"):
+                text = self.expr.convert(a.value, a.type)
+                yield f"{margin}{a.name} {_OPERATOR[a.kind]}= {text.text};"
+            case Fold():
+                text = self.expr.convert(a.value, a.type)
+                yield f"{margin}{a.name} = {a.name} {_OPERATOR[a.kind]} {text.at(3)};"
+            case Put():
+                operand = self.stage.operand(a.name)
+                text = self.expr.convert(a.value, operand.type)
+                at = place if operand.along_row else "[0]"
+                yield self._wanted(a.name, margin, f"{self.pointers[a.name]}{at} = {text.text};", put=True)
+
+    def _wanted(self, name: str, margin: str, statement: str, put: bool = False) -> str:
+        needed = frozenset([name]) if put and self.stage.optional else self.stage.needed.get(name, frozenset())
+        if not needed:
+            return f"{margin}{statement}"
+        condition = " || ".join(f"want_{n}" for n in self.stage.optional if n in needed)
+        return f"{margin}if constexpr ({condition}) {statement}"
+
+    def _read(self, e: Read) -> Text:
+        return self.values[e.operand]
+
+    def _attribute(self, name: str, element: int, target: str) -> str:
+        key = (name, element, target)
+        if key not in self.attributes:
+            wanted = name if element < 0 else f"{name}_{element}"
+            others = any(k[0] == name and k[1] == element for k in self.attributes)
+            self.attributes[key] = self.names.fresh(wanted) if others or element >= 0 else wanted
+        return self.attributes[key]
+
+    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
+        assert not isinstance(symbol, Index), "a row stage has no values of indices"
+        member = size_member(symbol)
+        self.symbols[member] = None
+        return member
+
+    def _present(self, operand: str) -> str:
+        member = present_member(operand)
+        self.symbols[member] = None
+        return member

@@ -1,0 +1,208 @@
+"""The loop IR: what a kernel does, loop by loop, in no particular language.
+
+A `Program` is a sequence of stages. A `RowStage` is one parallel loop over points (`outer`), each of which owns a row of values along
+the axes `row`; its passes are the loops over that row, fused as far as dependences allow. An elementwise op is the special case
+in which rows mean nothing and may be cut anywhere (`whole_rows` False). A `NestStage` is a plain loop nest, one statement at a
+time, for everything whose accesses are not bare indices: windows, shifts, gathers, diagonals.
+
+Expressions are those of `opc.ir.expr` with the indices dropped from reads of a row stage: there every operand is accessed in one way
+only, which its `StageOperand` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import ValueType
+from opc.ir.expr import Expr
+from opc.ir.op import Assign, Group
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupLoop:
+    """All axes of a group; `of` names the input whose own group it is in a broadcast op."""
+
+    name: str
+    of: str | None = None
+
+    def __str__(self) -> str:
+        return str(Group(self.name, self.of))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLoop:
+    """One axis. Loops of equal extent are one axis of a stage, whatever the statements call their index."""
+
+    index: str = field(compare=False)
+    extent: Affine
+
+    def __str__(self) -> str:
+        return f"{self.index}:{self.extent}"
+
+
+Loop: TypeAlias = GroupLoop | IndexLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """How a step reduces: `kind` is sum, prod, max, min, any or all; `loops` are the axes that vanish.
+
+    `broadcast` names the input along whose broadcast axes the step sums, instead of `loops`.
+    """
+
+    kind: str
+    loops: tuple[Loop, ...]
+    broadcast: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`target[loops] = value`, or the reduction of `value` over further loops. `value` holds no reduction."""
+
+    target: str
+    type: ValueType
+    loops: tuple[Loop, ...]
+    value: Expr
+    reduction: Reduction | None
+    source: Assign
+
+    @property
+    def domain(self) -> tuple[Loop, ...]:
+        """Every loop the step runs over: its own, then those it reduces."""
+        return self.loops if self.reduction is None else (*self.loops, *self.reduction.loops)
+
+
+@dataclass(frozen=True, slots=True)
+class StageOperand:
+    """A tensor of a stage.
+
+    `kind` is "input", "output", or "temporary" for one that lives between stages. `loops` are its axes in order, and `along_row` tells
+    whether it varies along the row. `written` operands are the stage's products; `reduction` is the kind of a product that reduces
+    over the points of the stage.
+    """
+
+    name: str
+    kind: str
+    type: ValueType
+    loops: tuple[Loop, ...]
+    along_row: bool
+    written: bool = False
+    reduction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A local value, at each point of the row or (in a pass's prologue) once a row."""
+
+    name: str
+    type: ValueType
+    value: Expr
+    source: Assign
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """A value of each point of the row, kept in a row buffer for later passes. In its own pass it is a local value too."""
+
+    name: str
+    type: ValueType
+    value: Expr
+    source: Assign
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A reduction along the row; its result is a value of the row once the pass is over."""
+
+    name: str
+    kind: str
+    type: ValueType
+    value: Expr
+    source: Assign
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Writes a product: `value` to the operand's place."""
+
+    name: str
+    type: ValueType
+    value: Expr
+    source: Assign
+
+
+Action: TypeAlias = Let | Keep | Fold | Put
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Values of the row (`prologue`), then one loop along it (`body`), which may be empty."""
+
+    prologue: tuple[Let | Put, ...]
+    body: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowStage:
+    """One parallel loop over rows.
+
+    `optional` lists every product when the caller may leave one of several out: the stage runs for those that are wanted, and an
+    action that stands in `needed` is done only for the products listed there. A single product that may be left out needs no
+    such care, since nothing runs without it.
+    """
+
+    name: str
+    outer: tuple[Loop, ...]
+    row: tuple[Loop, ...]
+    whole_rows: bool
+    operands: tuple[StageOperand, ...]
+    passes: tuple[Pass, ...]
+    optional: tuple[str, ...]
+    needed: Mapping[str, frozenset[str]]
+
+    @property
+    def keeps(self) -> tuple[Keep, ...]:
+        """The row buffers."""
+        return tuple(a for p in self.passes for a in p.body if isinstance(a, Keep))
+
+    @property
+    def products(self) -> tuple[StageOperand, ...]:
+        """The operands the stage writes."""
+        return tuple(o for o in self.operands if o.written)
+
+    def operand(self, name: str) -> StageOperand:
+        """Return the operand of that name; KeyError when there is none."""
+        return {o.name: o for o in self.operands}[name]
+
+
+@dataclass(frozen=True, slots=True)
+class NestStage:
+    """One statement as a plain loop nest: parallel over the target's points, reductions as inner loops."""
+
+    name: str
+    assign: Assign
+
+
+Stage: TypeAlias = RowStage | NestStage
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A tensor in memory between stages; `needed_by` lists the outputs that it is there for."""
+
+    name: str
+    type: ValueType
+    loops: tuple[Loop, ...]
+    needed_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The stages of one op, in order, and the temporaries between them."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    temporaries: tuple[Temporary, ...]

@@ -1,0 +1,229 @@
+"""From steps to row stages: which steps share one parallel loop, and in which order stages run.
+
+A reduction whose result is used again wants its row whole: its kept loops become the points of a stage and the reduced ones its row.
+Whatever else can be computed on the same points and rows joins that stage, sums over the points included. What is left runs in
+stages without rows. Values that are no reduction are never stored between stages: computing them again costs less than memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from opc.ir.dtypes import ValueType
+from opc.ir.expr import reads
+from opc.ir.op import Group, Op
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary
+from opc.lower.passes import build_passes
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The loops of a candidate stage."""
+
+    outer: frozenset[Loop]
+    row: frozenset[Loop]
+    whole: bool
+
+    @property
+    def full(self) -> frozenset[Loop]:
+        return self.outer | self.row
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a stage computes: the steps it produces, and among the reductions those along its rows."""
+
+    key: _Key
+    produced: list[Step]
+    folds: set[str]
+
+
+def schedule(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+    """Return the stages that compute a regular op, and the temporaries between them."""
+    return _Scheduler(op, steps).run()
+
+
+class _Scheduler:
+    def __init__(self, op: Op, steps: tuple[Step, ...]) -> None:
+        self.op = op
+        self.outputs = {o.name for o in op.outputs}
+        self.step: Mapping[str, Step] = {s.target: s for s in steps}
+        self.reads: Mapping[str, tuple[str, ...]] = {
+            s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
+        }
+        alive = self._closure(o.name for o in op.outputs)
+        self.steps = [s for s in steps if s.target in alive]
+        consumed = {name for s in self.steps for name in self.reads[s.target]}
+        self.roots = [
+            s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)
+        ]
+
+    def _closure(self, names: Iterable[str], stop: frozenset[str] = frozenset()) -> set[str]:
+        """Return every step that the steps `names` need, themselves included, not looking past `stop`."""
+        found: set[str] = set()
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            if name in self.step and name not in found:
+                found.add(name)
+                todo += [n for n in self.reads[name] if n not in stop]
+        return found
+
+    def run(self) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+        memory: dict[str, str] = {}
+        pending = list(self.roots)
+        stages: list[Stage] = []
+        temporaries: list[Temporary] = []
+        while pending:
+            plan = max((self._plan(k, memory) for k in self._keys(pending)), key=lambda p: self._merit(p, memory))
+            plan.produced = [s for s in plan.produced if s in pending]
+            pending = [s for s in pending if s not in plan.produced]
+            kept = self._kept(plan, pending, frozenset(memory))
+            stages.append(self._stage(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
+            memory |= {t.target: name for t, name in kept.items()}
+            temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
+        if len(stages) == 1 and isinstance(stages[0], RowStage):
+            stages = [replace(stages[0], name=self.op.name)]
+        return tuple(stages), tuple(temporaries)
+
+    def _needed_by(self, step: Step) -> tuple[str, ...]:
+        return tuple(o.name for o in self.op.outputs if step.target in self._closure([o.name]))
+
+    def _keys(self, pending: list[Step]) -> list[_Key]:
+        """Return the candidate stages: for each pending step its rows, if it is a reduction over them, and its plain domain."""
+        keys: dict[_Key, None] = {}
+        for s in pending:
+            if s.reduction is not None and s.loops and s.reduction.loops:
+                keys[_Key(frozenset(s.loops), frozenset(s.reduction.loops), True)] = None
+            keys[_Key(frozenset(), _domain(s), False)] = None
+        return list(keys)
+
+    def _merit(self, plan: Plan, memory: Mapping[str, str]) -> tuple[int, bool]:
+        """Order plans: more steps first; between equals rows that are contiguous in the tensors read."""
+        last = self._order(plan)[-1:]
+        return len([s for s in plan.produced if s.target not in memory]), plan.key.whole == (set(last) <= plan.key.row)
+
+    def _plan(self, key: _Key, memory: Mapping[str, str]) -> Plan:
+        """Return what a stage with these loops can produce, given what is in memory."""
+        available: set[str] = set(memory)
+        plan = Plan(key, [], set())
+        for s in self.steps:
+            if s.target in memory or any(n in self.step and n not in available for n in self.reads[s.target]):
+                continue
+            loops = frozenset(s.loops)
+            if s.reduction is None:
+                if loops <= key.full:
+                    available.add(s.target)
+                if s.target in self.outputs and (loops == key.full or (key.whole and loops == key.outer)):
+                    plan.produced.append(s)
+            elif key.whole and s.reduction.broadcast is None and (loops, frozenset(s.reduction.loops)) == (key.outer, key.row):
+                available.add(s.target)
+                plan.folds.add(s.target)
+                plan.produced.append(s)
+            elif _domain(s) == key.full:
+                plan.produced.append(s)
+        return plan
+
+    def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[Step, str]:
+        """Return the reductions of the stage that later stages read, and the names of their temporaries."""
+        produced = frozenset(s.target for s in plan.produced if s.reduction is not None)
+        later = self._closure((s.target for s in pending), produced | memory)
+        wanted = {n for name in later for n in self.reads[name]} & produced
+        return {s: f"{s.target}_value" if s.target in self.outputs else s.target for s in plan.produced if s.target in wanted}
+
+    def _order(self, plan: Plan) -> tuple[Loop, ...]:
+        """Return the loops of the stage in the order in which most tensors store them."""
+        full = plan.key.full
+        candidates = [s.loops for s in plan.produced if s.reduction is None]
+        operands = [*self.op.outputs, *self.op.inputs]
+        shapes = {s.target: s.loops for s in self.steps}
+        for s in plan.produced:
+            for o in operands:
+                if o.name in self._inputs_of(s):
+                    candidates.append(_operand_loops(self.op, o.name, full))
+        candidates += [shapes[s.target] for s in plan.produced]
+        best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
+        rest = [loop for s in plan.produced for loop in s.domain if loop in full and loop not in best]
+        return (*(loop for loop in best if loop in full), *dict.fromkeys(rest))
+
+    def _inputs_of(self, step: Step) -> set[str]:
+        return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+
+    def _stage(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+        order = self._order(plan)
+        outer = tuple(loop for loop in order if loop in plan.key.outer)
+        row = tuple(loop for loop in order if loop in plan.key.row)
+        targets = [s.target for s in plan.produced]
+        needed = self._closure(targets, frozenset(memory))
+        body = [s for s in self.steps if s.target in needed and s.target not in memory]
+
+        products: list[StageOperand] = []
+        puts: list[tuple[str, Step]] = []
+        for s in plan.produced:
+            accumulates = s.reduction is not None and s.target not in plan.folds
+            along_row = accumulates or bool(set(s.loops) & plan.key.row)
+            kind = s.reduction.kind if accumulates and s.reduction is not None else None
+            names: list[tuple[str, str, ValueType]] = []
+            names += [(s.target, "output", self.op.output(s.target).type)] if s.target in self.outputs else []
+            names += [(kept[s], "temporary", s.type)] if s in kept else []
+            for product, where, stored in names:
+                products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
+                puts.append((product, s))
+        inputs = self._stage_inputs(body, memory, plan.key)
+        passes = build_passes(body, plan.folds, plan.key.row, puts, memory)
+        optional = self._optional(products)
+        return RowStage(
+            name, outer, row, plan.key.whole, (*inputs, *products), passes, optional, self._needed(body, puts, optional, memory)
+        )
+
+    def _stage_inputs(self, body: list[Step], memory: Mapping[str, str], key: _Key) -> list[StageOperand]:
+        read = dict.fromkeys(n for s in body for n in self.reads[s.target])
+        found = []
+        for o in self.op.inputs:
+            if o.name in read:
+                loops = _operand_loops(self.op, o.name, key.full)
+                found.append(StageOperand(o.name, "input", o.type, loops, bool(set(loops) & key.row)))
+        for n in read:
+            if n in memory:
+                s = self.step[n]
+                found.append(StageOperand(memory[n], "temporary", s.type, s.loops, bool(set(s.loops) & key.row)))
+        return found
+
+    def _optional(self, products: list[StageOperand]) -> tuple[str, ...]:
+        """Return all products when there are several of which the caller may leave some out."""
+        optional = {o.name for o in self.op.outputs if o.optional}
+        leaves = [p for p in products if p.name in optional or p.kind == "temporary"]
+        return tuple(p.name for p in products) if len(products) > 1 and leaves and optional else ()
+
+    def _needed(
+        self, body: list[Step], puts: list[tuple[str, Step]], optional: tuple[str, ...], memory: Mapping[str, str]
+    ) -> dict[str, frozenset[str]]:
+        """Return for each step of the body the products it is there for, unless all need it."""
+        if not optional:
+            return {}
+        closures = {name: self._closure([s.target], frozenset(memory)) for name, s in puts}
+        every = frozenset(optional)
+        needs = {s.target: frozenset(p for p, c in closures.items() if s.target in c) for s in body}
+        return {name: n for name, n in needs.items() if n != every}
+
+
+def _domain(step: Step) -> frozenset[Loop]:
+    """Return the loops a step's value is computed over; a broadcast sum runs over the joint group."""
+    loops = step.domain
+    if step.reduction is not None and step.reduction.broadcast is not None:
+        loops = tuple(GroupLoop(x.name) if isinstance(x, GroupLoop) else x for x in loops)
+    return frozenset(loops)
+
+
+def _operand_loops(op: Op, name: str, full: frozenset[Loop]) -> tuple[Loop, ...]:
+    """Return the loops of an operand as loops of a stage: a broadcast operand's own group is part of the joint one there."""
+    loops: list[Loop] = []
+    named = {x.extent: x for x in full if isinstance(x, IndexLoop)}
+    for d in op.operand(name).dims:
+        if isinstance(d, Group):
+            own = GroupLoop(d.name, d.of)
+            loops.append(own if own in full else GroupLoop(d.name))
+        else:
+            loops.append(named.get(d, IndexLoop(str(d), d)))
+    return tuple(loops)

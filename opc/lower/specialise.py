@@ -1,0 +1,93 @@
+"""Conditions that a call fixes once for all points: string and bool attributes.
+
+A kernel with `approximate == 'tanh'` in its body is lowered once for each value, so that no loop asks and each computes only what
+its case needs. Integer and floating attributes stay variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from opc.ir.dtypes import DType
+from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst, rewrite, walk
+from opc.ir.op import AttributeKind, Op
+
+_MOST_CASES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One combination of attribute values (an index into `values`, or a bool), and the op with them put in."""
+
+    values: tuple[tuple[str, int | bool], ...]
+    op: Op
+
+    @property
+    def suffix(self) -> str:
+        """What tells the case's functions apart: `_tanh`."""
+        return "".join(f"_{self._word(name, value)}" for name, value in self.values)
+
+    def _word(self, name: str, value: int | bool) -> str:
+        if isinstance(value, bool):
+            return name if value else f"not_{name}"
+        word = self.op.attribute(name).values[value]
+        return word if word.isidentifier() else str(value)
+
+
+def specialise(op: Op) -> tuple[Case, ...]:
+    """Return the cases of an op, one case without values when its body has no such conditions (or too many)."""
+    asked = _asked(op)
+    choices = [range(len(a.values)) if a.values else (True, False) for a in op.attributes if a.name in asked]
+    names = [a.name for a in op.attributes if a.name in asked]
+    count = 1
+    for c in choices:
+        count *= len(c)
+    if count > _MOST_CASES or not names:
+        return (Case((), op),)
+    return tuple(Case(tuple(zip(names, values)), _with(op, dict(zip(names, values)))) for values in product(*choices))
+
+
+def _asked(op: Op) -> set[str]:
+    """Return the enumerations and bools that the body asks for."""
+    kinds = {a.name: a for a in op.attributes}
+    found = set()
+    for statement in op.body:
+        for e in walk(statement.value):
+            if isinstance(e, AttrRef) and e.element < 0:
+                a = kinds[e.name]
+                if (a.kind is AttributeKind.STR and a.values) or a.kind is AttributeKind.BOOL:
+                    found.add(e.name)
+    return found
+
+
+def _with(op: Op, values: Mapping[str, int | bool]) -> Op:
+    def rule(e: Expr) -> Expr:
+        match e:
+            case AttrRef(name=name) if isinstance(values.get(name), bool):
+                return Const(values[name], DType.BOOL, e.span)
+            case Call(fn="eq" | "ne", args=(AttrRef(name=name), StrConst(value=text)) | (StrConst(value=text), AttrRef(name=name))):
+                if name not in values:
+                    return e
+                same = op.attribute(name).values[values[name]] == text
+                return Const(same == (e.fn == "eq"), DType.BOOL, e.span)
+            case Call(fn="not", args=(Const(value=value),)):
+                return Const(not value, DType.BOOL, e.span)
+            case Call(fn="and" | "or", args=(a, b)):
+                for one, other in ((a, b), (b, a)):
+                    if isinstance(one, Const):
+                        return other if one.value == (e.fn == "and") else one
+                return e
+            case Select(cond=Const(value=value)):
+                return _as(e.then if value else e.other, e)
+            case _:
+                return e
+
+    body = tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body)
+    return replace(op, body=body)
+
+
+def _as(chosen: Expr, e: Select) -> Expr:
+    """Return the chosen side of a conditional, whose literal takes the conditional's type."""
+    return replace(chosen, type=e.type) if isinstance(chosen, Const) else chosen

@@ -1,0 +1,120 @@
+/* What a kernel does with a call as a whole: refusing overlapping memory, and choosing among functions by element type. */
+#ifndef OPC_CALL_H
+#define OPC_CALL_H
+
+#include <stdlib.h>
+
+#include "opc/tensor.h"
+
+namespace opc {
+
+/* The bytes a tensor's elements lie in: [begin, end), empty for no elements. */
+struct extent {
+  const char *begin;
+  const char *end;
+};
+
+static inline extent extent_of(const DLTensor &tensor) {
+  const char *data = data_of(tensor);
+  int64_t low = 0;
+  int64_t high = 1;
+  int64_t contiguous = 1;
+  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
+    const int64_t size = tensor.shape[i];
+    if (size == 0) return {data, data};
+    const int64_t reach = (size - 1) * (tensor.strides != nullptr ? tensor.strides[i] : contiguous);
+    (reach < 0 ? low : high) += reach;
+    contiguous *= size;
+  }
+  const int64_t item = tensor.dtype.bits / 8;
+  return {data + low * item, data + high * item};
+}
+
+static inline bool overlap(const extent &a, const extent &b) { return a.begin < b.end && b.begin < a.end; }
+
+/* Whether two tensors of one shape and dtype have the same elements in the same memory. */
+static inline bool same_memory(const DLTensor &a, const DLTensor &b) {
+  const extent ea = extent_of(a);
+  const extent eb = extent_of(b);
+  if (ea.begin != eb.begin || ea.end != eb.end || a.ndim != b.ndim || a.dtype.bits != b.dtype.bits) return false;
+  int64_t contiguous = 1;
+  for (int32_t i = a.ndim - 1; i >= 0; --i) {
+    if (a.shape[i] != b.shape[i]) return false;
+    if (a.shape[i] != 1 && a.strides != nullptr && a.strides[i] != contiguous) return false;
+    if (b.shape[i] != 1 && b.strides != nullptr && b.strides[i] != contiguous) return false;
+    contiguous *= a.shape[i];
+  }
+  return true;
+}
+
+/* An output that may reuse the memory of an input. */
+struct inplace_pair {
+  int32_t output;
+  int32_t input;
+};
+
+/* Refuses outputs that overlap inputs, other than the pairs declared in place, or each other. `names` are the inputs' and then the
+ * outputs' names. */
+static inline int32_t check_overlap(const char *op, const char *const *names, const DLTensor *const *inputs, int32_t input_count,
+                                    DLTensor *const *outputs, int32_t output_count, const inplace_pair *pairs,
+                                    int32_t pair_count, const opc_context *context) {
+  for (int32_t o = 0; o < output_count; ++o) {
+    if (outputs[o] == nullptr) continue;
+    const extent written = extent_of(*outputs[o]);
+    for (int32_t i = 0; i < input_count; ++i) {
+      if (inputs[i] == nullptr || !overlap(written, extent_of(*inputs[i]))) continue;
+      bool allowed = false;
+      for (int32_t p = 0; p < pair_count; ++p) {
+        allowed = allowed || (pairs[p].output == o && pairs[p].input == i && same_memory(*outputs[o], *inputs[i]));
+      }
+      if (!allowed) {
+        return fail(context, OPC_INVALID_ARGUMENT, "%s: the output %s overlaps the input %s in memory", op,
+                    names[input_count + o], names[i]);
+      }
+    }
+    for (int32_t other = 0; other < o; ++other) {
+      if (outputs[other] != nullptr && overlap(written, extent_of(*outputs[other]))) {
+        return fail(context, OPC_INVALID_ARGUMENT, "%s: the outputs %s and %s overlap in memory", op,
+                    names[input_count + other], names[input_count + o]);
+      }
+    }
+  }
+  return OPC_OK;
+}
+
+/* Whether there is nothing to compute: no output that is wanted has an element. */
+static inline bool nothing_wanted(DLTensor *const *outputs, int32_t count) {
+  for (int32_t o = 0; o < count; ++o) {
+    if (outputs[o] == nullptr) continue;
+    bool empty = false;
+    for (int32_t i = 0; i < outputs[o]->ndim; ++i) empty = empty || outputs[o]->shape[i] == 0;
+    if (!empty) return false;
+  }
+  return true;
+}
+
+/* The position of an element type's compute type among the compute types that a function is instantiated for. */
+template <dtype... Types>
+static inline int32_t type_index(dtype element) {
+  constexpr dtype types[] = {Types...};
+  int32_t index = 0;
+  while (types[index] != compute_dtype(element)) ++index;
+  return index;
+}
+
+/* Memory between the stages of a call. */
+struct workspace {
+  void *data = nullptr;
+  workspace() = default;
+  workspace(const workspace &) = delete;
+  workspace &operator=(const workspace &) = delete;
+  ~workspace() { free(data); }
+  /* Gets `count` elements, uninitialised; false when there is no memory. */
+  bool allocate(int64_t count, dtype type) {
+    data = malloc(static_cast<size_t>(count > 0 ? count : 1) * static_cast<size_t>(itemsize(type)));
+    return data != nullptr;
+  }
+};
+
+}  // namespace opc
+#endif  // OPC_CALL_H
