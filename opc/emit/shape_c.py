@@ -145,7 +145,11 @@ class _Emitter:
             *self._type_sets(),
             f"  opc::matcher match({string_literal(op.name)}, context);",
         ]
-        body = [line for step in self.plan.steps for line in self._step(step)]
+        steps = self.plan.steps
+        first = next((i for i, s in enumerate(steps) if not isinstance(s, CheckAttribute | CheckCondition)), len(steps))
+        body = [line for step in steps[:first] for line in self._step(step)]
+        body.append("  if (inputs == nullptr) return OPC_OK; /* the attributes alone were asked about */")
+        body += [line for step in steps[first:] for line in self._step(step)]
         text = "\n".join(body)
         if op.attributes:
             lines += _unless('match.given("the attributes", attributes)')
