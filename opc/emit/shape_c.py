@@ -148,7 +148,7 @@ class _Emitter:
         steps = self.plan.steps
         first = next((i for i, s in enumerate(steps) if not isinstance(s, CheckAttribute | CheckCondition)), len(steps))
         body = [line for step in steps[:first] for line in self._step(step)]
-        body.append("  if (inputs == nullptr) return OPC_OK; /* the attributes alone were asked about */")
+        body.append("  if (inputs == nullptr) return OPC_OK; /* asked without tensors */")
         body += [line for step in steps[first:] for line in self._step(step)]
         text = "\n".join(body)
         if op.attributes:

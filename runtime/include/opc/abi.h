@@ -15,7 +15,8 @@
  *   int32_t opc_NAME_infer(const DLTensor *const *inputs, const opc_FORWARD_attributes *attributes,
  *                          opc_tensor_type *outputs, const opc_context *context);
  *
- * With inputs NULL it checks the attributes alone. It reads no data, so data pointers may be NULL there. Both are safe to call from several threads at once and never throw.
+ * With inputs NULL it checks the attributes alone. It reads no data, so data pointers may be NULL there. Both are safe to call
+ * from several threads at once and never throw.
  */
 #ifndef OPC_ABI_H
 #define OPC_ABI_H
