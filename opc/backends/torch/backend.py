@@ -1,0 +1,99 @@
+"""The PyTorch backend: operators on libtorch's stable C shim, built without torch's headers.
+
+A package's `torch/` holds the C++ library, which registers schemas and CPU kernels (`library`), its Python side with fake
+kernels, derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`front`), and the export to ONNX
+(`export`). The shim's functions that are used are those of torch 2.10 and later.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opc.backends.base import Availability, BuildStep, Compile, Link
+from opc.backends.kernel.backend import KernelBackend
+from opc.backends.torch.export import onnx_source
+from opc.backends.torch.front import front_source
+from opc.backends.torch.library import library_source, stub_source
+from opc.backends.torch.operators import dispatch_source, operators_source
+from opc.diagnostics import Diagnostic
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    from opc.backends.torch.session import TorchSession
+
+INSTALL = 'pip install "opc[torch]"'
+LOWEST = (2, 10)
+"""The first version of torch whose shim has every function that `opc/torch.h` calls."""
+
+
+class TorchBackend:
+    """Emits, builds and runs an op family for PyTorch."""
+
+    name = "torch"
+    title = "PyTorch"
+
+    def probe(self) -> Availability:
+        """Say whether torch is installed, and new enough, without importing it."""
+        try:
+            version = metadata.version("torch")
+        except metadata.PackageNotFoundError:
+            return Availability(False, reason="torch is not installed", install=INSTALL)
+        numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+        if numbers < LOWEST:
+            reason = f"torch {version} is older than {'.'.join(map(str, LOWEST))}, which first has all of the C shim"
+            return Availability(False, version, reason, INSTALL)
+        return Availability(True, version)
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return why torch can't carry the family: no input to choose a device by, or a name that torch's functions need."""
+        op = family.forward
+        found = []
+        if all(x.optional for x in op.inputs):
+            found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
+        found += [
+            Diagnostic("'out' is what torch calls the tensors that a function writes to", x.span, hint="use another name")
+            for x in (*op.inputs, *op.attributes)
+            if x.name == "out"
+        ]
+        return tuple(found)
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the files of `torch/` and its test."""
+        name = family.name
+        return {
+            "torch/__init__.py": front_source(family),
+            "torch/dispatch.py": dispatch_source(family),
+            "torch/libtorch_stub.c": stub_source(family),
+            "torch/onnx.py": onnx_source(family),
+            "torch/operators.py": operators_source(family),
+            f"torch/{name}_torch.cpp": library_source(family),
+        }
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return the steps that make `build/lib<op>_torch.so`.
+
+        It is linked against a stand-in for libtorch_cpu.so of the same soname, so that torch need not be installed; at run time
+        the loader finds torch's own, which is loaded already.
+        """
+        kernel = KernelBackend()
+        name = family.name
+        adapter, stub, library = f"build/{name}_torch.o", "build/libtorch_stub.o", "build/stub/libtorch_cpu.so"
+        return (
+            *kernel.build(family),
+            Compile(f"torch/{name}_torch.cpp", adapter, ("-O2",)),
+            Compile("torch/libtorch_stub.c", stub, language="c"),
+            Link((stub,), library, ("-Wl,-soname,libtorch_cpu.so",)),
+            Link((*kernel.objects(family), adapter, library), f"build/lib{name}_torch.so", kernel.link_flags(family)),
+        )
+
+    def session(self, family: Family, package: Path) -> TorchSession:
+        """Load the built package.
+
+        Raises:
+            ImportError: when it has not been built.
+        """
+        from opc.backends.torch.session import TorchSession
+
+        return TorchSession(family, package)

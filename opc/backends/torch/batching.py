@@ -1,0 +1,81 @@
+"""Which ops vmap vectorises by one more axis in an axis group, and which by calling the kernel for each point of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opc.ir.affine import Affine, GroupSize
+from opc.ir.expr import Expr, GroupAxis, IndexValue, Read, Reduce, walk
+from opc.ir.op import AttributeKind, Family, Group, Op, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How an op meets a batch axis.
+
+    `grouped` tells for each input whether it begins with the axis group that the batch axis could join. `joins_group`: every
+    output begins with that group too, and no value depends on how many points it has, so that the batch axis may join it when
+    all batched inputs are grouped. `equal_ranks`: the op broadcasts, so that the grouped inputs must also have equally many axes.
+    `always`: those conditions hold in every call. `axes` are the positions of axis attributes among the op's attributes.
+    """
+
+    grouped: tuple[bool, ...]
+    joins_group: bool
+    equal_ranks: bool
+    axes: tuple[int, ...]
+
+    @property
+    def always(self) -> bool:
+        """Whether the batch axis can join the group in every call."""
+        return self.joins_group and all(self.grouped) and (not self.equal_ranks or len(self.grouped) == 1)
+
+
+def needs_batch_axes(family: Family) -> bool:
+    """Whether some op of the family can't always put a batch axis into a group, so that its operators take `batch_axes`."""
+    return not all(batching(op).always for op in family.ops)
+
+
+def batching(op: Op) -> Batching:
+    """Return how `op` meets a batch axis."""
+    axes = tuple(i for i, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS)
+    leading = {_leading(o) for o in op.outputs}
+    name = leading.pop() if len(leading) == 1 else None
+    if name is None or not _batchable(op, name):
+        return Batching((False,) * len(op.inputs), False, op.broadcast, axes)
+    return Batching(tuple(_leading(x) == name for x in op.inputs), True, op.broadcast, axes)
+
+
+def _leading(operand: Operand) -> str | None:
+    """Return the name of the group an operand begins with, None when it begins with none."""
+    first = operand.dims[0] if operand.dims else None
+    return first.name if isinstance(first, Group) else None
+
+
+def _batchable(op: Op, name: str) -> bool:
+    """Whether the group stands only in front, and nothing is computed over its points together or from their number."""
+    inner = (d for o in (*op.inputs, *op.outputs) for d in o.dims[1:])
+    if any(isinstance(d, Group) and d.name == name for d in inner):
+        return False
+    return not any(s == GroupSize(name) for a in _sizes(op) for s in a.atoms()) and not any(
+        GroupAxis(name) in e.axes for e in _nodes(op) if isinstance(e, Reduce)
+    )
+
+
+def _nodes(op: Op) -> Iterator[Expr]:
+    for root in (*(s.value for s in op.body), *(r.condition for r in op.require), *(a.check for a in op.attributes if a.check)):
+        yield from walk(root)
+
+
+def _sizes(op: Op) -> Iterator[Affine]:
+    """Yield every integer expression of the op: shapes, derived dimensions, indices, extents."""
+    yield from (size for _, size in op.dims)
+    yield from (d for o in (*op.inputs, *op.outputs, *op.temporaries) for d in o.dims if isinstance(d, Affine))
+    for node in _nodes(op):
+        match node:
+            case IndexValue():
+                yield node.value
+            case Read():
+                yield from (i for i in node.indices if isinstance(i, Affine))
+            case Reduce():
+                yield from (a.extent for a in node.axes if not isinstance(a, GroupAxis) and hasattr(a, "extent"))

@@ -1,0 +1,211 @@
+"""How each op of a family is differentiated by others: what to save, what to call, what the results are.
+
+The vjp of an op is the family's op that was derived from it by reverse mode, the jvp the one derived by forward mode. The op that
+pushes tangents forward, `J(x) t`, is differentiated by two others: by t with J(x)^T, which is the backward op; and by x with the
+backward op's jvp, for the derivative of `c . J(x) t` by x is that of `J(x)^T c` in the direction t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opc.ir.dtypes import candidates
+from opc.ir.expr import reads
+from opc.ir.op import Derivation, Family, Op, Operand, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One operand given to a call: by its name, None where it counts as zero.
+
+    Where a missing operand must still tell its shape, `like` names one that has it, and zeros of that shape are given.
+    """
+
+    name: str | None
+    like: str | None = None
+
+    @property
+    def operands(self) -> set[str]:
+        """The names it mentions."""
+        return {n for n in (self.name, self.like) if n is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of another op of the family while one is differentiated.
+
+    `results` says, output by output, which operand of the differentiated op it is the gradient or tangent of; None for one that
+    is not needed.
+    """
+
+    op: Op
+    given: tuple[Given, ...]
+    results: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The derivatives of one op.
+
+    `vjp` are the calls that make up its gradients, `jvp` is the one that makes its tangents. `again` is a call of the forward op
+    that `vjp` needs the results of; those have the names of the forward op's outputs.
+    """
+
+    op: Op
+    vjp: tuple[Call, ...] = ()
+    jvp: Call | None = None
+    again: Call | None = None
+
+    @property
+    def saved(self) -> tuple[str, ...]:
+        """The operands that `vjp` needs: inputs first, in the op's order."""
+        return self._saved((*self.vjp, *((self.again,) if self.again else ())))
+
+    @property
+    def saved_forward(self) -> tuple[str, ...]:
+        """The operands that `jvp` needs."""
+        return self._saved((self.jvp,) if self.jvp else ())
+
+    def _saved(self, calls: Iterable[Call]) -> tuple[str, ...]:
+        used = {name for call in calls for given in call.given for name in given.operands}
+        return tuple(o.name for o in (*self.op.inputs, *self.op.outputs) if o.name in used)
+
+
+def cotangent(name: str) -> str:
+    """Return the name of the cotangent of an output."""
+    return f"d_{name}"
+
+
+def tangent(name: str) -> str:
+    """Return the name of the tangent of an operand."""
+    return f"t_{name}"
+
+
+def differentiable(operand: Operand) -> bool:
+    """Whether an operand can be floating, and then takes part in differentiation."""
+    return any(d.is_floating for d in candidates(operand.type))
+
+
+def rules(family: Family) -> tuple[Rule, ...]:
+    """Return the rule of every op of the family, in its order."""
+    vjp = {family.name: family.backward}
+    jvp = {family.name: family.jvp}
+    if family.backward:
+        vjp[family.backward.name] = family.backward_backward
+        jvp[family.backward.name] = family.backward_jvp
+    found = []
+    for op in family.ops:
+        if family.jvp and op.name == family.jvp.name:
+            found.append(_JvpRule.of(family) or Rule(op))
+            continue
+        reverse, forward = vjp.get(op.name), jvp.get(op.name)
+        found.append(Rule(op, (_derived(op, reverse),) if reverse else (), _derived(op, forward) if forward else None))
+    return tuple(found)
+
+
+def _derivation(op: Op) -> Derivation:
+    if op.derivation is None:
+        raise ValueError(f"{op.name} was not derived from another op")
+    return op.derivation
+
+
+def _derived(op: Op, derived: Op) -> Call:
+    """Return the call of an op that was derived from the differentiated one."""
+    given = []
+    for x, (role, name) in zip(derived.inputs, _derivation(derived).inputs, strict=True):
+        # By broadcasting, the shape of a result may come from an operand whose own value is missing.
+        unsure = derived.broadcast and x.optional
+        if role is Role.COTANGENT:
+            given.append(Given(cotangent(name), _twin(op, op.output(name)) if unsure else None))
+        elif role is Role.TANGENT:
+            given.append(Given(tangent(name), name if unsure else None))
+        else:
+            given.append(Given(name))
+    return Call(derived, tuple(given), _derivation(derived).outputs)
+
+
+def _twin(op: Op, output: Operand) -> str:
+    """Return the operand that tells an output's shape: an input declared alike, or the output, where the caller always wants it."""
+    return next((x.name for x in op.inputs if x.dims == output.dims), output.name)
+
+
+class _JvpRule:
+    """Works out the rule of the op that pushes tangents forward; operands are looked up as (role, operand of the forward op)."""
+
+    def __init__(self, forward: Op, backward: Op, backward_jvp: Op, jvp: Op) -> None:
+        self.forward, self.backward, self.backward_jvp, self.jvp = forward, backward, backward_jvp, jvp
+        self.place = {key: x.name for key, x in zip(_derivation(jvp).inputs, jvp.inputs, strict=True)}
+        self.pushed = dict(zip(_derivation(jvp).outputs, (o.name for o in jvp.outputs), strict=True))
+        self.place |= {(Role.COTANGENT, name): cotangent(output) for name, output in self.pushed.items()}
+        self.again: Call | None = None
+
+    @staticmethod
+    def of(family: Family) -> Rule | None:
+        """Return the rule, or None when the op lacks an operand needed for it."""
+        if not (family.jvp and family.backward and family.backward_jvp):
+            return None
+        maker = _JvpRule(family.forward, family.backward, family.backward_jvp, family.jvp)
+        try:
+            calls = (maker.by_tangent(), maker.by_primal())
+        except KeyError:
+            return None
+        return Rule(family.jvp, calls, again=maker.again)
+
+    def by_tangent(self) -> Call:
+        """Return the call of the backward op on the cotangents of the tangents."""
+        derivation = _derivation(self.backward)
+        given = tuple(Given(self.find(key)) for key in derivation.inputs)
+        return Call(self.backward, given, tuple(self.place.get((Role.TANGENT, x)) for x in derivation.outputs))
+
+    def by_primal(self) -> Call:
+        """Return the call of the backward op's jvp in the direction of the tangents, at the cotangents of the tangents."""
+        op = self.backward_jvp
+        roles = dict(zip((x.name for x in self.backward.inputs), _derivation(self.backward).inputs, strict=True))
+        primal = dict(zip((o.name for o in self.backward.outputs), _derivation(self.backward).outputs, strict=True))
+        given, moving = [], set()
+        for x, (role, name) in zip(op.inputs, _derivation(op).inputs, strict=True):
+            of, operand = roles[name]
+            unsure = op.broadcast and x.optional
+            if role is Role.INPUT:
+                given.append(Given(self.find((of, operand))))
+            elif of is Role.COTANGENT:
+                given.append(Given(None, self.place[(of, operand)] if unsure else None))
+            elif of is Role.OUTPUT:
+                given.append(Given(self.pushed[operand]))
+                moving.add(x.name)
+            else:
+                given.append(Given(self.place[(Role.TANGENT, operand)]))
+                moving.add(x.name)
+        results = []
+        for output, name in zip(op.outputs, _derivation(op).outputs, strict=True):
+            at = self.place.get((Role.INPUT, primal[name]))
+            if at is None and moving & _depends(op, output.name):
+                raise KeyError(primal[name])
+            results.append(at)
+        return Call(op, tuple(given), tuple(results))
+
+    def find(self, key: tuple[Role, str]) -> str:
+        """Return where an operand of a derived op is found; KeyError when nowhere."""
+        role, name = key
+        if key in self.place:
+            return self.place[key]
+        if role is Role.INPUT and name not in _read(self.backward) | _read(self.backward_jvp):
+            return self.place[(Role.TANGENT, name)]  # Only its shape counts.
+        if role is not Role.OUTPUT:
+            raise KeyError(name)
+        given = tuple(Given(self.place[(Role.INPUT, x.name)]) for x in self.forward.inputs)
+        self.again = Call(self.forward, given, tuple(o.name for o in self.forward.outputs))
+        return name
+
+
+def _read(op: Op) -> set[str]:
+    """Return the operands whose values an op reads."""
+    return {r.operand for s in op.body for r in reads(s.value)}
+
+
+def _depends(op: Op, name: str) -> set[str]:
+    """Return every operand that the value of an output or temporary depends on."""
+    statement = op.assignments.get(name)
+    found = {r.operand for r in reads(statement.value)} if statement else set()
+    return found.union(*(_depends(op, n) for n in found))

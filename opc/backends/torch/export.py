@@ -1,0 +1,95 @@
+"""How torch's two ONNX exporters learn of a family's op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opc.backends.torch.batching import needs_batch_axes
+from opc.backends.torch.front import parameters
+from opc.backends.torch.library import templates
+from opc.backends.torch.schema import namespace
+from opc.emit.onnx_types import TYPE_STRING, attribute_type
+from opc.emit.python_layout import bracketed
+from opc.emit.python_text import quoted
+from opc.ir.dtypes import ElementType, candidates
+from opc.ir.op import Attribute, AttributeKind, Family, Op
+
+_PARSER = {
+    AttributeKind.INT: "i",
+    AttributeKind.AXIS: "i",
+    AttributeKind.FLOAT: "f",
+    AttributeKind.BOOL: "b",
+    AttributeKind.STR: "s",
+    AttributeKind.DTYPE: "i",
+}
+"""What `torch.onnx.symbolic_helper.parse_args` calls the values of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attribute:
+    """One attribute for the exporters: its ONNX type, and the value a node gets, in the old exporter's way of telling its type."""
+
+    name: str
+    onnx_type: str
+    parser: str
+    suffix: str
+    value: str
+
+
+def onnx_source(family: Family) -> str:
+    """Return the text of `torch/onnx.py`."""
+    op = family.forward
+    batched = needs_batch_axes(family)
+    attributes = [_attribute(a) for a in op.attributes]
+    names = [x.name for x in op.inputs]
+    count = len(op.outputs)
+    alike = [i for i, o in enumerate(op.outputs) if (o.type, o.dims) == (op.inputs[0].type, op.inputs[0].dims)]
+    batch = ["batch_axes: int = 0"] if batched else []
+    translate = [f"{x.name}: Any = None" if x.optional else f"{x.name}: Any" for x in op.inputs]
+    translate += [*(p for p in parameters(op)[len(names) :] if p != "*"), *batch]
+    symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
+    node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
+    node += [f"outputs={count}"] if count > 1 else []
+    parsers = ["v"] * len(names) + [a.parser for a in attributes] + ["i"] * batched
+    return (
+        templates()
+        .get_template("onnx.py.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            namespace=namespace(family),
+            domain=op.domain,
+            version=op.version,
+            class_name=op.class_name,
+            inputs=[(x.name, str(x.type), x.optional) for x in op.inputs],
+            outputs=[(o.name, str(o.type)) for o in op.outputs],
+            types=[(name, [quoted(TYPE_STRING[d]) for d in candidates(t)]) for name, t in _types(op).items()],
+            attributes=attributes,
+            batched=batched,
+            translate=bracketed("def translate(", translate, ") -> Any:", 4),
+            call=bracketed("return node(", [*names, *(f"{a.name}={a.value}" for a in attributes)], ")", 8),
+            parse=bracketed("@symbolic_helper.parse_args(", [quoted(p) for p in parsers], ")", 4),
+            symbolic=bracketed("def symbolic(", symbolic, ") -> Any:", 4),
+            node=bracketed("results = graph.op(", node, ")", 8),
+            several=count > 1,
+            alike=alike,
+            like=names[0],
+            lists=any(a.length is not None for a in op.attributes),
+            dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+        )
+    )
+
+
+def _attribute(attribute: Attribute) -> _Attribute:
+    listed = attribute.length is not None
+    name, kind = attribute.name, attribute.kind
+    value = f"list({name})" if listed else name
+    if kind is AttributeKind.BOOL:
+        value = f"[int(v) for v in {name}]" if listed else f"int({name})"
+    suffix = {AttributeKind.FLOAT: "f", AttributeKind.STR: "s"}.get(kind, "i")
+    return _Attribute(name, attribute_type(attribute), _PARSER[kind] + ("s" if listed else ""), suffix, value)
+
+
+def _types(op: Op) -> dict[str, ElementType]:
+    """Return the operands' types by the names that the ONNX schema calls them by."""
+    return {str(o.type): o.type for o in (*op.inputs, *op.outputs)}

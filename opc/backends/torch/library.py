@@ -1,0 +1,155 @@
+"""The C++ source of a family's PyTorch library, over `runtime/include/opc/torch.h`."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+
+import jinja2
+
+from opc.backends.torch.batching import needs_batch_axes
+from opc.backends.torch.schema import has_mask, namespace, out_schema, schema
+from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.c_text import string_literal
+from opc.ir.op import Attribute, AttributeKind, Family, Op
+
+SHIM_FUNCTIONS = (
+    "aoti_torch_check",
+    "aoti_torch_delete_tensor_object",
+    "aoti_torch_device_type_cpu",
+    "aoti_torch_dtype_bfloat16",
+    "aoti_torch_dtype_bool",
+    "aoti_torch_dtype_float16",
+    "aoti_torch_dtype_float32",
+    "aoti_torch_dtype_float64",
+    "aoti_torch_dtype_int16",
+    "aoti_torch_dtype_int32",
+    "aoti_torch_dtype_int64",
+    "aoti_torch_dtype_int8",
+    "aoti_torch_dtype_uint8",
+    "aoti_torch_empty_strided",
+    "aoti_torch_get_dim",
+    "aoti_torch_get_dtype",
+    "aoti_torch_get_sizes",
+    "aoti_torch_get_strides",
+    "aoti_torch_library_def",
+    "aoti_torch_library_init_fragment",
+    "aoti_torch_library_init_impl",
+    "aoti_torch_new_uninitialized_tensor",
+    "torch_delete_list",
+    "torch_delete_string",
+    "torch_get_const_data_ptr",
+    "torch_get_mutable_data_ptr",
+    "torch_library_impl",
+    "torch_list_get_item",
+    "torch_list_size",
+    "torch_parallel_for",
+    "torch_string_c_str",
+    "torch_string_length",
+)
+"""The functions of libtorch that `opc/torch.h` declares."""
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """Return the environment of this backend's templates."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("opc.backends.torch"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """One op of the family as the template sees it.
+
+    `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines.
+    """
+
+    name: str
+    signature: str
+    schema: str
+    out_schema: str
+    inputs: int
+    outputs: int
+    takes: tuple[str, ...]
+    mask: bool
+    kernel: str
+    infer: str
+
+
+def library_source(family: Family) -> str:
+    """Return the text of `torch/<op>_torch.cpp`."""
+    batched = needs_batch_axes(family)
+    return (
+        templates()
+        .get_template("library.cpp.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            header=header_path(family),
+            namespace=namespace(family),
+            attributes_type=attributes_type(family),
+            choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
+            attributes=[_take(a) for a in family.forward.attributes],
+            batched=batched,
+            operators=[_operator(op, batched) for op in family.ops],
+        )
+    )
+
+
+def stub_source(family: Family) -> str:
+    """Return the text of `torch/libtorch_stub.c`, which stands in for torch's own library when the op's is linked."""
+    return templates().get_template("libtorch_stub.c.j2").render(source=family.source_name, functions=SHIM_FUNCTIONS)
+
+
+def _schema_literal(text: str) -> str:
+    """Return a schema as a C string literal of several lines; all its characters are plain ones."""
+    lines = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+    return "\n     ".join(f'"{line}{" " if i < len(lines) - 1 else ""}"' for i, line in enumerate(lines))
+
+
+def _operator(op: Op, batched: bool) -> _Operator:
+    calls = ["call.optional_input();" if x.optional else "call.input();" for x in op.inputs]
+    width = max(map(len, calls))
+    inputs = ", ".join(f"{x.name}?" if x.optional else x.name for x in op.inputs)
+    return _Operator(
+        name=op.name,
+        signature="\n// ".join(textwrap.wrap(f"{op.name}({inputs}) -> {', '.join(o.name for o in op.outputs)}", 107)),
+        schema=_schema_literal(schema(op, batched=batched)),
+        out_schema=_schema_literal(out_schema(op)),
+        inputs=len(op.inputs),
+        outputs=len(op.outputs),
+        takes=tuple(f"{call:{width}}  // {x.name}" for call, x in zip(calls, op.inputs, strict=True)),
+        mask=has_mask(op),
+        kernel=function_name(op),
+        infer=infer_name(op),
+    )
+
+
+def _take(attribute: Attribute) -> str:
+    """Return the statement that takes an attribute off the stack into the struct."""
+    field, name = f"attributes.{attribute.name}", string_literal(attribute.name)
+    if attribute.length is not None:
+        element = c_type(attribute)
+        if attribute.length < 0:
+            return f"{field} = arguments.list<{element}>(&{field}_length);"
+        return f"arguments.list<{element}>({name}, {field}, {attribute.length});"
+    if attribute.values:
+        admitted = string_literal(", ".join(f"'{v}'" for v in attribute.values))
+        return f"{field} = arguments.choice({name}, {attribute.name}_values, {len(attribute.values)}, {admitted});"
+    match attribute.kind:
+        case AttributeKind.FLOAT:
+            return f"{field} = arguments.number();"
+        case AttributeKind.BOOL:
+            return f"{field} = arguments.boolean();"
+        case AttributeKind.STR:
+            return f"{field} = arguments.text();"
+        case AttributeKind.DTYPE:
+            return f"{field} = arguments.dtype({name});"
+        case _:
+            return f"{field} = arguments.integer();"

@@ -1,0 +1,230 @@
+"""The Python side of a family's operators: fake kernels, derivatives, vectorisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from opc.backends.torch.batching import batching, needs_batch_axes
+from opc.backends.torch.derivatives import Call, Given, Rule, cotangent, differentiable, rules, tangent
+from opc.backends.torch.library import templates
+from opc.backends.torch.schema import arguments, has_mask, namespace
+from opc.emit.python_layout import bracketed
+from opc.emit.python_text import WIDTH, quoted
+from opc.ir.op import AttributeKind, Family, Op
+
+_RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "results"}
+"""What the methods of a derivative call things by; an operand of such a name gets an underscore."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """One op of the family as the template sees it; the methods are finished text, empty where there is none."""
+
+    name: str
+    class_name: str
+    about: str
+    methods: tuple[str, ...]
+    register: str
+
+
+def operators_source(family: Family) -> str:
+    """Return the text of `torch/operators.py`."""
+    batched = needs_batch_axes(family)
+    operators = [_operator(rule, family, batched) for rule in rules(family)]
+    text = "".join(method for o in operators for method in o.methods)
+    return (
+        templates()
+        .get_template("operators.py.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            namespace=namespace(family),
+            operators=operators,
+            zeros="or_zeros(" in text,
+        )
+    )
+
+
+def dispatch_source(family: Family) -> str:
+    """Return the text of `torch/dispatch.py`, which is the same for every family."""
+    return templates().get_template("dispatch.py.j2").render(source=family.source_name)
+
+
+def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
+    return _Operator(
+        name=rule.op.name,
+        class_name=rule.op.class_name,
+        about=f"Derivatives of {rule.op.name}." if rule.vjp or rule.jvp else f"{rule.op.name} has no derivatives here.",
+        methods=tuple(_Methods(rule, family, batched).all()),
+        register=_register(rule.op, batched),
+    )
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def _targets(names: Sequence[str]) -> str:
+    """Return the left side of an assignment that unpacks a tuple of these."""
+    return _tuple(names) if len(names) == 1 else ", ".join(names)
+
+
+def _exploded(head: str, items: Sequence[str], indent: int) -> str:
+    """Return `head`, which ends in a parenthesis, and the rest of a tuple; one item a line where it is too long for one."""
+    margin = " " * indent
+    line = f"{margin}{head}{_tuple(items)[1:]}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{margin}{head}", *(f"{margin}    {item}," for item in items), f"{margin})"])
+
+
+class _Methods:
+    """Writes the methods of one derivative class."""
+
+    def __init__(self, rule: Rule, family: Family, batched: bool) -> None:
+        self.rule = rule
+        self.op = rule.op
+        self.reserved = _RESERVED | {op.name for op in family.ops}
+        self.arguments = [a.name for a in arguments(rule.op, batched=batched)]
+        self.inputs = [x.name for x in self.op.inputs]
+        self.extras = [a for a in self.arguments if a not in self.inputs and a != "output_mask"]
+        self.masked = has_mask(self.op)
+        # With one differentiable input and one output, neither can be missing when a derivative is asked for.
+        self.partial = sum(differentiable(o) for o in (*self.op.inputs, *self.op.outputs)) > 2
+
+    def all(self) -> Iterator[str]:
+        """Yield the text of each method."""
+        rule = self.rule
+        if rule.vjp or rule.jvp:
+            signature = "    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:"
+            yield "\n".join(["    @staticmethod", signature, *self._setup()])
+        if rule.vjp:
+            yield "\n".join(["    @staticmethod", self._backward_signature(), *self._backward()])
+        if rule.jvp:
+            yield "\n".join(["    @staticmethod", self._jvp_signature(), *self._jvp(rule.jvp)])
+
+    def _local(self, name: str) -> str:
+        return f"{name}_" if name in self.reserved else name
+
+    def _locals(self, names: Sequence[str]) -> list[str]:
+        return [self._local(name) for name in names]
+
+    def _setup(self) -> list[str]:
+        rule = self.rule
+        saved = {*rule.saved, *rule.saved_forward}
+        used = saved | set(self.extras) | ({"output_mask"} if self.masked and rule.jvp else set())
+        lines = []
+        if used & set(self.arguments):
+            names = ["_", *(self._local(a) if a in used else "_" for a in self.arguments)]
+            lines.append(f"        {_targets(names)} = inputs")
+        fixed = [o.name for o in self.op.outputs if not differentiable(o)]
+        outputs = [self._local(o.name) if o.name in {*saved, *fixed} else "_" for o in self.op.outputs]
+        if set(outputs) != {"_"}:
+            lines.append(f"        {', '.join(outputs)} = output")
+        if fixed:
+            lines.append(bracketed("ctx.mark_non_differentiable(", self._locals(fixed), ")", 8))
+        if self.partial:
+            lines.append("        ctx.set_materialize_grads(False)")
+        if rule.saved:
+            lines.append(bracketed("ctx.save_for_backward(", self._locals(rule.saved), ")", 8))
+        if rule.saved_forward:
+            lines.append(bracketed("ctx.save_for_forward(", self._locals(rule.saved_forward), ")", 8))
+        if self.extras:
+            lines.append(_exploded("ctx.attributes = (", self._locals(self.extras), 8))
+        if self.masked and rule.jvp:
+            lines.append("        ctx.output_mask = output_mask")
+        return lines or ["        pass"]
+
+    def _backward_signature(self) -> str:
+        names = [f"{cotangent(o.name)}: Tensor | None" if differentiable(o) else f"_{o.name}: None" for o in self.op.outputs]
+        return bracketed("def backward(", ["ctx: Any", *names], ") -> tuple[Tensor | None, ...]:", 4)
+
+    def _backward(self) -> list[str]:
+        rule = self.rule
+        lines: list[str] = []
+        arriving = [cotangent(o.name) for o in self.op.outputs if differentiable(o)]
+        if self.partial:
+            missing = f"{arriving[0]} is None" if len(arriving) == 1 else f"all(d is None for d in {_tuple(arriving)})"
+            lines += [bracketed("if all(d is None for d in (", arriving, ")):", 8) if len(arriving) > 1 else f"        if {missing}:"]
+            lines.append(f"            return (None,) * {len(self.arguments) + 1}")
+        lines += self._restore(rule.saved)
+        if rule.again:
+            lines += self._assign(self._locals([str(r) for r in rule.again.results]), rule.again, ())
+        if any(has_mask(c.op) for c in rule.vjp):
+            lines.append("        needs = ctx.needs_input_grad")
+        made: dict[str, str] = {}
+        for c in rule.vjp:
+            wanted = ["False" if r is None else f"needs[{self.arguments.index(r) + 1}]" for r in c.results]
+            names = ["_" if r is None else o.name for r, o in zip(c.results, c.op.outputs, strict=True)]
+            made |= {r: name for r, name in zip(c.results, names, strict=True) if r is not None}
+            lines += self._assign(names, c, wanted)
+        results = ["None", *(made.get(a, "None") for a in self.arguments)]
+        line = f"        return {', '.join(results)}"
+        return [*lines, line if len(line) <= WIDTH else _exploded("return (", results, 8)]
+
+    def _jvp_signature(self) -> str:
+        names = [f"{tangent(x.name)}: Tensor | None" if differentiable(x) else f"_{x.name}: None" for x in self.op.inputs]
+        rest = ["*_: None"] if len(self.arguments) > len(self.inputs) else []
+        return bracketed("def jvp(", ["ctx: Any", "_keys: None", *names, *rest], ") -> Any:", 4)
+
+    def _jvp(self, derived: Call) -> list[str]:
+        lines = self._restore(self.rule.saved_forward)
+        outputs = [o.name for o in self.op.outputs]
+        wanted = [f"ctx.output_mask[{outputs.index(r)}]" if self.masked and r else "True" for r in derived.results]
+        if list(derived.results) == outputs:
+            return [*lines, self._call("return ", derived, ["ctx.output_mask"] if self.masked else wanted)]
+        names = {str(r): o.name for r, o in zip(derived.results, derived.op.outputs, strict=True)}
+        lines += self._assign(list(names.values()), derived, wanted)
+        return [*lines, f"        return {', '.join(names.get(o, 'None') for o in outputs)}"]
+
+    def _restore(self, saved: Sequence[str]) -> list[str]:
+        return [f"        {_targets(self._locals(saved))} = ctx.saved_tensors"] if saved else []
+
+    def _assign(self, names: Sequence[str], c: Call, wanted: Sequence[str]) -> list[str]:
+        """Return the statements that call an operator and give its results names."""
+        left = ", ".join(names)
+        if len(f"        {left} = {c.op.name}(") <= WIDTH:
+            return [self._call(f"{left} = ", c, wanted)]
+        return [self._call("results = ", c, wanted), f"        {left} = results"]
+
+    def _call(self, prefix: str, c: Call, wanted: Sequence[str]) -> str:
+        passed = [self._given(g) for g in c.given]
+        if self.extras:
+            passed.append("*ctx.attributes")
+        if has_mask(c.op):
+            passed.append(self._mask(wanted))
+        return bracketed(f"{prefix}{c.op.name}(", passed, ")", 8)
+
+    def _mask(self, wanted: Sequence[str]) -> str:
+        """Return the list that says which outputs are wanted, as a slice where the entries follow one another."""
+        if len(wanted) == 1:
+            return wanted[0]
+        first = int(wanted[0][6:-1]) if wanted[0].startswith("needs[") else None
+        if first is not None and list(wanted) == [f"needs[{first + i}]" for i in range(len(wanted))]:
+            return f"needs[{first}:{first + len(wanted)}]"
+        return f"[{', '.join(wanted)}]"
+
+    def _given(self, given: Given) -> str:
+        name = "None" if given.name is None else self._local(given.name)
+        return name if given.like is None else f"or_zeros({name}, {self._local(given.like)})"
+
+
+def _register(op: Op, batched: bool) -> str:
+    """Return the statement that registers an operator's kernels."""
+    how = batching(op)
+    binding = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.DTYPE and a.binds is not None]
+    passed = [
+        "_library",
+        op.class_name,
+        f"shapes=shape.infer_shapes_{op.name}",
+        f"types=shape.infer_types_{op.name}",
+        f"grouped={_tuple([str(g) for g in how.grouped]) if any(how.grouped) else f'(False,) * {len(how.grouped)}'}",
+    ]
+    passed += [f"attributes={_tuple([quoted(a.name) for a in op.attributes])}"] if op.attributes else []
+    passed += [f"type_attributes={_tuple(binding)}"] if binding else []
+    passed += [] if how.joins_group else ["joins_group=False"]
+    passed += ["equal_ranks=True"] if how.equal_ranks and not how.always else []
+    passed += [f"axes={_tuple([str(len(op.inputs) + a) for a in how.axes])}"] if how.axes else []
+    passed += [f"batch_axes={len(op.inputs) + len(op.attributes)}"] if batched else []
+    return bracketed("dispatch.register(", passed, ")", 0)

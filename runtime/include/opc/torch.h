@@ -1,0 +1,466 @@
+/* What a generated PyTorch library needs: the part of libtorch's stable C shim that it calls, declared here so that it builds in
+ * no time and without torch, and `opc::torch::Call`, which carries one operator call from torch's stack to a kernel and back.
+ *
+ * The shim's functions are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h and keep their ABI
+ * from version to version; the newest ones used here came with torch 2.10. How torch boxes a value into 64 bits is told in
+ * torch/csrc/stable/stableivalue_conversions.h: a tensor, string or list is an owning handle; an optional value is 0 or a pointer
+ * to a boxed value on the heap. */
+#ifndef OPC_TORCH_H
+#define OPC_TORCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+
+#include "opc/abi.h"
+#include "opc/pages.h"
+
+extern "C" {
+
+typedef uint64_t StableIValue;
+typedef struct AtenTensorOpaque *AtenTensorHandle;
+typedef struct StringOpaque *StringHandle;
+typedef struct StableListOpaque *StableListHandle;
+typedef struct TorchLibraryOpaque *TorchLibraryHandle;
+typedef void (*opc_torch_function)(StableIValue *stack, uint64_t argument_count, uint64_t return_count);
+
+int32_t aoti_torch_library_init_fragment(const char *name_space, const char *file, uint32_t line, TorchLibraryHandle *library);
+int32_t aoti_torch_library_init_impl(const char *name_space, const char *key, const char *file, uint32_t line,
+                                     TorchLibraryHandle *library);
+int32_t aoti_torch_library_def(TorchLibraryHandle library, const char *schema);
+int32_t torch_library_impl(TorchLibraryHandle library, const char *name, opc_torch_function function, uint64_t version);
+
+int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
+int32_t aoti_torch_new_uninitialized_tensor(AtenTensorHandle *tensor);
+int32_t aoti_torch_empty_strided(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype, int32_t device_type,
+                                 int32_t device_index, AtenTensorHandle *tensor);
+int32_t aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *dim);
+int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t **sizes);
+int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t **strides);
+int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *dtype);
+int32_t torch_get_const_data_ptr(AtenTensorHandle tensor, const void **data);
+int32_t torch_get_mutable_data_ptr(AtenTensorHandle tensor, void **data);
+
+int32_t torch_string_c_str(StringHandle string, const char **text);
+int32_t torch_string_length(StringHandle string, size_t *length);
+int32_t torch_delete_string(StringHandle string);
+int32_t torch_list_size(StableListHandle list, size_t *size);
+int32_t torch_list_get_item(StableListHandle list, size_t index, StableIValue *item);
+int32_t torch_delete_list(StableListHandle list);
+
+int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(int64_t, int64_t, void *), void *argument);
+void aoti_torch_check(bool condition, const char *function, const char *file, uint32_t line, const char *message);
+
+int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_dtype_float16();
+int32_t aoti_torch_dtype_bfloat16();
+int32_t aoti_torch_dtype_float32();
+int32_t aoti_torch_dtype_float64();
+int32_t aoti_torch_dtype_int8();
+int32_t aoti_torch_dtype_int16();
+int32_t aoti_torch_dtype_int32();
+int32_t aoti_torch_dtype_int64();
+int32_t aoti_torch_dtype_uint8();
+int32_t aoti_torch_dtype_bool();
+
+}  // extern "C"
+
+namespace opc {
+namespace torch {
+
+/* The version of torch whose boxing this file follows: 2.10. */
+constexpr uint64_t boxing_version = (uint64_t{2} << 56) | (uint64_t{10} << 48);
+
+template <class T>
+T unbox(StableIValue value) {
+  T result;
+  memcpy(&result, &value, sizeof result);  // the low bytes: little endian
+  return result;
+}
+
+struct DType {
+  int32_t torch;
+  DLDataType dlpack;
+};
+
+constexpr int dtype_count = 10;
+
+/* In the order of opc.ir.dtypes.ANY, by which attribute structs number dtypes. */
+inline const DType *dtypes() {
+  static const DType table[dtype_count] = {
+      {aoti_torch_dtype_float16(), {kDLFloat, 16, 1}}, {aoti_torch_dtype_bfloat16(), {kDLBfloat, 16, 1}},
+      {aoti_torch_dtype_float32(), {kDLFloat, 32, 1}}, {aoti_torch_dtype_float64(), {kDLFloat, 64, 1}},
+      {aoti_torch_dtype_int8(), {kDLInt, 8, 1}},       {aoti_torch_dtype_int16(), {kDLInt, 16, 1}},
+      {aoti_torch_dtype_int32(), {kDLInt, 32, 1}},     {aoti_torch_dtype_int64(), {kDLInt, 64, 1}},
+      {aoti_torch_dtype_uint8(), {kDLUInt, 8, 1}},     {aoti_torch_dtype_bool(), {kDLBool, 8, 1}},
+  };
+  return table;
+}
+
+/* The position of a torch dtype in the table, or -1 for one that opc does not know (complex, float8, ...). */
+inline int dtype_position(int32_t torch_dtype) {
+  const DType *table = dtypes();
+  for (int i = 0; i < dtype_count; ++i)
+    if (table[i].torch == torch_dtype) return i;
+  return -1;
+}
+
+inline int32_t to_torch(DLDataType dtype) {
+  const DType *table = dtypes();
+  int i = 0;
+  while (table[i].dlpack.code != dtype.code || table[i].dlpack.bits != dtype.bits) ++i;
+  return table[i].torch;
+}
+
+/* A tensor that this call owns a reference to, and the view of it that kernels take; empty for an absent optional one. */
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Tensor &) = delete;
+  Tensor &operator=(const Tensor &) = delete;
+  ~Tensor() {
+    if (handle_) aoti_torch_delete_tensor_object(handle_);
+  }
+
+  /* Takes over `handle`. Only a tensor that will be written may be asked for its data mutably: that ends sharing on write. */
+  void take(AtenTensorHandle handle, bool written) {
+    handle_ = handle;
+    int64_t ndim = 0;
+    int32_t dtype = 0;
+    aoti_torch_get_dim(handle, &ndim);
+    aoti_torch_get_sizes(handle, &view_.shape);
+    aoti_torch_get_strides(handle, &view_.strides);
+    aoti_torch_get_dtype(handle, &dtype);
+    if (written) {
+      torch_get_mutable_data_ptr(handle, &view_.data);
+    } else {
+      const void *data = nullptr;
+      torch_get_const_data_ptr(handle, &data);
+      view_.data = const_cast<void *>(data);
+    }
+    const int position = dtype_position(dtype);
+    view_.ndim = static_cast<int32_t>(ndim);
+    view_.dtype = position < 0 ? DLDataType{kDLOpaqueHandle, 0, 1} : dtypes()[position].dlpack;
+    view_.device = {kDLCPU, 0};
+  }
+
+  /* Gives the reference back to torch; an undefined tensor, None in Python, for an empty one. */
+  StableIValue release() {
+    if (!handle_) aoti_torch_new_uninitialized_tensor(&handle_);
+    StableIValue value = 0;
+    memcpy(&value, &handle_, sizeof handle_);
+    handle_ = nullptr;
+    return value;
+  }
+
+  DLTensor *view() { return handle_ ? &view_ : nullptr; }
+
+ private:
+  static constexpr uint8_t kDLOpaqueHandle = 3;
+  AtenTensorHandle handle_ = nullptr;
+  DLTensor view_ = {};
+};
+
+/* The arguments of a call, taken off torch's stack one after the other.
+ *
+ * All of them must be taken before anything may fail, since an argument that stays on the stack is never freed. So a bad value
+ * is only noted, and `check` raises the first one. */
+class Arguments {
+ public:
+  Arguments(const char *op, StableIValue *stack) : op_(op), next_(stack) { message_[0] = '\0'; }
+  Arguments(const Arguments &) = delete;
+  Arguments &operator=(const Arguments &) = delete;
+  ~Arguments() {
+    while (kept_) {
+      Block *block = kept_;
+      kept_ = block->previous;
+      free(block);
+    }
+  }
+
+  double number() { return unbox<double>(*next_++); }
+  int64_t integer() { return unbox<int64_t>(*next_++); }
+  int32_t boolean() { return unbox<uint8_t>(*next_++) != 0; }
+
+  /* The position in opc.ir.dtypes.ANY of a dtype. */
+  int64_t dtype(const char *name) {
+    const int position = dtype_position(unbox<int32_t>(*next_++));
+    if (position < 0) note("%s: %s must be a dtype that opc knows", op_, name);
+    return position;
+  }
+
+  const char *text() {
+    StringHandle handle = unbox<StringHandle>(*next_++);
+    const char *characters = nullptr;
+    size_t length = 0;
+    torch_string_c_str(handle, &characters);
+    torch_string_length(handle, &length);
+    char *copy = keep<char>(length + 1);
+    memcpy(copy, characters, length);
+    copy[length] = '\0';
+    torch_delete_string(handle);
+    return copy;
+  }
+
+  /* The position of a string among the `count` values an attribute admits; `admitted` names them for the message. */
+  int64_t choice(const char *name, const char *const *values, int64_t count, const char *admitted) {
+    const char *given = text();
+    for (int64_t i = 0; i < count; ++i)
+      if (strcmp(values[i], given) == 0) return i;
+    note("%s: %s = '%s' is not one of %s", op_, name, given, admitted);
+    return 0;
+  }
+
+  /* The elements of a list, whose length goes to `length`; they live as long as this object. */
+  template <class T>
+  const T *list(int64_t *length) {
+    StableListHandle handle = unbox<StableListHandle>(*next_++);
+    size_t size = 0;
+    torch_list_size(handle, &size);
+    T *elements = keep<T>(size);
+    for (size_t i = 0; i < size; ++i) {
+      StableIValue item = 0;
+      torch_list_get_item(handle, i, &item);
+      elements[i] = unbox<T>(item);
+    }
+    torch_delete_list(handle);
+    *length = static_cast<int64_t>(size);
+    return elements;
+  }
+
+  /* The elements of a list that must have `length` of them. */
+  template <class T>
+  void list(const char *name, T *elements, int64_t length) {
+    int64_t given = 0;
+    const T *source = list<T>(&given);
+    if (given == length)
+      memcpy(elements, source, sizeof(T) * static_cast<size_t>(length));
+    else
+      note("%s: %s must have %lld elements, but has %lld", op_, name, static_cast<long long>(length),
+           static_cast<long long>(given));
+  }
+
+  void tensor(Tensor &target, bool written = false) { target.take(unbox<AtenTensorHandle>(*next_++), written); }
+
+  void optional_tensor(Tensor &target) {
+    StableIValue *boxed = unbox<StableIValue *>(*next_++);
+    if (!boxed) return;
+    target.take(unbox<AtenTensorHandle>(*boxed), false);
+    ::operator delete(boxed);
+  }
+
+ protected:
+  template <class... Values>
+  void note(const char *format, Values... values) {
+    if (!message_[0]) snprintf(message_, sizeof message_, format, values...);
+  }
+
+  /* Raises the message that was noted here or that a kernel left, if there is one, as torch's error. */
+  void check() {
+    if (message_[0]) aoti_torch_check(false, op_, op_, 0, message_);
+  }
+
+  const char *op_;
+  char message_[512];
+
+ private:
+  struct Block {
+    Block *previous;
+  };
+
+  template <class T>
+  T *keep(size_t count) {
+    Block *block = static_cast<Block *>(malloc(sizeof(Block) + sizeof(T) * count));
+    block->previous = kept_;
+    kept_ = block;
+    return reinterpret_cast<T *>(block + 1);
+  }
+
+  StableIValue *next_;
+  Block *kept_ = nullptr;
+};
+
+/* Runs a kernel's loop on torch's threads. */
+inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body body, void *argument) {
+  struct Range {
+    opc_range_body body;
+    void *argument;
+  } range = {body, argument};
+  torch_parallel_for(
+      0, count, grain,
+      [](int64_t begin, int64_t end, void *data) {
+        const Range *r = static_cast<const Range *>(data);
+        r->body(r->argument, begin, end);
+      },
+      &range);
+}
+
+/* One call of an operator with `InputCount` tensors in and `OutputCount` out.
+ *
+ * Take the arguments in the order of the schema: inputs, then what the operator has of attributes, `output_mask`, `batch_axes`
+ * and given outputs; then `run`, then `give`. */
+template <int InputCount, int OutputCount>
+class Call : public Arguments {
+ public:
+  Call(const char *op, StableIValue *stack) : Arguments(op, stack) {
+    for (bool &wanted : wanted_) wanted = true;
+  }
+
+  void input() { tensor(inputs_[taken_++]); }
+  void optional_input() { optional_tensor(inputs_[taken_++]); }
+
+  /* Which outputs are wanted: the others are not computed. */
+  void output_mask() { list<bool>("output_mask", wanted_, OutputCount); }
+
+  /* How many leading axes of every tensor are batch axes, which the kernel knows nothing of and is called once for each point of. */
+  void batch_axes() { batch_axes_ = static_cast<int32_t>(integer()); }
+
+  /* The tensors to write to, instead of fresh ones. */
+  void given_outputs() {
+    for (Tensor &output : outputs_) tensor(output, true);
+    given_ = true;
+  }
+
+  template <class Attributes>
+  void run(int32_t (*infer)(const DLTensor *const *, const Attributes *, opc_tensor_type *, const opc_context *),
+           int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const Attributes *, const opc_context *),
+           const Attributes &attributes) {
+    check();
+    const opc_context context = {parallel_for, nullptr, message_, sizeof message_};
+    DLTensor *views[InputCount + OutputCount];
+    DLTensor **outputs = views + InputCount;
+    for (int i = 0; i < InputCount; ++i) views[i] = inputs_[i].view();
+    strip_batch_axes(views, InputCount);
+    if (!given_) {
+      opc_tensor_type types[OutputCount];
+      infer(views, &attributes, types, &context);
+      check();
+      for (int i = 0; i < OutputCount; ++i)
+        if (wanted_[i]) allocate(outputs_[i], types[i]);
+    }
+    for (int i = 0; i < OutputCount; ++i) outputs[i] = outputs_[i].view();
+    strip_batch_axes(outputs, OutputCount);
+    const int64_t points = batch_points();
+    for (int64_t point = 0; point < points; ++point) {
+      if (batch_axes_ > 0) move_to(point, views);
+      kernel(views, outputs, &attributes, &context);
+      check();
+    }
+  }
+
+  /* Puts the outputs on the stack. */
+  void give(StableIValue *stack) {
+    for (int i = 0; i < OutputCount; ++i) stack[i] = outputs_[i].release();
+  }
+
+ private:
+  /* Takes the batch axes off the views and checks that all have the same ones. */
+  void strip_batch_axes(DLTensor **views, int count) {
+    if (batch_axes_ == 0) return;
+    for (int i = 0; i < count; ++i) {
+      DLTensor *view = views[i];
+      if (!view) continue;
+      if (!batch_shape_) batch_shape_ = view->shape;
+      if (view->ndim < batch_axes_ || memcmp(view->shape, batch_shape_, sizeof(int64_t) * batch_axes_) != 0)
+        note("%s: every tensor must have the same %d batch axes in front", op_, batch_axes_);
+      view->ndim -= batch_axes_;
+      view->shape += batch_axes_;
+      view->strides += batch_axes_;
+    }
+    check();
+  }
+
+  int64_t batch_points() const {
+    int64_t points = 1;
+    for (int axis = 0; axis < batch_axes_; ++axis) points *= batch_shape_[axis];
+    return points;
+  }
+
+  /* Moves the data pointers of the views to one point of the batch axes. */
+  void move_to(int64_t point, DLTensor **views) {
+    for (int i = 0; i < InputCount + OutputCount; ++i) {
+      DLTensor *view = views[i];
+      if (!view) continue;
+      int64_t elements = 0;
+      int64_t rest = point;
+      for (int axis = batch_axes_ - 1; axis >= 0; --axis) {
+        elements += rest % batch_shape_[axis] * view->strides[axis - batch_axes_];
+        rest /= batch_shape_[axis];
+      }
+      view->byte_offset = static_cast<uint64_t>(elements * (view->dtype.bits / 8));
+    }
+  }
+
+  /* Makes a fresh contiguous tensor of `type`, behind the batch axes. */
+  void allocate(Tensor &output, const opc_tensor_type &type) {
+    const int64_t ndim = batch_axes_ + type.ndim;
+    int64_t shape[2 * OPC_MAX_RANK];
+    int64_t strides[2 * OPC_MAX_RANK];
+    int64_t count = 1;
+    int64_t stride = 1;
+    for (int64_t axis = ndim - 1; axis >= 0; --axis) {
+      shape[axis] = axis < batch_axes_ ? batch_shape_[axis] : type.shape[axis - batch_axes_];
+      strides[axis] = stride;
+      count *= shape[axis];
+      stride *= shape[axis] > 1 ? shape[axis] : 1;
+    }
+    AtenTensorHandle handle = nullptr;
+    if (aoti_torch_empty_strided(ndim, shape, strides, to_torch(type.dtype), aoti_torch_device_type_cpu(), 0, &handle) != 0)
+      note("%s: torch could not allocate an output of %lld elements", op_, static_cast<long long>(count));
+    check();
+    output.take(handle, true);
+    opc_advise_huge_pages(output.view()->data, static_cast<size_t>(count) * (type.dtype.bits / 8));
+  }
+
+  Tensor inputs_[InputCount];
+  Tensor outputs_[OutputCount];
+  bool wanted_[OutputCount];
+  bool given_ = false;
+  int taken_ = 0;
+  int32_t batch_axes_ = 0;
+  const int64_t *batch_shape_ = nullptr;
+};
+
+/* One operator: the schemas that return fresh tensors and that write to given ones, and their functions for the CPU. */
+struct Registration {
+  const char *schema;
+  const char *out_schema;
+  opc_torch_function call;
+  opc_torch_function write;
+};
+
+/* Makes operators known to torch: `name`, to which Python adds kernels for autograd and vmap, `_name`, which has none but the
+ * CPU's, and `name.out`. torch keeps the library for the rest of the process, as these functions stay loaded. */
+class Library {
+ public:
+  template <int Count>
+  Library(const char *name_space, const char *file, const Registration (&operators)[Count]) {
+    bool ok = aoti_torch_library_init_fragment(name_space, file, 0, &schemas_) == 0 &&
+              aoti_torch_library_init_impl(name_space, "CPU", file, 0, &kernels_) == 0;
+    for (const Registration &op : operators) {
+      char raw[4096];
+      snprintf(raw, sizeof raw, "_%s", op.schema);
+      ok = ok && add(op.schema, op.call) && add(raw, op.call) && add(op.out_schema, op.write);
+    }
+  }
+
+ private:
+  /* Says whether torch took the operator; if not, it has said why on stderr, and loading the package fails for lack of it. */
+  bool add(const char *schema, opc_torch_function function) {
+    char name[512];
+    snprintf(name, sizeof name, "%.*s", static_cast<int>(strcspn(schema, "(")), schema);
+    return aoti_torch_library_def(schemas_, schema) == 0 &&
+           torch_library_impl(kernels_, name, function, boxing_version) == 0;
+  }
+
+  TorchLibraryHandle schemas_ = nullptr;
+  TorchLibraryHandle kernels_ = nullptr;
+};
+
+}  // namespace torch
+}  // namespace opc
+
+#endif /* OPC_TORCH_H */
