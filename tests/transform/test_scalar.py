@@ -33,7 +33,8 @@ def typed(fn: str, *args: Expr) -> Expr:
 
 def conditions(values: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     simple = st.builds(typed, st.sampled_from(COMPARE), values, values)
-    return st.one_of(simple, st.builds(typed, st.sampled_from(["and", "or"]), simple, simple), simple.map(lambda c: typed("not", c)))
+    joined = st.builds(typed, st.sampled_from(["and", "or"]), simple, simple)
+    return st.one_of(simple, joined, simple.map(lambda c: typed("not", c)))
 
 
 def select(cond: Expr, then: Expr, other: Expr) -> Expr:

@@ -83,9 +83,11 @@ static inline T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 
+/* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
 template <typename T>
 static inline T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  const T e = exp(x < 0 ? x : -x);
+  return (x >= 0 ? T(1) : e) / (T(1) + e);
 }
 
 template <typename T>

@@ -1,0 +1,427 @@
+"""Every row of the function table on every column, against mpmath with 120 bits."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import math
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import opc
+from opc.analysis.typing import derivative_template
+from opc.build.toolchain import CXX_FLAGS
+from opc.emit import numpy_helpers
+from opc.ir.dtypes import DType, Weak, is_bool
+from opc.ir.expr import Expr, Read, walk
+from opc.ir.functions import CALLABLE, FUNCTIONS, Function, join, result_type
+from opc.transform import scalar
+from opc.transform.indices import Namer
+from opc.transform.partials import Differentiator
+from tests.ir.scalars import evaluate
+
+mpmath.mp.prec = 120
+ROWS = list(FUNCTIONS.values())
+NUMERIC = [f for f in ROWS if f.types in ("float", "number")]
+KINDS = {"float": np.float32, "double": np.float64}
+
+
+def ids(f: Function) -> str:
+    return f.name
+
+
+def mp_floordiv(x: Any, y: Any) -> Any:
+    return mpmath.floor(x / y)
+
+
+def mp_maximum(x: Any, y: Any) -> Any:
+    return x if x >= y else y
+
+
+def mp_round(x: Any) -> Any:
+    return mpmath.mpf(round(float(x)))
+
+
+TRUTH: Mapping[str, Callable[..., Any]] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "floordiv": mp_floordiv,
+    "mod": lambda x, y: x - y * mp_floordiv(x, y),
+    "pow": mpmath.power,
+    "neg": lambda x: -x,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "and": lambda x, y: bool(x) and bool(y),
+    "or": lambda x, y: bool(x) or bool(y),
+    "not": lambda x: not x,
+    "maximum": mp_maximum,
+    "minimum": lambda x, y: -mp_maximum(-x, -y),
+    "abs": abs,
+    "sign": mpmath.sign,
+    "sqrt": mpmath.sqrt,
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "exp": mpmath.exp,
+    "expm1": mpmath.expm1,
+    "exp2": lambda x: mpmath.power(2, x),
+    "log": mpmath.log,
+    "log1p": mpmath.log1p,
+    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+    "log10": mpmath.log10,
+    "sin": mpmath.sin,
+    "cos": mpmath.cos,
+    "tan": mpmath.tan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "atan": mpmath.atan,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh,
+    "asinh": mpmath.asinh,
+    "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh,
+    # Far out they are 1 and exp(-10**8), which is 0 in any type here; mpmath can't take larger arguments.
+    "erf": lambda x: mpmath.erf(max(min(x, 10**4), -(10**4))),
+    "erfc": lambda x: mpmath.erfc(max(min(x, 10**4), -(10**4))),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "floor": mpmath.floor,
+    "ceil": mpmath.ceil,
+    "trunc": lambda x: mpmath.sign(x) * mpmath.floor(abs(x)),
+    "round": mp_round,
+    "stop_gradient": lambda x: x,
+    "isnan": lambda x: False,
+    "isinf": lambda x: False,
+}
+
+REALS = (-math.inf, math.inf)
+NATURAL: Mapping[str, tuple[float, float]] = {
+    "sqrt": (0.0, math.inf), "rsqrt": (0.0, math.inf), "log": (0.0, math.inf), "log2": (0.0, math.inf),
+    "log10": (0.0, math.inf), "log1p": (-1.0, math.inf), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0), "acosh": (1.0, math.inf),
+    "atanh": (-1.0, 1.0),
+}  # fmt: skip
+"""The open interval a function of one argument is defined on, all reals where not given."""
+
+
+def truth(f: Function, arguments: tuple[Any, ...]) -> Any:
+    return TRUTH[f.name](*(bool(a) if f.types == "logic" else mpmath.mpf(float(a)) for a in arguments))
+
+
+def inside(f: Function, count: int, kind: type) -> tuple[np.ndarray, ...]:
+    """Return points of the row's sample domain."""
+    rng = np.random.default_rng(5)
+    if f.types == "logic":
+        return tuple(a.ravel() for a in np.meshgrid(*([np.array([False, True])] * f.arity)))
+    return tuple(
+        rng.uniform(low, high, count).astype(kind) for low, high in (f.domain * f.arity if len(f.domain) == 1 else f.domain)
+    )
+
+
+def everywhere(f: Function, kind: type) -> np.ndarray:
+    """Return arguments all over the interval a function is defined on, small and large ones evenly by magnitude."""
+    rng = np.random.default_rng(7)
+    info = np.finfo(kind)
+    magnitudes = np.exp2(rng.uniform(math.log2(info.smallest_subnormal) + 1, math.log2(info.max) - 1, 1500))
+    near_one = np.concatenate([1 - np.exp2(-rng.uniform(1, info.nmant, 100)), 1 + np.exp2(-rng.uniform(1, info.nmant, 100))])
+    sizes = np.concatenate([magnitudes, near_one, rng.uniform(0, 120, 400), rng.uniform(0, 2, 400)])
+    x = np.concatenate([sizes, -sizes]).astype(kind)
+    low, high = NATURAL.get(f.name, REALS)
+    return x[(x > low) & (x < high)]
+
+
+def ulps(f: Function, found: np.ndarray, arguments: tuple[np.ndarray, ...], kind: type) -> float:
+    """Return the largest error in units in the last place of the exact result, as stored in `kind`."""
+    info = np.finfo(kind)
+    worst = 0.0
+    for n, value in enumerate(found):
+        exact = truth(f, tuple(a[n] for a in arguments))
+        if mpmath.im(exact) != 0 or not mpmath.isfinite(exact):
+            continue
+        if abs(exact) >= mpmath.mpf(float(info.max)):
+            # The largest number or infinity, whichever way it is rounded.
+            assert abs(value) >= info.max * kind(1 - 8 * float(info.eps)), (arguments, value)
+            continue
+        exponent = max(math.floor(mpmath.log(abs(exact), 2)) if exact != 0 else -(10**6), int(info.minexp))
+        unit = mpmath.ldexp(1, exponent - info.nmant)
+        worst = max(worst, float(abs(mpmath.mpf(float(value)) - exact) / unit)) if np.isfinite(value) else math.inf
+        assert math.isfinite(worst), f"{f.name}{tuple(a[n] for a in arguments)} is {value}, not {float(exact)}"
+    return worst
+
+
+# C
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Compile every row's C column into a loop for float and for double, with the flags kernels are built with."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    lines = ['#include "opc/math.h"', "using namespace opc;"]
+    for f in ROWS:
+        for kind in KINDS:
+            argument = "bool" if f.types == "logic" else kind
+            result = "bool" if f.types in ("compare", "test", "logic") else kind
+            call = f.c.format("x[i]", "y[i]")
+            lines.append(
+                f'extern "C" void f_{f.name}_{kind}(long n, const {argument}* x, const {argument}* y, {result}* __restrict r) '
+                f"{{ (void)y; for (long i = 0; i < n; i++) r[i] = {call}; }}"
+            )
+    folder = tmp_path_factory.mktemp("functions")
+    source, target = folder / "functions.cpp", folder / "functions.so"
+    source.write_text("\n".join(lines) + "\n")
+    include = Path(opc.__file__).parent.parent / "runtime" / "include"
+    flags = [f for f in CXX_FLAGS if not f.startswith("-fvisibility")]
+    subprocess.run([compiler, *flags, "-shared", f"-I{include}", str(source), "-o", str(target), "-lmvec", "-lm"], check=True)
+    return ctypes.CDLL(str(target))
+
+
+def run_c(library: ctypes.CDLL, f: Function, arguments: tuple[np.ndarray, ...], kind: str) -> np.ndarray:
+    result = np.empty(len(arguments[0]), np.bool_ if f.types in ("compare", "test", "logic") else KINDS[kind])
+    kept = [np.ascontiguousarray(a) for a in (*arguments, arguments[-1])]
+    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in kept]
+    function = getattr(library, f"f_{f.name}_{kind}")
+    function(ctypes.c_long(len(result)), pointers[0], pointers[1], result.ctypes.data_as(ctypes.c_void_p))
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("f", ROWS, ids=ids)
+def test_c_column_keeps_its_error_bound(library: ctypes.CDLL, f: Function, kind: str) -> None:
+    arguments = inside(f, 300, KINDS[kind])
+    found = run_c(library, f, arguments, kind)
+    if f.types in ("compare", "test", "logic"):
+        assert [bool(v) for v in found] == [bool(truth(f, p)) for p in zip(*arguments)]
+        return
+    assert ulps(f, found, arguments, KINDS[kind]) <= f.ulp
+    if f.arity == 1:
+        wide = everywhere(f, KINDS[kind])
+        assert ulps(f, run_c(library, f, (wide,), kind), (wide,), KINDS[kind]) <= f.ulp
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("f", [f for f in ROWS if f.types in ("float", "number", "test") and f.arity == 1], ids=ids)
+def test_c_column_at_special_values(library: ctypes.CDLL, f: Function, kind: str) -> None:
+    """Infinities, zeros and NaN, against NumPy, which follows C99's annex F."""
+    x = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0], KINDS[kind])
+    with np.errstate(all="ignore"):
+        expected = np.asarray(numpy_column(f)(x.astype(np.float64), None))
+    found = run_c(library, f, (x,), kind)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    limited = ~np.isnan(expected)
+    np.testing.assert_allclose(found[limited], expected[limited].astype(found.dtype), rtol=8 * float(np.finfo(x.dtype).eps))
+
+
+# NumPy
+
+
+def numpy_column(f: Function) -> Callable[[Any, Any], Any]:
+    names = {"np": np, **{n: getattr(numpy_helpers, n) for n in ("erf", "erfc", "sigmoid", "floordiv", "mod", "power")}}
+    return eval(f"lambda x, y: {f.numpy.format('x', 'y')}", names)
+
+
+@pytest.mark.parametrize("f", ROWS, ids=ids)
+def test_numpy_column(f: Function) -> None:
+    arguments = inside(f, 300, np.float64)
+    found = numpy_column(f)(arguments[0], arguments[-1])
+    if f.types in ("compare", "test", "logic"):
+        assert [bool(v) for v in found] == [bool(truth(f, p)) for p in zip(*arguments)]
+    else:
+        assert ulps(f, found, arguments, np.float64) <= max(f.ulp, 8.0)
+
+
+# ONNX
+
+
+def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
+    """Return the nodes of an ONNX column, the name of its result and the constants as initializers."""
+    import onnx
+
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def visit(node: ast.expr) -> str:
+        match node:
+            case ast.Name(id=name):
+                return name
+            case ast.Constant(value=value):
+                constants.append(onnx.numpy_helper.from_array(np.array(value, np.float64), f"c{len(constants)}"))
+                return str(constants[-1].name)
+            case ast.Call(func=ast.Name(id=op), args=args):
+                inputs = [visit(a) for a in args]
+                nodes.append(onnx.helper.make_node(op, inputs, [f"n{len(nodes)}"]))
+                return str(nodes[-1].output[0])
+            case _:
+                raise AssertionError(f"no ONNX: {ast.dump(node)}")
+
+    return nodes, visit(ast.parse(text, mode="eval").body), constants
+
+
+@pytest.mark.parametrize("f", [f for f in ROWS if f.onnx], ids=ids)
+def test_onnx_column(f: Function) -> None:
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    nodes, result, constants = onnx_graph(f.onnx or "")
+    logic, truths = f.types == "logic", f.types in ("compare", "test", "logic")
+    element = onnx.TensorProto.BOOL if logic else onnx.TensorProto.DOUBLE
+    inputs = [onnx.helper.make_tensor_value_info(n, element, [None]) for n in "xy"[: f.arity]]
+    output = onnx.helper.make_tensor_value_info(result, onnx.TensorProto.BOOL if truths else element, [None])
+    graph = onnx.helper.make_graph(nodes, "f", inputs, [output], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    onnx.checker.check_model(model, full_check=True)
+    arguments = inside(f, 100, np.float64)
+    (found,) = ReferenceEvaluator(model).run(None, dict(zip("xy", arguments)))
+    expected = [truth(f, p) for p in zip(*arguments)]
+    if truths:
+        assert [bool(v) for v in found] == [bool(v) for v in expected]
+    else:
+        # The formulas are composed of a few operators in float64, but the evaluator's Erf is in float32.
+        unit = float(np.finfo(np.float32 if "Erf" in str(f.onnx) else np.float64).eps)
+        np.testing.assert_allclose(found, [float(v) for v in expected], rtol=8 * unit, atol=unit)
+
+
+# Derivatives
+
+
+def derivative(f: Function, argument: int) -> Expr:
+    assert f.derivative is not None
+    types = [Read(n, (), DType.FLOAT64) for n in "xyr"]
+    return derivative_template(f.derivative[argument])(types[0], types[1] if f.arity == 2 else None, types[2])
+
+
+def at(e: Expr, f: Function, point: tuple[Any, ...]) -> Any:
+    return evaluate(e, {"x": point[0], "y": point[-1], "r": TRUTH[f.name](*point)}, TRUTH)
+
+
+def smooth(f: Function, point: tuple[Any, ...], h: Any) -> bool:
+    """Whether a function has no kink or jump within h of a point; those that can are flat, linear or identities elsewhere."""
+    x, y = point[0], point[-1]
+    match f.name:
+        case "floor" | "ceil" | "trunc" | "round":
+            return bool(abs(2 * x - mpmath.nint(2 * x)) > 4 * h)
+        case "abs" | "sign":
+            return bool(abs(x) > 2 * h)
+        case "maximum" | "minimum":
+            return bool(abs(x - y) > 4 * h)
+        case "floordiv" | "mod":
+            return bool(abs(x / y - mpmath.nint(x / y)) > 8 * h * (1 + abs(x / y)))
+        case _:
+            return True
+
+
+@pytest.mark.parametrize("argument", [0, 1])
+@pytest.mark.parametrize("f", NUMERIC, ids=ids)
+def test_derivative_column_against_differences(f: Function, argument: int) -> None:
+    """Central differences with 120 bits: truncation h^2 and rounding 2^-120 / h are both below 1e-12 of what is compared."""
+    if argument >= f.arity:
+        assert f.derivative is not None
+        assert len(f.derivative) == f.arity
+        return
+    if f.name == "stop_gradient":
+        assert f.derivative == ("0",)
+        return
+    e, h = derivative(f, argument), mpmath.mpf(2) ** -40
+    tested = 0
+    for raw in zip(*inside(f, 60, np.float64)):
+        point = tuple(mpmath.mpf(float(v)) for v in raw)
+        if not smooth(f, point, h):
+            continue
+        moved = [tuple(v + s * h if i == argument else v for i, v in enumerate(point)) for s in (1, -1)]
+        difference = (TRUTH[f.name](*moved[0]) - TRUTH[f.name](*moved[1])) / (2 * h)
+        found = at(e, f, point)
+        assert abs(found - difference) <= mpmath.mpf(10) ** -12 * (1 + abs(difference)), (f.name, raw)
+        tested += 1
+    assert tested > 40
+
+
+@pytest.mark.parametrize("f", [f for f in NUMERIC if f.arity == 1], ids=ids)
+def test_second_derivative(f: Function) -> None:
+    """The derivative of the derivative column, through the transforms, against second differences."""
+    x = Read("x", (), DType.FLOAT64)
+    differentiator = Differentiator(lambda name: True, Namer(()))
+    first = differentiator.partials(scalar.raw(f.name, x))
+    factor = next(iter(first.values()), None)
+    second = differentiator.partials(factor) if factor is not None else {}
+    h = mpmath.mpf(2) ** -30
+    if f.name == "stop_gradient":
+        assert not first
+        return
+    for raw in inside(f, 30, np.float64)[0]:
+        p = mpmath.mpf(float(raw))
+        if not smooth(f, (p,), 4 * h):
+            continue
+        value = TRUTH[f.name]
+        difference = (value(p + h) - 2 * value(p) + value(p - h)) / h**2
+        found = sum((evaluate(d, {"x": p}, TRUTH) for d in second.values()), mpmath.mpf(0))
+        assert abs(found - difference) <= mpmath.mpf(10) ** -10 * (1 + abs(difference)), (f.name, raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "expected"),
+    [
+        ("abs", (0,), [0]), ("maximum", (2, 2), [1, 0]), ("minimum", (2, 2), [1, 0]), ("sign", (0,), [0]),
+        ("pow", (0, 2), [0, 0]), ("pow", (-2, 3), [12, 0]), ("pow", (0, 0), [0, 0]), ("pow", (5, 0), [0, math.log(5)]),
+    ],
+)  # fmt: skip
+def test_derivatives_where_the_function_has_a_kink_or_an_edge(name: str, point: tuple[float, ...], expected: list[float]) -> None:
+    f = FUNCTIONS[name]
+    values = tuple(mpmath.mpf(v) for v in point)
+    assert [float(at(derivative(f, i), f, values)) for i in range(f.arity)] == pytest.approx(expected, rel=1e-15)
+
+
+# The table itself
+
+
+@pytest.mark.parametrize("f", ROWS, ids=ids)
+def test_row_is_well_formed(f: Function) -> None:
+    assert f.name in TRUTH
+    assert len(f.domain) in (1, f.arity)
+    assert (f.derivative is None) == (f.types in ("compare", "logic", "test"))
+    assert f.types in ("float", "number", "compare", "logic", "test")
+    assert f.ulp >= 0.5
+    assert (f.symbol is None) == (f.name in CALLABLE)
+    low, high = NATURAL.get(f.name, REALS)
+    assert all(low <= a < b <= high for a, b in f.domain)
+    for text in f.derivative or ():
+        fields = [Read(n, (), DType.FLOAT32) for n in "xyr"]
+        e = derivative_template(text)(fields[0], fields[1] if f.arity == 2 else None, fields[2])
+        used = {node.operand for node in walk(e) if isinstance(node, Read)}
+        assert used <= ({"x", "y", "r"} if f.arity == 2 else {"x", "r"})
+
+
+def test_names_are_unique() -> None:
+    assert len(FUNCTIONS) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (Weak.INT, DType.INT8, DType.INT8), (Weak.FLOAT, DType.INT8, None), (Weak.INT, Weak.FLOAT, Weak.FLOAT),
+        (DType.FLOAT32, Weak.FLOAT, DType.FLOAT32), (DType.BOOL, Weak.INT, None), (DType.FLOAT32, DType.FLOAT64, None),
+    ],
+)  # fmt: skip
+def test_join(a: Any, b: Any, expected: Any) -> None:
+    assert join(a, b) == expected
+    assert join(b, a) == expected
+
+
+def test_result_types() -> None:
+    assert result_type(FUNCTIONS["div"], (Weak.INT, Weak.INT)) is Weak.FLOAT
+    assert result_type(FUNCTIONS["div"], (DType.INT32, DType.INT32)) is None
+    assert result_type(FUNCTIONS["exp"], (DType.INT32,)) is None
+    assert result_type(FUNCTIONS["add"], (DType.BOOL, DType.BOOL)) is None
+    less = result_type(FUNCTIONS["lt"], (DType.INT32, Weak.INT))
+    assert less is not None
+    assert is_bool(less)
