@@ -1,0 +1,91 @@
+"""The loop IR as text: what `opc show --loops` prints and golden tests of lowering compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.ir.expr import Axis, Read, Reduce, walk
+from opc.ir.printer import format_assign, format_dims, format_expr
+from opc.lower.loop_ir import Action, Fold, Keep, Let, NestStage, Pass, Program, RowStage, StageOperand
+from opc.lower.lower import Variant
+
+
+def format_variant(variant: Variant) -> str:
+    """Return the program of one case of attribute values, headed by the case, ending in a line break."""
+    values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
+    return format_program(variant.program, f" when {values}" if values else "")
+
+
+def _value(variant: Variant, name: str, value: int | bool) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} == {variant.case.op.attribute(name).values[value]!r}"
+
+
+def format_program(program: Program, when: str = "") -> str:
+    """Return a program, one loop, pass or action a line, ending in a line break."""
+    lines = [f"program {program.name}{when}"]
+    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}" for t in program.temporaries]
+    for stage in program.stages:
+        lines += _rows(stage) if isinstance(stage, RowStage) else _nest(stage)
+    return "\n".join(lines) + "\n"
+
+
+def _loops(loops: tuple[object, ...]) -> str:
+    return f"[{', '.join(str(loop) for loop in loops)}]"
+
+
+def _rows(stage: RowStage) -> Iterator[str]:
+    """Yield a row stage: the parallel loop, the operands it walks, and its passes along the row."""
+    along = "whole rows" if stage.whole_rows else "rows"
+    outer = f" of {_loops(stage.outer)}" if stage.outer else ""
+    yield f"  parallel {along}{outer} along {_loops(stage.row)}: {stage.name}"
+    for operand in stage.operands:
+        yield f"    {_operand(operand)}"
+    for one in stage.passes:
+        yield from _pass(stage, one)
+
+
+def _operand(o: StageOperand) -> str:
+    access = "write" if o.written else "read"
+    reduced = f", {o.reduction} over points" if o.reduction else ""
+    return f"{access} {o.kind} {o.name}: {o.type}{_loops(o.loops)}{'' if o.along_row else ', once a row'}{reduced}"
+
+
+def _pass(stage: RowStage, one: Pass) -> Iterator[str]:
+    for action in one.prologue:
+        yield f"    {_action(stage, action)}"
+    if one.body:
+        yield "    for each point of the row"
+        yield from (f"      {_action(stage, action)}" for action in one.body)
+
+
+def _action(stage: RowStage, action: Action) -> str:
+    needed = stage.needed.get(action.name)
+    condition = f"  if {' or '.join(sorted(needed))} wanted" if needed and stage.optional else ""
+    # Every operand is read at one place only, which its own line above tells.
+    value = format_expr(action.value).replace("[()]", "")
+    match action:
+        case Let():
+            text = f"let {action.name}: {action.type} = {value}"
+        case Keep():
+            text = f"keep {action.name}: {action.type} = {value}"
+        case Fold():
+            text = f"fold {action.name}: {action.type} = {action.kind}({value})"
+        case _:
+            text = f"put {action.name}: {action.type} = {value}"
+    return text + condition
+
+
+def _nest(stage: NestStage) -> Iterator[str]:
+    """Yield a plain nest: the points of the target, the loops of its reductions, and the statement."""
+    s = stage.assign
+    indices = format_dims(tuple(s.indices)) if s.indices else "[()]"  # type: ignore[arg-type]
+    yield f"  parallel points {indices}: {stage.name}"
+    for node in walk(s.value):
+        if isinstance(node, Reduce):
+            axes = ", ".join(f"{a.index} in 0..{a.extent}" if isinstance(a, Axis) else str(a) for a in node.axes)
+            yield f"    for {axes}: {node.kind}"
+        elif isinstance(node, Read) and node.pad is not None:
+            yield f"    guarded read of {node.operand}"
+    yield f"    {format_assign(s)}"
