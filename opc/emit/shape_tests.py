@@ -11,13 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from opc.analysis.shape import Shape, ShapeError, broadcast_shapes, infer
-from opc.analysis.shape_plan import group_key
-from opc.analysis.shape_steps import GroupKey
+from opc.analysis.shape import Shape, ShapeError, infer
+from opc.analysis.shape_samples import sample
 from opc.emit.python_layout import tupled
 from opc.emit.python_text import comment, docstring, literal, quoted
-from opc.ir.affine import AttrInt, Dim, GroupSize, Symbol
-from opc.ir.op import AttributeKind, AttributeValue, Family, Group, Op, Operand
+from opc.ir.op import AttributeValue, Family, Op
 
 _GROUPS: tuple[Shape, ...] = ((), (2,), (2, 3))
 _SIZES = (4, 6, 8, 12)
@@ -139,77 +137,6 @@ def _try(op: Op, shapes: Mapping[str, Shape | None], attributes: Mapping[str, At
 def _candidates(op: Op) -> Iterator[tuple[dict[str, Shape | None], dict[str, AttributeValue]]]:
     """Yield calls that fit the signature; an op may still refuse them for its other rules."""
     for groups in _GROUPS:
-        yield _candidate(op, groups, optional=True)
+        yield sample(op, groups, _SIZES)
     if any(o.optional for o in op.inputs):
-        yield _candidate(op, _GROUPS[-1], optional=False)
-
-
-def _candidate(op: Op, sizes: Shape, optional: bool) -> tuple[dict[str, Shape | None], dict[str, AttributeValue]]:
-    groups: dict[GroupKey, Shape] = {}
-    dims: dict[str, int] = {}
-    attributes: dict[str, AttributeValue] = {}
-    operands = (*op.inputs, *op.outputs)
-    for entry in (d for o in operands for d in o.dims):
-        if isinstance(entry, Group) and group_key(entry) not in groups:
-            # Own groups of a broadcast op differ in rank; groups around a placed axis differ in size.
-            own = sum(k[1] is not None for k in groups)
-            groups[group_key(entry)] = sizes if entry.of is None else sizes[min(own, len(sizes)) :]
-    if op.broadcast:
-        for key in [k for k in groups if k[1] is None]:
-            whole: Shape = ()
-            for own_key in (k for k in groups if k[0] == key[0] and k[1] is not None):
-                whole = broadcast_shapes(whole, groups[own_key]) or ()
-            groups[key] = whole
-    for a in op.attributes:
-        if a.required:
-            attributes[a.name] = _value(a.kind, a.length, a.values)
-        if a.kind is AttributeKind.AXIS:
-            attributes[a.name] = -1 - len(sizes)
-
-    def value(symbol: Symbol) -> int:
-        match symbol:
-            case Dim():
-                return dims.setdefault(symbol.name, _SIZES[len(dims) % len(_SIZES)])
-            case GroupSize():
-                return _product(groups.get((symbol.name, None), ()))
-            case AttrInt():
-                given = attributes.get(symbol.name, op.attribute(symbol.name).default)
-                number = given[symbol.element] if isinstance(given, tuple) else given
-                return int(number) if isinstance(number, int) else 1
-            case _:
-                raise KeyError(symbol)
-
-    for operand in op.inputs:
-        for dim in operand.dims:
-            if not isinstance(dim, Group) and isinstance(dim.single, Dim) and dim.single.name not in dict(op.dims):
-                value(dim.single)
-    for name, size in op.dims:
-        dims[name] = size.evaluate(value)
-
-    def shape(operand: Operand) -> Shape:
-        found: list[int] = []
-        for dim in operand.dims:
-            found += groups[group_key(dim)] if isinstance(dim, Group) else [dim.evaluate(value)]
-        return tuple(found)
-
-    return {o.name: shape(o) if optional or not o.optional else None for o in op.inputs}, attributes
-
-
-def _value(kind: AttributeKind, length: int | None, values: tuple[str, ...]) -> AttributeValue:
-    one: dict[AttributeKind, AttributeValue] = {
-        AttributeKind.INT: 1,
-        AttributeKind.AXIS: 0,
-        AttributeKind.FLOAT: 1.0,
-        AttributeKind.BOOL: True,
-        AttributeKind.STR: values[0] if values else "a",
-        AttributeKind.DTYPE: "float32",
-    }
-    element = one[kind]
-    return element if length is None else (element,) * max(length, 1)  # type: ignore[return-value]
-
-
-def _product(sizes: Shape) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
+        yield sample(op, _GROUPS[-1], _SIZES, optional=False)
