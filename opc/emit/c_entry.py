@@ -156,9 +156,9 @@ class EntryText:
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
-        yield f"  opc::workspace {t.name}_memory;"
-        sizes = [self._loop_size(loop) for loop in t.loops] or ["1"]
-        allocate = f"!{t.name}_memory.allocate({' * '.join(sizes)}, {dtype_text(t.type)})"
+        yield f"  opc::temporary {t.name};"
+        sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
+        allocate = f"!opc::allocate({t.name}, {dtype_text(t.type)}{sizes})"
         wanted = self._wanted(t.needed_by)
         if wanted:
             wanted = f"({wanted})" if " || " in wanted else wanted
@@ -166,6 +166,11 @@ class EntryText:
         yield f"  if ({allocate}) {{"
         yield f'    return opc::fail(context, OPC_OUT_OF_MEMORY, "{self.op.name}: no memory for the temporary {t.name}");'
         yield "  }"
+
+    def _extent(self, loop: Loop) -> str:
+        if isinstance(loop, GroupLoop):
+            return f"call.{group_member((loop.name, loop.of))}"
+        return self._loop_size(loop)
 
     def _loop_size(self, loop: Loop) -> str:
         if isinstance(loop, GroupLoop):
@@ -217,7 +222,7 @@ class EntryText:
         along = "true" if o.along_row else "false"
         match o.kind:
             case "temporary":
-                return f"  opc::add_temporary(stage, {role}, {along}, {_memory(o)}.data, {dtype_text(o.type)}{places});"
+                return f"  opc::add_temporary(stage, {role}, {along}, {o.name}, {dtype_text(o.type)}{places});"
             case "input":
                 position = [i.name for i in self.op.inputs].index(o.name)
                 return f"  opc::add_tensor(stage, {role}, {along}, inputs[{position}]{places});"
@@ -235,10 +240,6 @@ class EntryText:
                 name = loop.index if isinstance(loop, IndexLoop) else str(loop)
                 message = string_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
                 yield f"  if ({self._loop_size(loop)} == 0) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
-
-
-def _memory(o: StageOperand) -> str:
-    return f"{o.name}_memory"
 
 
 def _known(loop: Loop, axes: dict[Loop, str]) -> bool:

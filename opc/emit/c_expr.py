@@ -111,6 +111,8 @@ class ExprText:
     ) -> None:
         self.op, self.read, self.attribute, self.symbol = op, read, attribute, symbol
         self.present, self.reduce = present, reduce
+        self.given: frozenset[str] = frozenset()
+        """The optional operands known to be present where an expression is being written."""
 
     def convert(self, e: Expr, wanted: ValueType) -> Text:
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
@@ -142,7 +144,10 @@ class ExprText:
                 return self._call(e)
             case Select():
                 # Both sides of a choice are pure, so the compiler may compute both and blend.
-                cond, then, other = self.expr(e.cond), self.convert(e.then, e.type), self.convert(e.other, e.type)
+                cond, other = self.expr(e.cond), self.convert(e.other, e.type)
+                before, self.given = self.given, self.given | _presences(e.cond)
+                then = self.convert(e.then, e.type)
+                self.given = before
                 return Text(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
             case Cast():
                 return self._cast(e)
@@ -235,6 +240,17 @@ class ExprText:
                 return self.attribute(atom.name, atom.element, "int64_t")
             case _:
                 return self.symbol(atom)
+
+
+def _presences(condition: Expr) -> frozenset[str]:
+    """Return the operands that are present wherever the condition holds."""
+    match condition:
+        case Present():
+            return frozenset([condition.operand])
+        case Call(fn="and"):
+            return frozenset().union(*(_presences(a) for a in condition.args))
+        case _:
+            return frozenset()
 
 
 def _negative(value: int | float | bool) -> bool:

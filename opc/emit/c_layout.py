@@ -22,16 +22,17 @@ def wrap(line: str) -> list[str]:
     if not places:
         return [line]
     rank = min(r for r, _ in places)
-    if rank[0] == _LAST_RESORT:
-        at = next(at for r, at in places if r == rank)
-        return [line[:at], *(indent + rest.lstrip() for rest in wrap(indent + line[at + 1 :]))]
+    after_equals = next((at for r, at in places if r[0] == _LAST_RESORT), None)
+    if after_equals is not None and (rank[0] == _LAST_RESORT or len(indent) + len(line) - after_equals - 1 <= WIDTH):
+        return [line[:after_equals], *wrap(indent + line[after_equals + 1 :])]
     # All the places of one level break together where one would not do.
     cuts = [at for r, at in places if r == rank]
     lines = [line[: cuts[0]]]
     for begin, end in zip(cuts, [*cuts[1:], len(line)]):
         piece = line[begin + 1 : end]
         joined = f"{lines[-1]} {piece}"
-        if len(lines) > 1 and len(joined) <= WIDTH and not piece.startswith(_OPERATORS[0]):
+        fills = lines[-1].endswith(",") or len(lines) > 1
+        if fills and len(joined) <= WIDTH and not piece.startswith(_OPERATORS[0]):
             lines[-1] = joined
         else:
             lines.append(indent + piece)

@@ -212,7 +212,12 @@ class TileText:
         return f"{margin}if constexpr ({condition}) {statement}"
 
     def _read(self, e: Read) -> Text:
-        return self.values[e.operand]
+        value = self.values[e.operand]
+        optional = any(i.name == e.operand and i.optional for i in self.op.inputs)
+        if optional and e.operand not in self.expr.given and self.stage.operand(e.operand).along_row:
+            # A value computed ahead of the choice that asks for the operand: where it is absent, the value is not used.
+            return Text(f"({self._present(e.operand)} ? {value.text} : {c_compute(value.type)}(0))", 8, value.type)
+        return value
 
     def _attribute(self, name: str, element: int, target: str) -> str:
         key = (name, element, target)

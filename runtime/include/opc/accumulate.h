@@ -34,14 +34,15 @@ static inline T combine(role what, T a, T b) {
   }
 }
 
-/* Sets partial results to what a reduction over nothing gives. */
-static void reset(dtype type, role what, void *partial, int64_t count) {
+/* Sets partial results to what changes nothing when something is combined with it: for a sum that is -0, unless it stays empty. */
+static void reset(dtype type, role what, void *partial, int64_t count, bool empty) {
   with_type(type, [=](auto zero) {
     using T = decltype(zero);
     const T value = what == role_prod || what == role_all ? T(1)
                     : what == role_max                    ? limits<T>::lowest
                     : what == role_min                    ? limits<T>::highest
-                                                          : T(0);
+                    : empty                               ? T(0)
+                                                          : T(-T(0));
     for (int64_t i = 0; i < count; ++i) static_cast<T *>(partial)[i] = value;
   });
 }
@@ -52,7 +53,7 @@ template <typename T>
 static inline void sum_block(T *partial, const block &b, const T *in, int64_t pitch, T (*sum_row)(const void *, int64_t),
                              void (*sum_columns)(void *, const void *, int64_t, int64_t, int64_t)) {
   if (b.column_stride == 0) {
-    T total = T(0);
+    T total = T(-T(0));
     for (int64_t r = 0; r < b.rows; ++r) {
       const T sum = sum_row(in + r * pitch, b.columns);
       if (b.row_stride != 0) partial[r * b.row_stride] += sum;

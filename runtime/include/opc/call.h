@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "opc/tensor.h"
+#include "opc/stage.h"
 
 namespace opc {
 
@@ -102,19 +102,39 @@ static inline int32_t type_index(dtype element) {
   return index;
 }
 
-/* Memory between the stages of a call. */
-struct workspace {
+/* A tensor between the stages of a call, contiguous. */
+struct temporary {
   void *data = nullptr;
-  workspace() = default;
-  workspace(const workspace &) = delete;
-  workspace &operator=(const workspace &) = delete;
-  ~workspace() { free(data); }
-  /* Gets `count` elements, uninitialised; false when there is no memory. */
-  bool allocate(int64_t count, dtype type) {
-    data = malloc(static_cast<size_t>(count > 0 ? count : 1) * static_cast<size_t>(itemsize(type)));
-    return data != nullptr;
-  }
+  int32_t ndim = 0;
+  int64_t shape[max_axes];
+  temporary() = default;
+  temporary(const temporary &) = delete;
+  temporary &operator=(const temporary &) = delete;
+  ~temporary() { free(data); }
 };
+
+static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size; }
+static inline void append_axes(temporary &t, const extents &group) {
+  for (int32_t i = 0; i < group.rank; ++i) t.shape[t.ndim++] = group.size[i];
+}
+
+/* Gets uninitialised memory for a tensor with axes of these sizes and groups; false when there is none. */
+template <typename... Sizes>
+static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
+  (append_axes(t, sizes), ...);
+  int64_t bytes = itemsize(type);
+  for (int32_t i = 0; i < t.ndim; ++i) bytes *= t.shape[i];
+  t.data = malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
+  return t.data != nullptr;
+}
+
+/* Adds a temporary to a stage. */
+template <typename... Axes>
+static inline void add_temporary(stage &s, role what, bool along_row, const temporary &t, dtype computed, Axes... places) {
+  const axes list[] = {places..., axes{}};
+  operand &o = add_operand(s, what, along_row, static_cast<char *>(t.data), computed, computed);
+  place(o, t.ndim, t.shape, nullptr, list, static_cast<int32_t>(sizeof...(places)));
+}
 
 }  // namespace opc
 #endif  // OPC_CALL_H

@@ -34,7 +34,7 @@ static void narrow_bfloat16(uint16_t *to, const float *from, int64_t count) {
 template <typename T>
 static T sum_row(const void *from, int64_t count) {
   const T *values = static_cast<const T *>(from);
-  T sum = T(0);
+  T sum = -T(0); /* changes no zero's sign */
   OPC_SIMD_REDUCTION(+ : sum)
   for (int64_t i = 0; i < count; ++i) sum += values[i];
   return sum;
@@ -48,7 +48,8 @@ static void sum_columns(void *to, const void *from, int64_t pitch, int64_t rows,
   T *totals = static_cast<T *>(to);
   int64_t c = 0;
   for (; c + strip <= columns; c += strip) {
-    T sums[strip] = {};
+    T sums[strip];
+    for (int64_t i = 0; i < strip; ++i) sums[i] = -T(0);
     for (int64_t r = 0; r < rows; ++r) {
       OPC_SIMD
       for (int64_t i = 0; i < strip; ++i) sums[i] += values[r * pitch + c + i];
@@ -56,7 +57,7 @@ static void sum_columns(void *to, const void *from, int64_t pitch, int64_t rows,
     for (int64_t i = 0; i < strip; ++i) totals[c + i] += sums[i];
   }
   for (; c < columns; ++c) {
-    T sum = T(0);
+    T sum = -T(0);
     for (int64_t r = 0; r < rows; ++r) sum += values[r * pitch + c];
     totals[c] += sum;
   }

@@ -25,16 +25,19 @@ enum : int64_t {
 
 /* How one operand reaches the tile function. */
 struct passing {
+  char *data; /* NULL: absent, or not wanted */
   bool staged;
   int64_t row_stride;    /* elements from row to row in the tensor */
   int64_t column_stride; /* elements from column to column in the tensor */
   int64_t buffer;        /* byte offset of the staging buffer */
   int64_t partial;       /* byte offset of the partial results of all chunks, one chunk after the other */
   int64_t partial_count; /* elements of partial results */
+  int64_t stride[max_axes]; /* over the collapsed axes */
 };
 
 struct runner {
   const stage *s;
+  const opc_context *context;
   tile_function function;
   const row_functions *rows;
   const void *arguments;
@@ -57,42 +60,43 @@ struct runner {
 
 static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
 
-/* Whether axis a + 1 continues axis a in every operand. */
-static inline bool continues(const stage &s, int32_t before, int64_t inner_size, int32_t a) {
+/* Whether axis `a` of the stage continues the collapsed axis `outer` in every operand. */
+static inline bool continues(const runner &r, int32_t outer, int32_t a) {
+  const stage &s = *r.s;
   for (int32_t k = 0; k < s.operand_count; ++k) {
-    const operand &o = s.operands[k];
-    if (o.data != nullptr && o.stride[before] != o.stride[a] * inner_size) return false;
+    if (r.pass[k].data != nullptr && r.pass[k].stride[outer] != s.operands[k].stride[a] * s.size[a]) return false;
   }
   return true;
 }
 
-/* Drops axes of size 1 and merges neighbours, in place; returns the number of axes kept from `begin` on. */
-static int32_t collapse(stage &s, runner &r, int32_t begin, int32_t end, int32_t to) {
+/* Takes axes [begin, end) of the stage as axes from `to` on, without those of size 1 and with neighbours merged where every operand
+ * allows it; returns how many there are. */
+static int32_t collapse(runner &r, int32_t begin, int32_t end, int32_t to) {
+  const stage &s = *r.s;
   int32_t kept = to;
   for (int32_t a = begin; a < end; ++a) {
-    const int64_t size = s.size[a];
-    if (size == 1) continue;
-    const bool merge = kept > to && continues(s, kept - 1, size, a);
-    if (!merge) r.size[kept++] = 1;
-    r.size[kept - 1] *= size;
-    for (int32_t k = 0; k < s.operand_count; ++k) s.operands[k].stride[kept - 1] = s.operands[k].stride[a];
+    if (s.size[a] == 1) continue;
+    if (kept == to || !continues(r, kept - 1, a)) r.size[kept++] = 1;
+    r.size[kept - 1] *= s.size[a];
+    for (int32_t k = 0; k < s.operand_count; ++k) r.pass[k].stride[kept - 1] = s.operands[k].stride[a];
   }
   return kept - to;
 }
 
-/* Sets how operand `k` is passed; `strided` tells whether any operand has rows that lie across memory. */
-static void plan_operand(const operand &o, runner &r, passing &p) {
+/* Sets whether an operand is staged, and its strides from row to row and along a row. */
+static void plan_operand(const operand &o, const runner &r, passing &p) {
   const int32_t last = r.outer + r.row_axes - 1;
-  p.row_stride = r.outer > 0 ? o.stride[r.outer - 1] : 0;
-  p.column_stride = r.row_axes > 0 ? o.stride[last] : 1;
-  if (o.data == nullptr) {
+  p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
+  p.column_stride = r.row_axes > 0 ? p.stride[last] : 1;
+  if (p.data == nullptr) {
     p.staged = o.what != role_input; /* its values are computed and dropped */
+    p.row_stride = 0;
     return;
   }
   bool contiguous = true;
   int64_t expected = 1;
   for (int32_t a = last; a >= r.outer; --a) {
-    contiguous = contiguous && o.stride[a] == expected;
+    contiguous = contiguous && p.stride[a] == expected;
     expected *= r.size[a];
   }
   p.staged = is_reduction(o) || o.stored != o.computed || (o.along_row && !contiguous);
@@ -100,9 +104,11 @@ static void plan_operand(const operand &o, runner &r, passing &p) {
 
 static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-static void plan(stage &s, runner &r) {
-  r.outer = collapse(s, r, 0, s.outer, 0);
-  r.row_axes = collapse(s, r, s.outer, s.rank, r.outer);
+/* Decides how the stage is cut into units of work and how each operand is passed. */
+static void plan(runner &r) {
+  const stage &s = *r.s;
+  r.outer = collapse(r, 0, s.outer, 0);
+  r.row_axes = collapse(r, s.outer, s.rank, r.outer);
   if (!s.whole_rows && r.row_axes > 1) {
     r.outer = r.row_axes - 1;
     r.row_axes = 1;
@@ -120,15 +126,15 @@ static void plan(stage &s, runner &r) {
     passing &p = r.pass[k];
     plan_operand(o, r, p);
     const bool follows = p.row_stride == r.columns || r.outer == 0;
-    if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = o.data != nullptr || p.staged;
+    if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = p.data != nullptr || p.staged;
     any_staged = any_staged || p.staged;
     across = across || (p.staged && o.along_row && p.row_stride == 1 && p.column_stride != 1);
-    r.join_rows = r.join_rows && (p.staged || follows || o.data == nullptr);
+    r.join_rows = r.join_rows && (p.staged || follows || p.data == nullptr);
   }
 
   const bool cut = !s.whole_rows && r.columns > chunk_elements;
   r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
-  if (cut && !any_staged && s.context->parallel_for == nullptr) r.piece = r.columns;
+  if (cut && !any_staged && r.context->parallel_for == nullptr) r.piece = r.columns;
   r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
   r.units = r.points * r.pieces;
   r.tile_rows = r.points;
@@ -150,26 +156,26 @@ static void plan(stage &s, runner &r) {
   r.buffer_bytes = bytes + s.scratch_rows * r.scratch_pitch;
 }
 
-/* Where the tile that starts at outer point `point` lies in operand `o`, in elements. */
-static inline int64_t offset_of(const runner &r, const operand &o, const int64_t *position) {
+/* Where the tile that starts at outer point `point` lies in an operand, in elements. */
+static inline int64_t offset_of(const runner &r, const passing &p, const int64_t *position) {
   int64_t offset = 0;
-  for (int32_t a = 0; a < r.outer; ++a) offset += position[a] * o.stride[a];
+  for (int32_t a = 0; a < r.outer; ++a) offset += position[a] * p.stride[a];
   return offset;
 }
 
 /* Calls f(element offset in the tensor, first column, columns) for each stretch of a row along its last axis. */
 template <typename F>
-static inline void for_stretches(const runner &r, const operand &o, F f) {
-  if (r.row_axes <= 1 || !o.along_row) return f(0, 0, o.along_row ? r.columns : 1);
+static inline void for_stretches(const runner &r, const passing &p, bool along_row, F f) {
+  if (r.row_axes <= 1 || !along_row) return f(0, 0, along_row ? r.columns : 1);
   const int32_t last = r.outer + r.row_axes - 1;
   int64_t index[max_axes] = {};
   int64_t offset = 0;
   for (int64_t column = 0; column < r.columns; column += r.size[last]) {
     f(offset, column, r.size[last]);
     for (int32_t a = last - 1; a >= r.outer; --a) {
-      offset += o.stride[a];
+      offset += p.stride[a];
       if (++index[a] < r.size[a]) break;
-      offset -= index[a] * o.stride[a];
+      offset -= index[a] * p.stride[a];
       index[a] = 0;
     }
   }
@@ -205,21 +211,21 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
     for (int32_t k = 0; k < s.operand_count; ++k) {
       const operand &o = s.operands[k];
       const passing &p = r.pass[k];
-      if (o.data != nullptr) {
-        offset[k] = offset_of(r, o, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
+      if (p.data != nullptr) {
+        offset[k] = offset_of(r, p, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
       }
       if (!p.staged) {
-        t.data[k] = o.data == nullptr ? nullptr : o.data + offset[k] * itemsize(o.stored);
+        t.data[k] = p.data == nullptr ? nullptr : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
         continue;
       }
       t.data[k] = memory + p.buffer;
       t.step[k] = o.along_row ? columns : 1;
       if (o.what != role_input) continue;
-      for_stretches(r, o, [&](int64_t at, int64_t column, int64_t count) {
+      for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
-                   o.data + (offset[k] + at) * itemsize(o.stored), b);
+                   p.data + (offset[k] + at) * itemsize(o.stored), b);
       });
     }
     if (r.join_rows) {
@@ -231,12 +237,12 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
     for (int32_t k = 0; k < s.operand_count; ++k) {
       const operand &o = s.operands[k];
       const passing &p = r.pass[k];
-      if (!p.staged || o.what == role_input || o.data == nullptr) continue;
-      for_stretches(r, o, [&](int64_t at, int64_t column, int64_t count) {
+      if (!p.staged || o.what == role_input || p.data == nullptr) continue;
+      for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
         if (o.what == role_output) {
-          store_block(*r.rows, o.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);
+          store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);
         } else {
           char *partial = r.partials + p.partial + (chunk * p.partial_count + offset[k] + at) * itemsize(o.computed);
           reduce_block(*r.rows, o.computed, o.what, partial, b, from, t.step[k]);
@@ -270,7 +276,7 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
 }
 
 static int32_t split(runner &r, int64_t count, int64_t grain) {
-  const opc_context *context = r.s->context;
+  const opc_context *context = r.context;
   r.failed = false;
   if (context->parallel_for == nullptr || count <= grain) {
     run_range(&r, 0, count);
@@ -287,9 +293,9 @@ static int32_t run_reductions(runner &r) {
   int64_t largest = 1;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (o.data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
     int64_t count = 1;
-    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) count *= o.stride[a] != 0 ? r.size[a] : 1;
+    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) count *= r.pass[k].stride[a] != 0 ? r.size[a] : 1;
     r.pass[k].partial_count = count;
     if (count > largest) largest = count;
   }
@@ -302,45 +308,74 @@ static int32_t run_reductions(runner &r) {
   int64_t bytes = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (o.data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
     r.pass[k].partial = bytes;
     bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
   }
   r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
-  if (r.partials == nullptr) return fail(s.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
+  if (r.partials == nullptr) return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (o.data == nullptr || !is_reduction(o)) continue;
-    reset(o.computed, o.what, r.partials + r.pass[k].partial, r.chunks * r.pass[k].partial_count);
+    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
+    reset(o.computed, o.what, r.partials + r.pass[k].partial, r.chunks * r.pass[k].partial_count, r.units == 0 || r.columns == 0);
   }
   const int32_t code = split(r, r.chunks, 1);
   for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
     const operand &o = s.operands[k];
-    if (o.data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
     const passing &p = r.pass[k];
     fold(o.computed, o.what, r.partials + p.partial, p.partial_count, r.chunks);
-    store_block(*r.rows, o.data, o.stored, {1, p.partial_count, 0, 1}, r.partials + p.partial, 0);
+    store_block(*r.rows, p.data, o.stored, {1, p.partial_count, 0, 1}, r.partials + p.partial, 0);
   }
   free(r.partials);
   return code;
 }
 
-/* Calls `function` on tiles that cover the stage. */
-static int32_t run(stage &s, const row_functions &rows, tile_function function, const void *arguments) {
+/* Calls `function` on tiles that cover the stage. Of the outputs in `optional`, a list of `optional_count` operands, only `wanted`
+ * is computed, or all of them where that is -1. */
+static int32_t run_one(const stage &s, const row_functions &rows, tile_function function, const void *arguments,
+                       const int32_t *optional, int32_t optional_count, int32_t wanted) {
+  static const opc_context alone = {};
   runner r;
   r.s = &s;
+  r.context = s.context != nullptr ? s.context : &alone;
   r.rows = &rows;
   r.function = function;
   r.arguments = arguments;
   r.partials = nullptr;
-  plan(s, r);
+  for (int32_t k = 0; k < s.operand_count; ++k) r.pass[k].data = s.operands[k].data;
+  for (int32_t i = 0; i < optional_count && wanted >= 0; ++i) {
+    if (optional[i] != wanted) r.pass[optional[i]].data = nullptr;
+  }
+  plan(r);
   if (!s.whole_rows && r.columns == 0) r.units = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
-    if (is_reduction(s.operands[k]) && s.operands[k].data != nullptr) return run_reductions(r);
+    if (is_reduction(s.operands[k]) && r.pass[k].data != nullptr) return run_reductions(r);
   }
   if (r.units == 0) return OPC_OK;
   const int64_t grain = grain_elements / (r.piece > 0 ? r.piece : 1);
   return split(r, r.units, grain > 0 ? grain : 1);
+}
+
+/* Runs a stage whose outputs are all wanted. */
+static inline int32_t run(const stage &s, const row_functions &rows, tile_function function, const void *arguments) {
+  return run_one(s, rows, function, arguments, nullptr, 0, -1);
+}
+
+/* Runs a stage with optional outputs, the operands listed in `optional`. functions[0] computes all of them together and
+ * functions[1 + i] only optional[i]; the first is called when all are wanted, else the others one by one. */
+template <int32_t Count>
+static inline int32_t run_wanted(const stage &s, const row_functions &rows, const tile_function (&functions)[Count + 1],
+                                 const void *arguments, const int32_t (&optional)[Count]) {
+  bool all = true;
+  for (int32_t k : optional) all = all && s.operands[k].data != nullptr;
+  if (all) return run(s, rows, functions[0], arguments);
+  int32_t code = OPC_OK;
+  for (int32_t i = 0; i < Count && code == OPC_OK; ++i) {
+    if (s.operands[optional[i]].data == nullptr) continue;
+    code = run_one(s, rows, functions[1 + i], arguments, optional, Count, optional[i]);
+  }
+  return code;
 }
 
 }  // namespace opc

@@ -158,19 +158,5 @@ static inline void add_tensor(stage &s, role what, bool along_row, const DLTenso
   }
 }
 
-/* Adds a temporary that stands in memory, contiguous over its axes. */
-template <typename... Axes>
-static inline void add_temporary(stage &s, role what, bool along_row, void *data, dtype computed, Axes... places) {
-  const axes list[] = {places..., axes{}};
-  operand &o = add_operand(s, what, along_row, static_cast<char *>(data), computed, computed);
-  int64_t contiguous = 1;
-  for (int32_t p = static_cast<int32_t>(sizeof...(places)) - 1; p >= 0; --p) {
-    for (int32_t a = list[p].first + list[p].count - 1; a >= list[p].first; --a) {
-      o.stride[a] = contiguous;
-      contiguous *= s.size[a];
-    }
-  }
-}
-
 }  // namespace opc
 #endif  // OPC_STAGE_H
