@@ -1,0 +1,170 @@
+"""Runs the calls and checks of one family on one backend, inside a worker process."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opc.backends.base import Backend, OpError, Session, Unsupported
+from opc.testing.bounds import Array
+from opc.testing.oracle import Bounded
+from opc.testing.plan import Item, Plan
+from opc.testing.results import Result, Status
+from opc.testing.tolerance import compare
+
+Outcome = tuple[Status, float, str]
+"""Status, worst error over bound, message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to run: its kind and name, and what to do."""
+
+    kind: str
+    name: str
+    run: Callable[[], Outcome]
+
+
+def load_plan(path: Path) -> Plan:
+    """Return the plan that the run's own oracle worker wrote."""
+    plan: Plan = pickle.loads(path.read_bytes())
+    return plan
+
+
+def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
+    """Yield everything to run of a family on a backend, in a fixed order; the first step loads the package.
+
+    After a crash the run goes on behind the step that crashed, so the order must not depend on what happened.
+    """
+    session = backend.session(plan.family, package)
+    for item in plan.items:
+        yield Step(item.kind, item.case.name, lambda item=item: run_item(session, item))  # type: ignore[misc]
+    for check in session.checks():
+        yield Step("check", f"{plan.family.name}/{check.name}", lambda check=check: _check(check.run))  # type: ignore[misc]
+    if backend.name == "torch":
+        yield from _torch_steps(session, plan)
+
+
+def run(step: Step, op: str, backend: str, done: Status = Status.PASSED) -> Result:
+    """Carry out a step. Whatever it raises is its result: a failed call must not end the proof of the others."""
+    start = time.perf_counter()
+    try:
+        with np.errstate(all="ignore"):
+            status, ratio, message = step.run()
+    except Unsupported as reason:
+        status, ratio, message = Status.NOT_RUN, 0.0, str(reason)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f" ({Path(place.filename).name}:{place.lineno})"
+        status, ratio, message = Status.FAILED, float("inf"), f"{type(error).__name__}: {error}{where}"
+    seconds = time.perf_counter() - start
+    return Result(op, backend, step.kind, step.name, done if status is Status.PASSED else status, ratio, seconds, message)
+
+
+def run_item(session: Session, item: Item) -> Outcome:
+    """Carry out one call and hold its answer to the oracle's sets.
+
+    Raises:
+        Unsupported: when the framework has no such call.
+    """
+    case = item.case
+    arrays = case.arrays()
+    before = {n: None if a is None else np.ascontiguousarray(a).tobytes() for n, a in arrays.items()}
+    if item.expected is None:
+        return _refusal(session, item, arrays)
+    if item.kind == "gradient":
+        got = session.gradient(arrays, case.attributes, item.cotangents)
+    elif item.kind == "second gradient":
+        got = session.second_gradient(arrays, case.attributes, item.cotangents, item.directions)
+    else:
+        got = call(session, item, arrays)
+    outcome = judge(got, item.expected)
+    for name, array in arrays.items():
+        if array is not None and np.ascontiguousarray(array).tobytes() != before[name]:
+            return Status.FAILED, float("inf"), f"the call changed its input {name}"
+    return outcome
+
+
+def call(session: Session, item: Item, arrays: dict[str, Array | None]) -> dict[str, Array]:
+    """Call the op, asking only for the outputs the case wants."""
+    case = item.case
+    if case.wanted is None:
+        return session.call(case.op, arrays, case.attributes)
+    if "only" not in inspect.signature(session.call).parameters:
+        raise Unsupported("the session always computes every output")
+    return session.call(case.op, arrays, case.attributes, only=case.wanted)
+
+
+def _refusal(session: Session, item: Item, arrays: dict[str, Array | None]) -> Outcome:
+    try:
+        session.call(item.case.op, arrays, item.case.attributes)
+    except OpError as error:
+        # A message is part of the contract: a refusal that says nothing helps nobody.
+        return (Status.PASSED, 0.0, "") if str(error).strip() else (Status.FAILED, float("inf"), "refused without a message")
+    return Status.FAILED, float("inf"), f"was accepted, but must be refused: {item.case.refused}"
+
+
+def judge(got: dict[str, Array], expected: dict[str, Bounded]) -> Outcome:
+    """Compare every expected output with what came."""
+    worst, messages = 0.0, []
+    for name, want in expected.items():
+        if name not in got:
+            return Status.FAILED, float("inf"), f"there is no {name} among the results: {', '.join(got) or 'none'}"
+        found = compare(name, got[name], want)
+        worst = max(worst, found.ratio)
+        messages += [] if found.ok else [found.message]
+    if messages:
+        return Status.FAILED, worst, "; ".join(messages)
+    return Status.PASSED, worst, ""
+
+
+def _check(action: Callable[[], Any]) -> Outcome:
+    action()
+    return Status.PASSED, 0.0, ""
+
+
+def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
+    """Yield the comparisons with the reference in torch: its expression on our calls, and its OpInfo samples."""
+    from opc.testing.oracle import evaluate
+    from opc.testing.torch_truth import check_reference, opinfo_cases
+
+    family = plan.family
+    if family.reference.torch is None:
+        return
+
+    def reference(item: Item) -> Outcome:
+        found = check_reference(family, item.case)
+        if found is None:
+            raise Unsupported("the op has no value there")
+        return (Status.PASSED if found.ok else Status.FAILED), found.ratio, found.message
+
+    for item in plan.items:
+        if item.kind in ("forward", "example") and item.expected is not None:
+            yield Step("torch reference", f"{item.case.name}-reference", lambda item=item: reference(item))  # type: ignore[misc]
+
+    def sample(case: Any) -> Outcome:
+        expected = evaluate(family.forward, case.arrays(), case.attributes)
+        item = Item("OpInfo sample", case, expected)
+        ours = run_item(session, item)
+        return ours if ours[0] is Status.FAILED else max(ours, reference(item), key=lambda o: (o[0] is Status.FAILED, o[1]))
+
+    try:
+        cases, others = opinfo_cases(family)
+    except ImportError as error:
+        cases, others = [], [("OpInfo", f"torch's OpInfos can't be imported: {error}")]
+    for case in cases:
+        yield Step("OpInfo sample", case.name, lambda case=case: sample(case))  # type: ignore[misc]
+    for name, reason in others:
+        yield Step("OpInfo sample", name, lambda reason=reason: _not_applicable(reason))  # type: ignore[misc]
+
+
+def _not_applicable(reason: str) -> Outcome:
+    raise Unsupported(reason)

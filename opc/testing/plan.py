@@ -1,0 +1,181 @@
+"""The calls a family is proved by, with the oracle's answers, made once and run by every backend; and the proofs without backend.
+
+A plan is pickled into a file that the workers read: a worker then needs neither the spec nor the compiler's front end.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from opc.analysis.shape import ShapeError
+from opc.ir.dtypes import DType, resolve
+from opc.ir.op import Family, Op
+from opc.testing.arguments import random_values
+from opc.testing.bounds import Array
+from opc.testing.cases import Case, accepted, refused
+from opc.testing.derived import derivation, gradient, gradient_names, second_gradient, seed_names
+from opc.testing.examples import check_examples, example_cases
+from opc.testing.gradcheck import check_family
+from opc.testing.onnx_truth import collect, onnx_cases
+from opc.testing.oracle import Bounded, DomainError, evaluate
+from opc.testing.results import ORACLE, Result, Status
+from opc.testing.tolerance import compare
+
+REFUSED_OF_DERIVED = 16
+"""How many bad calls of a derived op are run: its forward op has been through all kinds."""
+
+GRADIENT_CALLS = 36
+"""How many of the forward calls are run through a framework's autograd."""
+
+LARGEST_GRADIENT = 3000
+"""The number of elements up to which a call is also differentiated."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """One call to carry out. `expected` holds the outputs; a call without is one to be refused.
+
+    `cotangents` make it a gradient through autograd, `directions` too a second one.
+    """
+
+    kind: str
+    case: Case
+    expected: dict[str, Bounded] | None
+    cotangents: dict[str, Array] = field(default_factory=dict)
+    directions: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A family and every call of it; `not_applicable` has the reference's test cases that no call can be made from."""
+
+    family: Family
+    items: tuple[Item, ...]
+    not_applicable: tuple[tuple[str, str], ...] = ()
+
+
+def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
+    """Return the plan of a family and the results that need no backend. `cache` is a folder shared by the run's workers."""
+    items: list[Item] = []
+    forward = family.forward
+    parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
+    for op in family.ops:
+        parent = None if op is forward else parents.get(id(op), forward)
+        kind = "forward" if op is forward else "derived"
+        items += [_item(op, kind, case) for case in accepted(op, parent)]
+        bad = refused(op, parent)
+        step = 1 if op is forward else max(1, -(-len(bad) // REFUSED_OF_DERIVED))
+        items += [Item("refused", case, None) for case in bad[::step]]
+    items += [_item(forward, "example", case) for case in example_cases(family)]
+    items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
+    results = [*_examples(family), *_differences(family)]
+    others: list[tuple[str, str]] = []
+    if family.reference.onnx is not None:
+        cases, others = onnx_cases(family, collect(cache / "onnx_cases.pickle"))
+        for found in cases:
+            item = _item(forward, "ONNX node case", found.case)
+            items.append(item)
+            results.append(_standard(family, item, dict(found.expected)))
+    return Plan(family, tuple(items), tuple(others)), results
+
+
+def _item(op: Op, kind: str, case: Case) -> Item:
+    """Return a call with its expectation: refused where the op has no value on the inputs."""
+    arrays = case.arrays()
+    try:
+        expected = evaluate(op, arrays, case.attributes, wanted=_wanted(op, case))
+    except DomainError as error:
+        return Item("refused", replace(case, refused=str(error)), None)
+    return Item(kind, case, expected)
+
+
+def _wanted(op: Op, case: Case) -> list[str] | None:
+    if case.wanted is None:
+        return None
+    return [o.name for o in op.outputs if not o.optional or o.name in case.wanted]
+
+
+def _gradients(family: Family, items: list[Item]) -> Iterator[Item]:
+    """Yield calls through autograd: every kind of forward call with floating types, small enough."""
+    forward, backward = family.forward, family.backward
+    if backward is None:
+        return
+    count: dict[tuple[str, str], int] = {}
+    chosen: list[Item] = []
+    for item in items:
+        floats = [a for a in item.case.inputs.values() if a is not None and a.data.dtype.kind not in "iub"]
+        if not floats or not gradient_names(backward) or sum(a.data.size for a in floats) > LARGEST_GRADIENT:
+            continue
+        if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):
+            continue
+        key = (item.case.name.split("-")[1], str(floats[0].data.dtype))
+        count[key] = count.get(key, 0) + 1
+        if count[key] == 1:
+            chosen.append(item)
+    for item in chosen[:GRADIENT_CALLS]:
+        yield from _gradient_items(family, item)
+
+
+def _binding(op: Op, case: Case) -> dict[str, DType]:
+    from opc.analysis.shape import infer_types
+
+    return infer_types(op, {n: None if a is None else DType(str(a.data.dtype)) for n, a in case.inputs.items()}, case.attributes)
+
+
+def _gradient_items(family: Family, item: Item) -> Iterator[Item]:
+    forward, backward = family.forward, family.backward
+    if backward is None or item.expected is None:
+        return
+    rng = np.random.default_rng(zlib.crc32(item.case.name.encode()))
+    arrays, attributes = item.case.arrays(), item.case.attributes
+    seeds = seed_names(backward)
+    cotangents = {n: random_values(rng, v.shape, v.dtype) for n, v in item.expected.items() if n in seeds}
+    first = replace(item.case, name=f"{item.case.name}-gradient")
+    second = replace(item.case, name=f"{item.case.name}-second-gradient")
+    try:
+        yield Item("gradient", first, gradient(forward, backward, arrays, attributes, cotangents), dict(cotangents))
+        if family.backward_backward is None:
+            return
+        active = [of for of in derivation(backward).outputs if arrays.get(of) is not None]
+        directions = {n: random_values(rng, a.shape, DType(str(a.dtype))) for n in active if (a := arrays[n]) is not None}
+        expected = second_gradient(forward, backward, family.backward_backward, arrays, attributes, cotangents, directions)
+        yield Item("second gradient", second, expected, dict(cotangents), directions)
+    except (DomainError, ShapeError):
+        # The forward call has a value but its gradient needs a reduction over nothing; such calls are refused one by one.
+        return
+
+
+def _examples(family: Family) -> Iterator[Result]:
+    for name, wrong in check_examples(family):
+        status = Status.FAILED if wrong else Status.PASSED
+        yield Result(family.name, ORACLE, "example", name, status, float("inf") if wrong else 0.0, message=wrong)
+
+
+def _differences(family: Family) -> Iterator[Result]:
+    start = time.perf_counter()
+    for found in check_family(family):
+        now = time.perf_counter()
+        status = Status.PASSED if found.ok else Status.FAILED
+        yield Result(
+            family.name, ORACLE, found.name, found.name, status, found.ratio, now - start, found.message, max(found.decided, 1)
+        )
+        start = now
+
+
+def _standard(family: Family, item: Item, outputs: dict[str, Array]) -> Result:
+    """Hold the outputs ONNX gives for its own test case to the oracle's sets."""
+    worst, message = 0.0, ""
+    for name, value in outputs.items():
+        found = compare(name, np.asarray(value), (item.expected or {})[name])
+        worst, message = max(worst, found.ratio), message or found.message
+    status = Status.FAILED if message else Status.PASSED
+    return Result(family.name, ORACLE, "ONNX node case", item.case.name, status, worst, message=message)
+
+
+__all__ = ["Item", "Plan", "make_plan"]

@@ -1,0 +1,94 @@
+"""The process that proves families: `python -m opc.testing.worker`, spoken to in lines of JSON.
+
+A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so that
+whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
+
+Tasks: `{"task": "plan", "spec", "file", "cache"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
+"skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`, `{"result": {...}}`,
+`{"version": text}`, `{"missing": text}` when the framework is not installed, and at the end of a task `{"done": ...}` or
+`{"error": text}`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+
+def _answer(stream: IO[str], **data: Any) -> None:
+    stream.write(json.dumps(data) + "\n")
+    stream.flush()
+
+
+def _plan(task: Mapping[str, Any], out: IO[str]) -> None:
+    from opc.diagnostics import SpecError
+    from opc.pipeline import load_family
+    from opc.testing.plan import make_plan
+
+    try:
+        family = load_family(Path(task["spec"]))
+    except SpecError as error:
+        _answer(out, error=str(error))
+        return
+    _answer(out, begin=["plan", family.name])
+    plan, results = make_plan(family, Path(task["cache"]))
+    for result in results:
+        _answer(out, result=result.as_dict())
+    Path(task["file"]).write_bytes(pickle.dumps(plan))
+    _answer(out, done=family.name)
+
+
+def _run(task: Mapping[str, Any], out: IO[str]) -> None:
+    from opc.testing.execution import load_plan, run, steps
+    from opc.testing.results import Result, Status
+
+    name = task["backend"]
+    plan = load_plan(Path(task["plan"]))
+    op = plan.family.name
+    _answer(out, begin=["load", op])
+    module, _, kind = task["entry"].partition(":")
+    backend = getattr(importlib.import_module(module), kind)()
+    found = backend.probe()
+    if not found.available:
+        _answer(out, missing="; ".join(t for t in (found.reason, found.install) if t))
+        _answer(out, done=op)
+        return
+    _answer(out, version=found.version or "")
+    refusals = backend.requires(plan.family)
+    if refusals:
+        reason = "; ".join(d.message for d in refusals)
+        _answer(out, result=Result(op, name, "forward", op, Status.NOT_RUN, message=reason).as_dict())
+        _answer(out, done=op)
+        return
+    done = Status.EMULATED if task["execution"] == "emulated" else Status.PASSED
+    for number, step in enumerate(steps(backend, plan, Path(task["package"]))):
+        if number >= task["skip"]:
+            _answer(out, begin=[step.kind, step.name])
+            _answer(out, result=run(step, op, name, done).as_dict())
+    _answer(out, done=op)
+
+
+def main() -> None:
+    """Serve tasks until standard input ends."""
+    # Frameworks print to standard output as they like; the answers need a channel of their own.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        task = json.loads(line)
+        try:
+            (_plan if task["task"] == "plan" else _run)(task, out)
+        except Exception as error:
+            import traceback
+
+            traceback.print_exc()
+            _answer(out, error=f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()
