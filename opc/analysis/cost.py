@@ -1,8 +1,8 @@
 """What a call of an op costs at least: arithmetic, memory traffic, and what is saved for the gradient.
 
 FLOPs count every arithmetic operator and function of the body once at every point it is computed, and one operation a point for a
-reduction; comparisons, selections, casts and index arithmetic are free. Bytes are the least traffic there can be: every input the
-body reads is read once, every output written once, temporaries stay in registers or cache.
+reduction; comparisons, selections, casts and index arithmetic are free, and of a selection the dearer side counts. Bytes are the
+least traffic there can be: every input the body reads is read once, every output written once, temporaries stay in registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from opc.analysis.shape import ShapeEnv
 from opc.analysis.shape_plan import group_key
 from opc.ir.dtypes import Binding, resolve
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, IndexValue, Read, Reduce, children, reads
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, IndexValue, Read, Reduce, Select, children, reads, walk
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Op, Operand, Role
 
@@ -97,11 +97,21 @@ def _flops(op: Op, env: ShapeEnv, e: Expr, points: int) -> int:
         case Call():
             own = 0 if e.fn in _FREE or FUNCTIONS[e.fn].types in ("compare", "logic", "test") or _is_index(e) else points
             return own + sum(_flops(op, env, c, points) for c in e.args)
+        case Select() if _is_static(e.cond):
+            return _flops(op, env, e.then if env.holds(e.cond) else e.other, points)
+        case Select():
+            sides = (_flops(op, env, side, points) for side in (e.then, e.other))
+            return _flops(op, env, e.cond, points) + max(sides)
         case Read():
             # What stands inside a subscript is index arithmetic.
             return _flops(op, env, e.pad, points) if e.pad is not None else 0
         case _:
             return sum(_flops(op, env, c, points) for c in children(e))
+
+
+def _is_static(e: Expr) -> bool:
+    """Whether a condition is known when the op is called."""
+    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def _is_index(e: Expr) -> bool:
