@@ -1,0 +1,193 @@
+"""The command `opc`. Each command is a few lines here; what it says is written in `opc.cli_*`, what it does below.
+
+Exit codes: 0 all is well, 1 something was found wrong (a spec with mistakes, a failed build or test, a stale file), 2 wrong use.
+Everything heavy is imported by the command that needs it, so that `opc --help` and a build with nothing to do are quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opc.cli_console import guarded
+
+app = typer.Typer(
+    name="opc",
+    help="Describe an op once in YAML; get a proven kernel, gradient and binding for every framework.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Specs = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[SPEC]...", help="Spec files, or folders of them; by default the folder specs.", show_default=False),
+]
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder the packages are written to, one an op.")]
+Backends = Annotated[
+    list[str] | None,
+    typer.Option("--backend", "-b", metavar="NAME", help="Only this backend; may be repeated. See `opc backends`."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+GENERATED = Path("generated")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from opc import __version__
+
+        typer.echo(f"opc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def generate(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    backend: Backends = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a file is not what it should be.")] = False,
+) -> None:
+    """Write the package of each spec: kernel, bindings, shape rules, tests."""
+    from opc import cli_build
+
+    raise typer.Exit(cli_build.check_generated(specs, out, backend) if check else cli_build.generate(specs, out, backend))
+
+
+@app.command()
+def build(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    backend: Backends = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Compilers run at once; by default one a processor.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Generate and compile each spec's package, as far as anything changed."""
+    from opc import cli_build
+
+    raise typer.Exit(cli_build.build(specs, out, backend, jobs, json))
+
+
+@app.command()
+def test(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    backend: Backends = None,
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE.html", help="Write a report for people.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write a JUnit report.")] = None,
+    json: Json = False,
+) -> None:
+    """Build, then prove each op on each backend against the oracle, and print the table."""
+    from opc import cli_test
+
+    raise typer.Exit(cli_test.test(specs, out, backend, report, junit, json))
+
+
+@app.command()
+def check(specs: Specs = None, json: Json = False) -> None:
+    """Only look for mistakes in specs; write nothing."""
+    from opc import cli_spec
+
+    raise typer.Exit(cli_spec.check(specs, json))
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the op, in snake_case.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the specs.")] = Path("specs"),
+) -> None:
+    """Write a first spec to start from."""
+    from opc import cli_spec
+
+    raise typer.Exit(cli_spec.new(name, out))
+
+
+@app.command()
+def show(
+    spec: Spec,
+    ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
+    gradient: Annotated[
+        bool, typer.Option("--gradient", help="The derived ops, what is saved for them and what they cost.")
+    ] = False,
+    loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
+    c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
+) -> None:
+    """Show what opc makes of a spec."""
+    from opc import cli_show
+
+    raise typer.Exit(cli_show.show(spec, ir, gradient, loops, c))
+
+
+@app.command()
+def backends(json: Json = False) -> None:
+    """List the backends, and what is missing for those that can't be used."""
+    from opc import cli_backends
+
+    raise typer.Exit(cli_backends.backends(json))
+
+
+@app.command()
+def run(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The model.", show_default=False)],
+    spec: Annotated[list[Path], typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")],
+    inputs: Annotated[list[str], typer.Option("--input", "-i", metavar="NAME=FILE.npy", help="An input; may be repeated.")] = [],  # noqa: B006
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder the outputs are written to.")] = Path(),
+    out: Out = GENERATED,
+) -> None:
+    """Run a model that holds custom ops on ONNX Runtime, .npy files in and out."""
+    from opc import cli_run
+
+    raise typer.Exit(cli_run.run(model, spec, inputs, output, out))
+
+
+@app.command()
+def bench(
+    specs: Specs = None,
+    section: Annotated[
+        list[str] | None, typer.Option("--section", metavar="NAME", help="Only this section; may be repeated. All: see `--list`.")
+    ] = None,
+    size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,
+    rounds: Annotated[int, typer.Option("--rounds", min=3, help="Rounds the medians are taken over.")] = 15,
+    out: Out = GENERATED,
+    json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    list_sections: Annotated[bool, typer.Option("--list", help="List the sections and exit.")] = False,
+) -> None:
+    """Measure the built ops beside their peers in the frameworks, in turn in one process."""
+    from opc import cli_bench
+
+    raise typer.Exit(cli_bench.bench(specs, section, size, rounds, out, json, markdown, list_sections))
+
+
+@app.command()
+def schema(
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file.")] = None,
+) -> None:
+    """Print the JSON Schema of a spec, for editors."""
+    from opc import cli_spec
+
+    raise typer.Exit(cli_spec.schema(output))
+
+
+def main() -> None:
+    """Run the command line; what a user did wrong is told as diagnostics, never as a traceback."""
+    sys.exit(guarded(lambda: app(standalone_mode=True)))
+
+
+if __name__ == "__main__":
+    main()

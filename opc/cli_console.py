@@ -1,0 +1,129 @@
+"""What every command shares: diagnostics on stderr, in colour on a terminal, and the exit codes.
+
+Nothing here imports rich: most runs print a few lines, and importing it costs more than they do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from opc.diagnostics import Diagnostic
+
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+_COLOURS = {"error": "\033[1;31m", "warning": "\033[1;33m", "note": "\033[1;36m", "hint": "\033[1;32m", "place": "\033[1m"}
+_RESET = "\033[0m"
+
+
+class WrongUse(Exception):
+    """The command was called wrongly; the message says how. Exit code 2."""
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether to colour what goes to `stream`: it is a terminal and nobody asked for none (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """Return `text` in a colour of the table, or as it is where the stream shows none."""
+    return f"{_COLOURS[colour]}{text}{_RESET}" if is_coloured(stream) else text
+
+
+def say(text: str = "") -> None:
+    """Print a line on stdout."""
+    print(text)
+
+
+def note(text: str) -> None:
+    """Print a line for people on stderr."""
+    print(text, file=sys.stderr)
+
+
+def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print diagnostics on stderr."""
+    for diagnostic in diagnostics:
+        text = diagnostic.render()
+        if is_coloured(sys.stderr):
+            head, _, rest = text.partition("\n")
+            severity = diagnostic.severity.value
+            place, found, message = head.partition(f"{severity}: ")
+            if found:
+                head = f"{paint(place, 'place', sys.stderr)}{paint(severity + ':', severity, sys.stderr)} {message}"
+            rest = rest.replace("\n  hint:", f"\n  {paint('hint:', 'hint', sys.stderr)}")
+            text = f"{head}\n{rest}" if rest else head
+        print(text, file=sys.stderr)
+
+
+def fail(message: str, hint: str | None = None) -> int:
+    """Print an error without a place in a file and return the exit code for it."""
+    from opc.diagnostics import Diagnostic
+
+    show_diagnostics([Diagnostic(message, hint=hint)])
+    return FAILED
+
+
+def guarded(command: Callable[[], Any]) -> int:
+    """Run a command and return its exit code; mistakes of the user end in diagnostics."""
+    try:
+        try:
+            command()
+        finally:
+            sys.stdout.flush()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else OK if end.code is None else FAILED
+    except WrongUse as error:
+        fail(str(error))
+        return WRONG_USE
+    except KeyboardInterrupt:
+        note("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter from complaining when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        from opc.diagnostics import SpecError
+
+        if isinstance(error, SpecError):
+            show_diagnostics(error.diagnostics)
+            return FAILED
+        if isinstance(error, OSError) and error.filename is not None:
+            return fail(f"{shown(error.filename)}: {error.strerror}")
+        raise
+    return OK
+
+
+def shown(path: Path | str) -> str:
+    """Return a path as people see it: relative to the working directory where it lies below."""
+    text = os.fspath(path)
+    relative = os.path.relpath(text)
+    return text if relative.startswith("..") else relative
+
+
+def find_specs(given: Sequence[Path] | None) -> list[Path]:
+    """Return the spec files that a command was given: files as they are, and the specs in each folder.
+
+    Raises:
+        WrongUse: when a path does not exist or a folder holds no specs.
+    """
+    if not given:
+        if not Path("specs").is_dir():
+            raise WrongUse("there is no folder specs here: name the spec files, or a folder of them")
+        given = [Path("specs")]
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = sorted(p for pattern in ("*.yaml", "*.yml") for p in path.glob(pattern) if p.is_file())
+            if not inside:
+                raise WrongUse(f"there are no specs (*.yaml) in the folder {shown(path)}")
+            found += inside
+        elif not path.exists():
+            raise WrongUse(f"there is no file {shown(path)}")
+        else:
+            found.append(path)
+    return list(dict.fromkeys(found))
