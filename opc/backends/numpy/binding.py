@@ -67,7 +67,7 @@ def definitions(family: Family, op: Op) -> str:
         f"static {infer} {{",
         *_struct(family),
         f"  const DLTensor *opc_inputs[{max(inputs, 1)}];",
-        f"  for (int i = 0; i < {inputs}; i++) opc_inputs[i] = opc_plan[i].ndim < 0 ? NULL : &opc_plan[i];",
+        f"  opc_bind_inputs(opc_plan, {inputs}, opc_inputs);",
         "  const opc_context opc_lent = opc_host();",
         f"  return {infer_name(op)}(opc_inputs, &opc_given, opc_types, &opc_lent);",
         "}",

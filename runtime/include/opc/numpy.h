@@ -19,6 +19,11 @@ static inline opc_context opc_host(void) {
   return context;
 }
 
+/* Points `inputs` at the tensors of a plan, which have no data: all that inference needs. */
+static inline void opc_bind_inputs(const DLTensor *plan, int32_t count, const DLTensor **inputs) {
+  for (int32_t i = 0; i < count; i++) inputs[i] = plan[i].ndim < 0 ? NULL : &plan[i];
+}
+
 /* Copies the tensors of a prepared call from `plan` (shapes, strides and dtypes of all inputs, then all outputs) to `tensors`, gives
  * them their data, and points `inputs` and `outputs` at them. An absent operand has a negative rank in the plan. Returns 0 when a
  * pointer is misaligned. */

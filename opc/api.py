@@ -1,0 +1,133 @@
+"""`opc.load`: a spec as a Python function, built on first use and kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from opc.backends import package as packages
+from opc.build import builder, files, stamp
+from opc.diagnostics import Diagnostic, SpecError
+
+_LOG = logging.getLogger("opc")
+
+
+class LoadedOp:
+    """An op as a function: NumPy arrays in and out, or torch tensors in and out with gradients.
+
+    Its signature and documentation are those of the generated function. `numpy` and `torch` are the generated modules, which also
+    hold the gradient and the other derived ops as functions; `torch` is built when it is first needed.
+    """
+
+    def __init__(self, spec: Path, out: Path, package: Path) -> None:
+        """Import the NumPy functions of a package built below `out` from `spec`, whose copy lies in `out`."""
+        self._spec = spec
+        self._out = out
+        self._package = package
+        self.numpy: ModuleType = packages.load(package, "numpy")
+        self.__name__ = self.__qualname__ = package.name
+        self._function: Callable[..., Any] = getattr(self.numpy, package.name)
+        self.__doc__ = self._function.__doc__
+        self.__wrapped__ = self._function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the op; see the instance's own documentation."""
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            # Attributes are never tensors, so that the first tensor found decides.
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, torch.Tensor):
+                    return getattr(self.torch, self.__name__)(*args, **kwargs)
+        return self._function(*args, **kwargs)
+
+    @cached_property
+    def torch(self) -> ModuleType:
+        """The generated torch module.
+
+        Raises:
+            SpecError: when the op can't be built for torch.
+        """
+        _build(self._out / self._spec.name, self._out, "torch")
+        return packages.load(self._package, "torch")
+
+    def __repr__(self) -> str:
+        return f"<op {self.__name__} from {self._spec}>"
+
+    def __reduce__(self) -> tuple[Callable[[str], LoadedOp], tuple[str]]:
+        return load, (str(self._spec),)
+
+
+def load(spec: str | os.PathLike[str]) -> LoadedOp:
+    """Return the op that a spec describes as a function.
+
+    The first call builds it, which takes seconds; later ones, in this process or another, find it in the cache, as long as
+    neither the spec, opc nor the compiler changes. The cache is `$OPC_CACHE_DIR`, else `$XDG_CACHE_HOME/opc`, else
+    `~/.cache/opc`.
+
+        leaky_relu = opc.load("specs/leaky_relu.yaml")
+        leaky_relu(numpy.array([-1.0, 2.0]), alpha=0.1)
+        leaky_relu(torch.tensor([-1.0, 2.0], requires_grad=True)).sum().backward()
+
+    Raises:
+        SpecError: with every mistake in the spec, or the reason it can't be built.
+    """
+    path = Path(spec).absolute()
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SpecError([Diagnostic(f"cannot read {path}: {error.strerror}")]) from error
+    out = cache_folder() / f"{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)[:40]}-{_key(path.name, text)}"
+    package = _build(path, out, "numpy")
+    # The torch module may be built much later, when the user's file says something else.
+    copy = out / path.name
+    if not copy.exists() or copy.read_bytes() != text:
+        files.write(copy, text.decode("utf-8"), package / files.BUILD)
+    return LoadedOp(path, out, package)
+
+
+def cache_folder() -> Path:
+    """Return the folder for built ops, making it where it is missing.
+
+    Raises:
+        SpecError: when it can't be made.
+    """
+    named = os.environ.get("OPC_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(named) if named else (Path(home) if home else Path.home() / ".cache") / "opc"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        hint = "set OPC_CACHE_DIR to a folder that can be written"
+        raise SpecError([Diagnostic(f"cannot make the cache folder: {error}", hint=hint)]) from error
+    return folder.absolute()
+
+
+def _key(name: str, text: bytes) -> str:
+    """Return what tells apart packages that can't share a folder: by spec, opc and interpreter.
+
+    A changed compiler needs no folder of its own: the build system sees it and rebuilds.
+    """
+    content = hashlib.sha256()
+    for part in (name, sys.version, sys.prefix, platform.machine()):
+        content.update(part.encode(errors="surrogateescape") + b"\0")
+    content.update(text)
+    for own in sorted(stamp.own_files()):
+        content.update(Path(own).read_bytes())
+    return content.hexdigest()[:20]
+
+
+def _build(spec: Path, out: Path, backend: str) -> Path:
+    """Return the package of `spec` below `out`, built for one backend."""
+    (built,) = builder.build_specs([spec], out, [backend], say=_LOG.warning)
+    if built.package is None or not built.ok:
+        raise SpecError(built.diagnostics)
+    return built.package

@@ -1,0 +1,104 @@
+"""Backends are found by entry points; mistakes among them cost a diagnostic and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from opc.backends import registry
+from opc.backends.base import Backend
+from opc.diagnostics import SpecError
+
+
+class Good:
+    name = "good"
+    title = "Good"
+
+    def probe(self) -> Any: ...
+    def requires(self, family: Any) -> Any: ...
+    def emit(self, family: Any) -> Any: ...
+    def build(self, family: Any) -> Any: ...
+    def session(self, family: Any, package: Path) -> Any: ...
+
+
+class Partial:
+    name = "partial"
+    title = "Partial"
+
+
+def entry(name: str, value: str, distribution: str) -> EntryPoint:
+    made = EntryPoint(name, value, "opc.backends")
+    # How importlib.metadata itself ties an entry point to its distribution.
+    return cast(Any, made)._for(cast(Distribution, SimpleNamespace(name=distribution)))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
+    module = ModuleType("thirdparty")
+    module.Good, module.Partial = Good, Partial  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "thirdparty", module)
+    found = [entry("good", "thirdparty:Good", "third-party")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "opc.backends" else [])
+    return found
+
+
+def test_opc_registers_its_own() -> None:
+    assert set(registry.names()) >= {"numpy", "onnx", "onnxruntime", "torch"}
+    assert isinstance(registry.load("numpy"), Backend)
+
+
+def test_third_party_backend_is_found(entries: list[EntryPoint]) -> None:
+    assert registry.names() == ("good",)
+    assert isinstance(registry.load("good"), Good)
+    assert [b.name for b in registry.select()] == ["good"]
+    assert [b.name for b in registry.select(["good", "good"])] == ["good"]
+
+
+def test_listing_imports_nothing(entries: list[EntryPoint]) -> None:
+    entries.append(entry("absent", "no_such_module:Backend", "broken-dist"))
+    assert registry.names() == ("absent", "good")
+
+
+def test_unknown_name_is_a_diagnostic_with_a_suggestion(entries: list[EntryPoint]) -> None:
+    with pytest.raises(SpecError, match=r"there is no backend 'godo'\n  hint: did you mean 'good'\?"):
+        registry.load("godo")
+    with pytest.raises(SpecError, match="the backends are good"):
+        registry.load("tensorflow")
+
+
+def test_two_distributions_with_one_name_are_refused(entries: list[EntryPoint]) -> None:
+    entries.append(entry("good", "thirdparty:Partial", "other"))
+    with pytest.raises(
+        SpecError, match=r"backend 'good' is registered twice: as thirdparty:Good by third-party and as .* by other"
+    ):
+        registry.names()
+    entries[1] = entry("good", "thirdparty:Good", "other")
+    with pytest.raises(SpecError, match="registered twice"):
+        registry.select()
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("no_such_module:Backend", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("thirdparty:Missing", "AttributeError"),
+        ("thirdparty:Partial", "it lacks a member"),
+        ("thirdparty:Good", "it calls itself 'good'"),
+    ],
+)
+def test_broken_backend_costs_only_itself(entries: list[EntryPoint], value: str, why: str) -> None:
+    entries.append(entry("broken", value, "broken-dist"))
+    with pytest.raises(SpecError, match=why) as caught:
+        registry.load("broken")
+    assert "reinstall broken-dist" in str(caught.value)
+    backends, broken = registry.load_all()
+    assert [b.name for b in backends] == ["good"]
+    assert [b.name for b in broken] == ["broken"]
+    assert [b.name for b in registry.select()] == ["good"]
+    with pytest.raises(SpecError, match="'broken' can't be loaded"):
+        registry.select(["broken", "good"])

@@ -1,0 +1,108 @@
+"""Which compiler is used, and what is said where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opc.build import config, toolchain
+from opc.build.config import Config
+from opc.diagnostics import SpecError
+
+
+def script(place: Path, text: str) -> str:
+    place.write_text(f"#!/bin/sh\n{text}\n")
+    place.chmod(0o755)
+    return str(place)
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CXX", "CXXFLAGS", "LDFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_finds_a_compiler_on_the_search_path() -> None:
+    found = toolchain.find(Config())
+    assert Path(found.command[0]).is_absolute()
+    assert found.command[0] in found.identity
+    assert "-std=c++17" in found.cxx_flags
+
+
+def test_no_compiler_tells_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SpecError) as caught:
+        toolchain.find(Config())
+    text = str(caught.value)
+    assert "no C++ compiler was found" in text
+    for line in ("sudo apt install g++", "sudo dnf install gcc-c++", "xcode-select --install"):
+        assert line in text
+
+
+def test_environment_wins_over_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mine = script(tmp_path / "my compiler", 'exec c++ "$@"')
+    monkeypatch.setenv("CXX", f"'{mine}' -O1")
+    monkeypatch.setenv("CXXFLAGS", "-DA='b c'")
+    found = toolchain.find(Config(cxx="no-such-compiler", cxxflags=("-DMORE",)))
+    assert found.command == (mine, "-O1")
+    assert found.cxx_flags[-2:] == ("-DA=b c", "-DMORE")
+
+
+@pytest.mark.parametrize("name", ["no-such-compiler", "/no/such/compiler"])
+def test_named_compiler_that_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with pytest.raises(SpecError, match=r"of \[tool\.opc\] cxx in .* was not found"):
+        toolchain.find(Config(path=Path("pyproject.toml"), cxx=name))
+    monkeypatch.setenv("CXX", name)
+    with pytest.raises(SpecError, match=r"of \$CXX was not found"):
+        toolchain.find(Config())
+
+
+def test_named_compiler_that_cannot_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", script(tmp_path / "old", "echo 'error: unknown option -std=c++17' >&2; exit 1"))
+    with pytest.raises(SpecError, match=r"of \$CXX cannot compile C\+\+17: error: unknown option"):
+        toolchain.find(Config())
+
+
+def test_compiler_without_cpp17_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import shutil
+
+    real = shutil.which("c++")
+    assert real is not None
+    script(tmp_path / "g++", "echo 'error: too old' >&2; exit 1")
+    script(tmp_path / "clang++-15", f'PATH=/usr/bin:/bin exec {real} "$@"')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolchain.find(Config()).command == (str(tmp_path / "clang++-15"),)
+    (tmp_path / "clang++-15").unlink()
+    with pytest.raises(SpecError, match="too old"):
+        toolchain.find(Config())
+
+
+def test_runtime_headers_are_found() -> None:
+    assert (toolchain.runtime_include() / "opc/abi.h").is_file()
+
+
+def test_settings_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text('[tool.opc]\ncxx = "outer"\n')
+    (tmp_path / "a/pyproject.toml").write_text('[tool.opc]\ncxx = "inner"\n[tool.opc.python]\ntorch = "/opt/python"\n')
+    found = config.load(tmp_path / "a/b")
+    assert (found.cxx, dict(found.python)) == ("inner", {"torch": "/opt/python"})
+    assert config.load(tmp_path).cxx == "outer"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.opc", "cannot read"),
+        ("[tool]\nopc = 1\n", r"\[tool\.opc\] must be a table"),
+        ('[tool.opc]\ncxxflag = "-g"\n', r"unknown key 'cxxflag' in \[tool\.opc\]\n  hint: did you mean 'cxxflags'\?"),
+        ("[tool.opc]\ncxx = 1\n", "cxx in .* must be a string"),
+        ('[tool.opc]\ncxxflags = "-g"\n', "cxxflags in .* must be a list of strings"),
+        ("[tool.opc]\npython = 3\n", "must map backends to interpreters"),
+    ],
+)
+def test_mistakes_in_settings(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        config.load(tmp_path)
