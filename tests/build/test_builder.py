@@ -94,7 +94,7 @@ def test_changed_compiler_or_flags_rebuild_everything(fake: FakeBackend, tmp_pat
     monkeypatch.setenv("CXX", str(wrapper))
     assert len(build(tmp_path)[0]) == 3
     monkeypatch.setenv("CXXFLAGS", "-DMORE=1")
-    assert len(build(tmp_path)[0]) == 2
+    assert len(build(tmp_path)[0]) == 3
     # The same command, but another compiler behind it.
     wrapper.write_text('#!/bin/sh\n[ "$1" = --version ] && echo next && exit\nexec c++ "$@"\n')
     assert len(build(tmp_path)[0]) == 3
