@@ -47,9 +47,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _app(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     pass
 
@@ -72,9 +70,7 @@ def build(
     specs: Specs = None,
     out: Out = GENERATED,
     backend: Backends = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Compilers run at once; by default one a processor.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers run at once; one a processor.")] = None,
     json: Json = False,
 ) -> None:
     """Generate and compile each spec's package, as far as anything changed."""
@@ -83,8 +79,8 @@ def build(
     raise typer.Exit(cli_build.build(specs, out, backend, jobs, json))
 
 
-@app.command()
-def test(
+@app.command("test")
+def prove(
     specs: Specs = None,
     out: Out = GENERATED,
     backend: Backends = None,
@@ -121,9 +117,7 @@ def new(
 def show(
     spec: Spec,
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
-    gradient: Annotated[
-        bool, typer.Option("--gradient", help="The derived ops, what is saved for them and what they cost.")
-    ] = False,
+    gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
 ) -> None:

@@ -18,12 +18,12 @@ def backends(as_json: bool) -> int:
             {
                 "name": name,
                 "title": title,
-                "available": p.available,
-                "version": p.version,
-                "reason": p.reason,
-                "install": p.install,
+                "available": probe.available,
+                "version": probe.version,
+                "reason": probe.reason,
+                "install": probe.install,
             }
-            for name, title, p in rows
+            for name, title, probe in rows
         ]
         data += [{"name": b.name, "title": b.name, "available": False, "reason": b.diagnostic.message} for b in broken]
         say(json.dumps(data, indent=2))

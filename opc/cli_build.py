@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_text
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.cli_console import FAILED, OK, find_specs, is_coloured, note, paint, say, show_diagnostics, shown
+from opc.cli_console import FAILED, OK, find_specs, note, paint, say, show_diagnostics, shown
 
 if TYPE_CHECKING:
     from opc.build.builder import Built
@@ -27,6 +28,8 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
 
     specs = find_specs(given)
     chosen = registry.select(backends)
+    if backends is None:
+        tell_broken()
     failed = False
     with locks.hold(out / ninja.FOLDER, note):
         for spec in specs:
@@ -39,6 +42,16 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
             say(f"{shown(made.package)}: {_changes(made)}")
             failed |= _tell_skipped(made.package.name, made.skipped, backends)
     return FAILED if failed else OK
+
+
+def tell_broken() -> None:
+    """Warn of registered backends that can't be loaded, and so are left out."""
+    from dataclasses import replace
+
+    from opc.backends import registry
+    from opc.diagnostics import Severity
+
+    show_diagnostics(replace(b.diagnostic, severity=Severity.WARNING) for b in registry.load_all()[1])
 
 
 def _changes(made: Generated) -> str:
@@ -110,6 +123,8 @@ def build(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | Non
         if fresh:
             say(f"{len(fresh)} package{'s' if len(fresh) != 1 else ''}: nothing changed")
     failed = tell_failures(results, backends)
+    if backends is None and not all(r.fresh for r in results):
+        tell_broken()
     return FAILED if failed else OK
 
 
@@ -138,26 +153,20 @@ def build_packages(
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int, str], None]]:
     """Yield a callback that keeps one line on stderr up to date, where that is a terminal."""
-    written = False
+    if not sys.stderr.isatty():
+        yield lambda done, total, path: None
+        return
+    clear = "\r\033[K"
 
     def show(done: int, total: int, path: str) -> None:
-        nonlocal written
-        if sys.stderr.isatty():
-            written = True
-            bar = f"[{done}/{total}]"
-            print(
-                f"\r\033[K{paint(bar, 'note', sys.stderr) if is_coloured(sys.stderr) else bar} {path}"[:160],
-                end="",
-                file=sys.stderr,
-            )
-            sys.stderr.flush()
+        count = f"[{done}/{total}]"
+        room = shutil.get_terminal_size().columns - len(count) - 2
+        print(f"{clear}{paint(count, 'note', sys.stderr)} {path[:room]}", end="", file=sys.stderr, flush=True)
 
     try:
         yield show
     finally:
-        if written:
-            print("\r\033[K", end="", file=sys.stderr)
-            sys.stderr.flush()
+        print(clear, end="", file=sys.stderr, flush=True)
 
 
 def _as_data(result: Built) -> dict[str, object]:
