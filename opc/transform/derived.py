@@ -123,9 +123,9 @@ def finish(op: Op, draft: Draft) -> Op:
         inplace=(),
     )
     wanted = [o.name for o in results]
-    whole = tidy(prune(whole, wanted))
+    whole = inline(simplify(prune(whole, wanted)), keep={o.name for o in op.outputs})
     saved = _saved(whole, op)
-    whole = prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted)
+    whole = tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted))
     recomputed = {s.target for s in whole.body}
     used = _mentioned(whole)
     kept: list[tuple[Operand, tuple[Role, str]]] = [(o, (Role.INPUT, o.name)) for o in op.inputs if o.name in used]

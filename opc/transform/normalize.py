@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from opc.ir.affine import Affine
@@ -239,18 +239,20 @@ def sink(op: Op) -> Op:
     for s in op.body:
         new = replace(s, value=_sunk(s.value, values, False))
         body.append(new)
-        if s.target in temporaries and not has_reduction(new.value) and not all(_is_cheap(e) for e in walk(new.value)):
+        steep = any(_is_steep(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
+        if s.target in temporaries and steep and not has_reduction(new.value):
             values[s.target] = new
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
 
-def _is_cheap(e: Expr) -> bool:
-    return not isinstance(e, Call) or e.fn in CHEAP
+def _is_steep(e: Expr) -> bool:
+    """Whether the derivative of `e` may be infinite."""
+    return isinstance(e, Call) and e.fn not in CHEAP
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
     if isinstance(e, Read) and inside and e.operand in values and e.pad is None:
-        return put(values[e.operand], e)
+        return _sunk(put(values[e.operand], e), values, True)
     if isinstance(e, Select):
         cond = _sunk(e.cond, values, inside)
         return replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True))
@@ -281,16 +283,16 @@ def prune(op: Op, wanted: Iterable[str]) -> Op:
     return replace(op, body=tuple(reversed(body)), temporaries=temporaries)
 
 
-def inline(op: Op, limit: int = 48) -> Op:
+def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
     """Return the op with temporaries that are copies, or are used once at as many points as they have, put into their uses.
 
-    `limit` bounds the number of nodes of a statement that grows by this.
+    Those in `keep` stay. `limit` bounds the number of nodes of a statement that grows by this.
     """
     changed = True
     while changed:
         changed = False
         for s in op.body:
-            if s.target not in {o.name for o in op.temporaries}:
+            if s.target in keep or s.target not in {o.name for o in op.temporaries}:
                 continue
             if _inlines(s, op, limit):
                 op = _inlined(op, s)
