@@ -25,7 +25,7 @@ app = typer.Typer(
 
 Specs = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[SPEC]...", help="Spec files, or folders of them; by default the folder specs.", show_default=False),
+    typer.Argument(metavar="SPEC", help="Spec files, or folders of them; by default the folder specs.", show_default=False),
 ]
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False)]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder the packages are written to, one an op.")]
@@ -180,7 +180,7 @@ def schema(
 
 def main() -> None:
     """Run the command line; what a user did wrong is told as diagnostics, never as a traceback."""
-    sys.exit(guarded(lambda: app(standalone_mode=True)))
+    sys.exit(guarded(lambda: app(prog_name="opc")))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ def guarded(command: Callable[[], Any]) -> int:
         finally:
             sys.stdout.flush()
     except SystemExit as end:
+        if end.code == INTERRUPTED:
+            note("interrupted")
         return end.code if isinstance(end.code, int) else OK if end.code is None else FAILED
     except WrongUse as error:
         fail(str(error))

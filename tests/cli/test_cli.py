@@ -1,0 +1,289 @@
+"""The command line: what each command answers, its exit code, and how it meets mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from opc.cli_console import WrongUse, find_specs
+from tests.cli.conftest import SPECS, Outcome
+
+Opc = Callable[..., Outcome]
+COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "run", "bench", "schema")
+BAD = "op: broken\ndomain: opc.nn\nversion: 1\ndoc: x.\ntypes: {T: floating}\ninputs: {x: 'T[...]'}\noutputs: {y: 'T[...]'}\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def spec(tmp_path: Path, name: str = "leaky_relu") -> Path:
+    return Path(shutil.copy(SPECS / f"{name}.yaml", tmp_path))
+
+
+def test_help_names_every_command(opc: Opc) -> None:
+    done = opc("--help")
+    assert done.code == 0
+    assert all(f" {name} " in done.out for name in COMMANDS)
+    for name in COMMANDS:
+        assert opc(name, "--help").code == 0
+
+
+def test_version(opc: Opc) -> None:
+    from opc import __version__
+
+    assert opc("--version").out == f"opc {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check",), "there is no folder specs here"),
+        (("check", "nothing.yaml"), "there is no file nothing.yaml"),
+        (("generate", "empty"), "there are no specs (*.yaml) in the folder empty"),
+        (("build", "nothing.yaml"), "there is no file nothing.yaml"),
+        (("show", "empty"), "empty is a folder"),
+    ],
+)
+def test_wrong_paths_are_wrong_use(opc: Opc, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = opc(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+@pytest.mark.parametrize("arguments", [("frobnicate",), ("generate", "--frobnicate"), ("new",), ("build", "-j", "none")])
+def test_wrong_use_of_the_command_itself(opc: Opc, arguments: tuple[str, ...]) -> None:
+    done = opc(*arguments)
+    assert done.code == 2
+    assert "Usage: opc" in done.err
+
+
+def test_unknown_backend(opc: Opc, tmp_path: Path) -> None:
+    for command in ("generate", "build"):
+        done = opc(command, spec(tmp_path), "--backend", "numpi")
+        assert done.code == 1
+        assert "there is no backend 'numpi'" in done.err
+        assert "did you mean 'numpy'?" in done.err
+
+
+def test_check(opc: Opc, tmp_path: Path) -> None:
+    good, bad = spec(tmp_path), write(tmp_path / "bad.yaml", BAD + "kernel: |\n  y = z + exq(x)\n")
+    done = opc("check", good)
+    assert (done.code, done.out, done.err) == (0, "1 spec: no mistakes\n", "")
+    done = opc("check", good, bad)
+    assert done.code == 1
+    assert done.out == "2 specs: 1 with mistakes\n"
+    # Relative path, line, column, source line and caret, for every mistake of the file.
+    assert "bad.yaml:9:7: error:" in done.err
+    assert "bad.yaml:9:11: error:" in done.err
+    assert "\n    y = z + exq(x)\n        ^\n" in done.err
+
+
+def test_check_as_json(opc: Opc, tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.yaml", BAD + "kernel: |\n  y = z\n")
+    done = opc("check", bad, "--json")
+    assert (done.code, done.err) == (1, "")
+    (mistake,) = json.loads(done.out)
+    assert (mistake["severity"], mistake["line"], mistake["column"]) == ("error", 9, 7)
+    assert json.loads(opc("check", spec(tmp_path), "--json").out) == []
+
+
+def test_a_spec_that_is_not_text(opc: Opc, tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00op")
+    done = opc("check", tmp_path / "binary.yaml")
+    assert done.code == 1
+    assert "binary.yaml" in done.err
+
+
+def test_generate_and_its_check(opc: Opc, tmp_path: Path) -> None:
+    one = spec(tmp_path)
+    assert opc("generate", one, "--check").code == 1
+    assert not (tmp_path / "generated").exists()
+    done = opc("generate", one, "--backend", "numpy")
+    assert done.code == 0
+    assert done.out.startswith("generated/leaky_relu: ")
+    assert done.out.endswith(" files written\n")
+    assert opc("generate", one, "--backend", "numpy").out.endswith("nothing changed\n")
+    assert opc("generate", one, "--backend", "numpy", "--check").out == "generated/leaky_relu: fresh\n"
+    shape = tmp_path / "generated/leaky_relu/shape.py"
+    shape.write_text(shape.read_text() + "# mine\n")
+    done = opc("generate", one, "--backend", "numpy", "--check")
+    assert done.code == 1
+    assert "generated/leaky_relu/shape.py: changed\n" in done.out
+    assert "-# mine\n" in done.out
+    assert "run opc generate leaky_relu.yaml" in done.err
+    done = opc("generate", one, "--backend", "numpy")
+    assert "shape.py had been edited; it was written anew" in done.err
+    assert "# mine" not in shape.read_text()
+
+
+def test_one_spec_with_mistakes_does_not_stop_the_others(opc: Opc, tmp_path: Path) -> None:
+    bad = write(tmp_path / "a_bad.yaml", BAD + "kernel: |\n  y = z\n")
+    done = opc("generate", bad, spec(tmp_path), "--backend", "numpy", "-o", "out")
+    assert done.code == 1
+    assert "a_bad.yaml:9:7: error:" in done.err
+    assert (tmp_path / "out/leaky_relu/manifest.json").exists()
+
+
+def test_new_makes_a_spec_that_checks(opc: Opc, tmp_path: Path) -> None:
+    done = opc("new", "my_op")
+    assert done.code == 0
+    assert done.out.startswith("wrote specs/my_op.yaml\n")
+    assert (tmp_path / "specs/opc.schema.json").exists()
+    assert opc("check").out == "1 spec: no mistakes\n"
+    again = opc("new", "my_op")
+    assert again.code == 1
+    assert "specs/my_op.yaml exists already" in again.err
+    for name in ("My Op", "../escape", "class", ""):
+        done = opc("new", name)
+        assert done.code == 1
+        assert "can't name an op" in done.err
+    assert [p.name for p in (tmp_path / "specs").glob("*.yaml")] == ["my_op.yaml"]
+
+
+def test_schema(opc: Opc, tmp_path: Path) -> None:
+    printed = opc("schema")
+    assert printed.code == 0
+    assert json.loads(printed.out)["$schema"].startswith("https://json-schema.org/")
+    assert opc("schema", "--output", "s.json").out == "wrote s.json\n"
+    assert (tmp_path / "s.json").read_text() == printed.out
+
+
+def test_show(opc: Opc, tmp_path: Path) -> None:
+    one = spec(tmp_path, "softmax")
+    ir = opc("show", one)
+    assert ir.code == 0
+    assert "  y[*A, n, *B] = e[*A, n, *B] / y_sum[*A, *B]\n" in ir.out
+    assert "ONNX function body of softmax: " in ir.out
+    assert opc("show", one, "--ir").out == ir.out
+    gradient = opc("show", one, "--gradient").out
+    assert "op softmax_backward\n" in gradient
+    assert "Saved for the gradient: output y.\n" in gradient
+    assert "FLOP/B" in gradient
+    loops = opc("show", one, "--loops").out
+    assert "program softmax\n  parallel whole rows of [*A, *B] along [n:N]" in loops
+    assert "fold m: T = max(x)" in loops
+    c = opc("show", one, "--c").out
+    assert "int32_t opc_softmax(" in c
+
+
+def test_show_of_an_op_without_gradient(opc: Opc, tmp_path: Path) -> None:
+    one = write(tmp_path / "flip.yaml", BAD.replace("broken", "flip") + "kernel: |\n  y = -x\ngradient: none\n")
+    assert opc("show", one, "--gradient").out == "flip has no gradient\n"
+
+
+def test_backends(opc: Opc) -> None:
+    done = opc("backends")
+    assert done.code == 0
+    assert done.out.startswith("numpy ") or "\nnumpy " in done.out
+    data = {row["name"]: row for row in json.loads(opc("backends", "--json").out)}
+    assert data["numpy"]["available"] is True
+
+
+def test_output_that_nobody_reads(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m opc.cli schema | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout == "{\n"
+    assert done.stderr == ""
+
+
+def test_a_folder_that_can_not_be_written(opc: Opc, tmp_path: Path) -> None:
+    write(tmp_path / "blocked", "a file where a folder should be")
+    done = opc("generate", spec(tmp_path), "--backend", "numpy", "-o", "blocked")
+    assert done.code == 1
+    assert "blocked" in done.err
+    done = opc("schema", "--output", "missing/s.json")
+    assert done.code == 1
+    assert "missing/s.json: No such file or directory" in done.err
+
+
+def test_diagnostics_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
+    write(tmp_path / "bad.yaml", BAD + "kernel: |\n  y = z\n")
+
+    def err(environment: dict[str, str]) -> str:
+        parent, child = pty.openpty()
+        command = [sys.executable, "-m", "opc.cli", "check", "bad.yaml"]
+        subprocess.run(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child, env={**os.environ, **environment}, check=False
+        )
+        os.close(child)
+        text = b""
+        try:
+            while part := os.read(parent, 4096):
+                text += part
+        except OSError:
+            # A closed terminal ends in an error on Linux.
+            pass
+        os.close(parent)
+        return text.decode()
+
+    assert "\033[1;31merror:\033[0m" in err({"NO_COLOR": "", "TERM": "xterm"})
+    assert "\033" not in err({"NO_COLOR": "1", "TERM": "xterm"})
+
+
+def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.yaml")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opc.cli", "check", "slow.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    # Reading a pipe nobody writes to waits for ever: the command is inside its work by the time of the signal.
+    with open(tmp_path / "slow.yaml", "w"):
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert err == "interrupted\n"
+
+
+def test_find_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("specs/b.yaml", "specs/a.yml", "specs/notes.txt", "other/c.yaml"):
+        write(tmp_path / name, "")
+    assert find_specs(None) == [Path("specs/a.yml"), Path("specs/b.yaml")]
+    assert find_specs([Path("other"), Path("specs/b.yaml"), Path("other/c.yaml")]) == [Path("other/c.yaml"), Path("specs/b.yaml")]
+    with pytest.raises(WrongUse):
+        find_specs([Path("gone")])
+
+
+def processor_seconds(arguments: list[str], folder: Path) -> float:
+    """Return the processor time of the quickest of three runs: unlike wall time, other processes don't change it much."""
+    best = float("inf")
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "opc.cli", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return best
+
+
+@pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.2), (["generate", "leaky_relu.yaml"], 0.5)])
+def test_commands_are_quick(tmp_path: Path, arguments: list[str], limit: float) -> None:
+    spec(tmp_path)
+    assert processor_seconds(arguments, tmp_path) <= limit
+
+
+def test_the_quick_way_of_build_imports_nothing_heavy(tmp_path: Path) -> None:
+    """A build with nothing to do must not load a spec, a backend or the generator."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom opc import cli_build\n"
+        "from opc.build import stamp\nstamp.fresh_package = lambda spec, out, backends: Path('p')\n"
+        "cli_build.build([Path('leaky_relu.yaml')], Path('generated'), None, None, False)\n"
+        "print(*sorted({m.partition('.')[0] for m in sys.modules} & {'yaml', 'pydantic', 'jinja2', 'numpy', 'rich', 'typer'}))\n"
+    )
+    spec(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 package: nothing changed\n\n"
