@@ -6,6 +6,7 @@ turns -0 into 0), nor `0 * x` (NaN).
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
@@ -60,7 +61,7 @@ def _call(e: Call) -> Expr:
             return b
         case "div" | "pow", (a, b) if scalar.is_number(b, 1) and _keeps(e, a):
             return a
-        case "sub", (a, b) if scalar.is_number(b, 0) and _keeps(e, a):
+        case "sub", (a, Const() as b) if scalar.is_number(b, 0) and math.copysign(1, b.value) > 0 and _keeps(e, a):
             return a
         case "add", (a, Call(fn="neg", args=(b,))):
             return scalar.raw("sub", a, b)
