@@ -41,6 +41,8 @@ class AttributeTyper:
         self.typer = typer
         self.inputs = inputs
         self.found = found
+        self.misplaced = False
+        """Whether an axis attribute has a mistake, so that what it would place is not known."""
 
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)
@@ -50,7 +52,8 @@ class AttributeTyper:
         for name, entry in self.spec.model.attributes.items():
             self.scope.poisoned.add(name)
             match = _ATTRIBUTE_TYPE.fullmatch(entry.type.strip())
-            at = self.spec.span("attributes", name, "type")
+            short = ("attributes", name, "type") not in self.spec.values
+            at = self.spec.span("attributes", name, *(() if short else ("type",)))
             if match is None:
                 kinds = [k.value for k in AttributeKind]
                 hint = did_you_mean(entry.type, kinds) or f"the types are {', '.join(kinds)}; int[2] and float[] for lists"
@@ -106,11 +109,13 @@ class AttributeTyper:
     def _axis_attribute(self, name: str, entry: AttributeModel) -> None:
         if entry.dim is None:
             self._error(f"'{name}' does not say which dimension it places", self.spec.key_span("attributes", name), "add dim: N")
+            self.misplaced = True
             return
         at = self.spec.span("attributes", name, "dim")
         owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
         if not owners:
             self._error(f"no input has the dimension '{entry.dim}'", at, did_you_mean(entry.dim, self.scope.dims))
+            self.misplaced = True
         elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
             shape = f"T[*A, {entry.dim}, *B]"
             self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")

@@ -15,8 +15,9 @@ from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.ir.rules import assignable
-from opc.lang.tree import Dots, Item, Name, Star, Statement, Subscript, Tree, parts
-from opc.spec.text import name_problem
+from opc.lang.parse import parse_body
+from opc.lang.tree import Apply, Dots, Item, Name, Star, Statement, Subscript, Tree, parts
+from opc.spec.text import Text, name_problem
 
 
 @dataclass(slots=True)
@@ -39,36 +40,40 @@ class BodyTyper:
         self.failed: set[str] = set()
         self.assigned: dict[str, Span] = {}
 
-    def elaborate(self, statements: Sequence[Statement], allowed: frozenset[str] = frozenset()) -> Body:
-        """Return the typed body. `allowed` are names that may be assigned although they begin with a reserved prefix.
-
-        Every mistake is recorded; statements with one are left out.
-        """
+    def elaborate(self, text: Text) -> Body:
+        """Return the typed body of a text. Every mistake is recorded; statements with one are left out."""
+        before = len(self.found.items)
+        statements = parse_body(text, self.found)
+        whole = len(self.found.items) == before
         for name, o in self.outputs.items():
             self.scope.later[name] = o.span
         for s in statements:
             self.scope.later.setdefault(s.target.id, s.target.span)
         for s in statements:
-            self._statement(s, allowed)
-        self._unused(statements)
+            self._statement(s)
+        self._unused(statements, whole)
         return self.body
 
     def _error(self, message: str, span: Span, hint: str | None = None) -> None:
         self.found.error(message, span, hint)
 
-    def _statement(self, s: Statement, allowed: frozenset[str]) -> None:
+    def _statement(self, s: Statement) -> None:
         name = s.target.id
         output = self.outputs.get(name)
-        if not self._may_assign(s.target, output, allowed):
+        if not self._may_assign(s.target, output):
             return
         self.assigned[name] = s.target.span
-        items = s.items
-        if items is None:
-            assign = self._sugar(s, output)
+        if s.value is None:
+            assign = None
+        elif name in self.scope.poisoned:
+            self._poisoned_value(s, s.value)
+            return
+        elif s.items is None:
+            assign = self._sugar(s, s.value, output)
         elif output is not None:
-            assign = self._declared(s, items, output)
+            assign = self._declared(s, s.value, s.items, output)
         else:
-            assign = self._temporary(s, items)
+            assign = self._temporary(s, s.value, s.items)
         self.scope.later.pop(name, None)
         if assign is None:
             # The name is known from here on, only not what it is: poison, so that its uses say nothing more.
@@ -80,7 +85,7 @@ class BodyTyper:
             return
         self.body.assigns.append(assign)
 
-    def _may_assign(self, target: Name, output: Operand | None, allowed: frozenset[str]) -> bool:
+    def _may_assign(self, target: Name, output: Operand | None) -> bool:
         name, scope = target.id, self.scope
         if name in self.assigned:
             line = self.assigned[name].line
@@ -99,7 +104,7 @@ class BodyTyper:
             if name in names:
                 self._error(f"'{name}' is {kind} and can't be assigned", target.span)
                 return False
-        problem = None if name in allowed else name_problem(name)
+        problem = name_problem(name)
         if problem is not None:
             self._error(f"'{name}' can't name a temporary: {problem}", target.span)
             return False
@@ -107,13 +112,13 @@ class BodyTyper:
 
     # targets
 
-    def _declared(self, s: Statement, items: tuple[Item, ...], output: Operand) -> Assign | None:
+    def _declared(self, s: Statement, tree: Tree, items: tuple[Item, ...], output: Operand) -> Assign | None:
         """Type `output[items] = value`, where each item stands on an axis of the declared output."""
         if len(items) != len(output.dims):
             axes = count(len(output.dims), "entry", "entries")
             message = f"the shape {shape_text(output.dims)} of '{output.name}' has {axes}, and {len(items)} given"
             self._error(message, s.target_span)
-            self._poisoned_value(s)
+            self._poisoned_value(s, tree)
             return None
         targets: list[str | GroupRef] = []
         extents: dict[str, Affine | None] = {}
@@ -125,8 +130,11 @@ class BodyTyper:
                 continue
             targets.append(entry)
             if isinstance(entry, str) and isinstance(dim, Affine) and isinstance(item, Name):
-                extents[entry] = infer_ranges(item, [s.value], self.scope, self.found, (dim, item.span))
-        return self._assign(s, output, targets, extents, good)
+                extents[entry] = infer_ranges(item, [tree], self.scope, self.found, (dim, item.span))
+        if not good:
+            self._poisoned_value(s, tree)
+            return None
+        return self._assign(s, tree, output, targets, extents)
 
     def _target_item(self, item: Item, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | GroupRef | None:
         match item:
@@ -147,7 +155,7 @@ class BodyTyper:
                 )
                 return None
 
-    def _temporary(self, s: Statement, items: tuple[Item, ...]) -> Assign | None:
+    def _temporary(self, s: Statement, tree: Tree, items: tuple[Item, ...]) -> Assign | None:
         targets: list[str | GroupRef] = []
         dims: list[DimSpec] = []
         extents: dict[str, Affine | None] = {}
@@ -170,7 +178,7 @@ class BodyTyper:
                     if not self.typer.calls.index_name(item, extents):
                         good = False
                         continue
-                    extent = infer_ranges(item, [s.value], self.scope, self.found)
+                    extent = infer_ranges(item, [tree], self.scope, self.found)
                     extents[item.id] = extent
                     targets.append(item.id)
                     if extent is not None:
@@ -179,37 +187,40 @@ class BodyTyper:
                     hint = "let the right side shift: t[i] = x[i + 1]"
                     self._error("an index on the left is a bare name, ... or *A", item.span, hint)
                     good = False
-        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
-        if value is None or not good or any(e is None for e in extents.values()):
+        if not good:
+            self._poisoned_value(s, tree)
             return None
-        return self._define(s, tuple(targets), tuple(dims), value)
+        value = self._value(tree, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+        if value is None or any(e is None for e in extents.values()):
+            return None
+        return self._define(s, tree, tuple(targets), tuple(dims), value)
 
-    def _sugar(self, s: Statement, output: Operand | None) -> Assign | None:
+    def _sugar(self, s: Statement, tree: Tree, output: Operand | None) -> Assign | None:
         """Type `y = f(x)`: bare operands are read where the target is written, on their own declared dimensions."""
-        model = list(output.dims) if output is not None else self._common_dims(s)
+        model = list(output.dims) if output is not None else self._common_dims(s, tree)
         if model is None:
-            self._poisoned_value(s)
+            self._poisoned_value(s, tree)
             return None
         extents: dict[str, Affine | None] = {}
         targets: list[str | GroupRef] = []
         for dim in model:
             if isinstance(dim, Affine):
-                name = self._fresh(dim, s.value, extents)
+                name = self._fresh(dim, tree, extents)
                 extents[name] = dim
                 targets.append(name)
             else:
                 targets.append(GroupRef(dim.name))
         if output is not None:
-            return self._assign(s, output, targets, extents, True)
-        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+            return self._assign(s, tree, output, targets, extents)
+        value = self._value(tree, extents, {t.name for t in targets if isinstance(t, GroupRef)})
         if value is None:
             return None
-        return self._define(s, tuple(targets), tuple(Group(d.name) if isinstance(d, Group) else d for d in model), value)
+        return self._define(s, tree, tuple(targets), tuple(Group(d.name) if isinstance(d, Group) else d for d in model), value)
 
-    def _common_dims(self, s: Statement) -> list[DimSpec] | None:
+    def _common_dims(self, s: Statement, tree: Tree) -> list[DimSpec] | None:
         """Return the dimensions a temporary without indices has: those of the bare operand that covers all the others."""
         shapes: list[tuple[str, list[DimSpec]]] = []
-        for name in _bare_names(s.value, self.scope):
+        for name in _bare_names(tree, self.scope):
             o = self.scope.operands[name]
             shapes.append((name, [Group(d.name) if isinstance(d, Group) else d for d in o.dims]))
         if not shapes:
@@ -222,12 +233,12 @@ class BodyTyper:
                 return None
         return widest[1]
 
-    def _fresh(self, dim: Affine, value: Tree, taken: dict[str, Affine | None]) -> str:
+    def _fresh(self, dim: Affine, tree: Tree, taken: dict[str, Affine | None]) -> str:
         atom = dim.single
         base = atom.name.lower() if isinstance(atom, Dim) else "i"
         scope = self.scope
         used = {*taken, *scope.operands, *scope.later, *scope.attributes, *scope.dims, *scope.types, *scope.bound, *WORDS}
-        used |= set(_names(value))
+        used |= set(_names(tree))
         name, count = base, 1
         while name in used or name_problem(name) is not None:
             count += 1
@@ -237,36 +248,43 @@ class BodyTyper:
     # values
 
     def _assign(
-        self, s: Statement, output: Operand, targets: list[str | GroupRef], extents: dict[str, Affine | None], good: bool
+        self,
+        s: Statement,
+        tree: Tree,
+        output: Operand,
+        targets: list[str | GroupRef],
+        extents: dict[str, Affine | None],
     ) -> Assign | None:
-        value = self._value(s, extents, {t.name for t in targets if isinstance(t, GroupRef)})
-        if value is None or not good or any(e is None for e in extents.values()):
+        value = self._value(tree, extents, {t.name for t in targets if isinstance(t, GroupRef)})
+        if value is None or any(e is None for e in extents.values()):
             return None
-        if not self._fits(value, output, s):
+        if not self._fits(value, output, tree):
             return None
         self.scope.operands[output.name] = output
         return Assign(output.name, tuple(targets), value, s.span)
 
-    def _value(self, s: Statement, extents: dict[str, Affine | None], groups: set[str]) -> Expr | None:
+    def _value(self, tree: Tree, extents: dict[str, Affine | None], groups: set[str]) -> Expr | None:
         with self.scope.indices(extents, groups):
-            return self.typer.value(s.value)
+            return self.typer.value(tree)
 
-    def _poisoned_value(self, s: Statement) -> None:
+    def _poisoned_value(self, s: Statement, tree: Tree) -> None:
         """Type the value for its own mistakes where the target's are such that nothing is known of its indices."""
         loose: dict[str, Affine | None] = dict.fromkeys(_loose_names(s, self.scope))
-        with self.scope.indices(loose, set(self.scope.groups)):
-            self.typer.value(s.value)
+        with self.scope.leniently(), self.scope.indices(loose, set(self.scope.groups)):
+            self.typer.value(tree)
 
-    def _fits(self, value: Expr, output: Operand, s: Statement) -> bool:
+    def _fits(self, value: Expr, output: Operand, tree: Tree) -> bool:
         if not self.typer.is_value(value):
             return False
         if assignable(value.type, output.type):
             return True
         hint = "compare it: x != 0" if output.type is DType.BOOL else f"convert it: cast({output.type}, ...)"
-        self._error(f"'{output.name}' is {output.type}, and its value is {type_text(value.type)}", s.value.span, hint)
+        self._error(f"'{output.name}' is {output.type}, and its value is {type_text(value.type)}", tree.span, hint)
         return False
 
-    def _define(self, s: Statement, targets: tuple[str | GroupRef, ...], dims: tuple[DimSpec, ...], value: Expr) -> Assign | None:
+    def _define(
+        self, s: Statement, tree: Tree, targets: tuple[str | GroupRef, ...], dims: tuple[DimSpec, ...], value: Expr
+    ) -> Assign | None:
         name = s.target.id
         if not self.typer.is_value(value):
             return None
@@ -278,7 +296,7 @@ class BodyTyper:
                 self.scope.used.discard(name)
                 return None
             example = next((o.type for o in self.scope.operands.values() if is_floating(o.type)), DType.FLOAT32)
-            self._error(f"the type of '{name}' can't be told", s.value.span, f"convert its value: cast({example}, ...)")
+            self._error(f"the type of '{name}' can't be told", tree.span, f"convert its value: cast({example}, ...)")
             return None
         operand = Operand(name, kind, dims, span=s.target.span)
         self.body.temporaries.append(operand)
@@ -287,11 +305,14 @@ class BodyTyper:
 
     # what is left over
 
-    def _unused(self, statements: Sequence[Statement]) -> None:
+    def _unused(self, statements: Sequence[Statement], whole: bool) -> None:
         for name, output in self.outputs.items():
-            if name not in self.assigned:
+            # A statement that could not be parsed may have been the one.
+            if whole and name not in self.assigned:
                 targets = [s.target.id for s in statements]
                 self._error(f"the output '{name}' is not assigned", output.span, did_you_mean(name, targets))
+        if self.found.has_errors:
+            return  # what a broken statement would have used is not unused
         for s in statements:
             name = s.target.id
             if name not in self.outputs and name not in self.scope.used and name in self.assigned and name not in self.failed:
@@ -309,6 +330,8 @@ def _bare_names(tree: Item, scope: Scope) -> Iterator[str]:
     """Yield the operands that stand without a subscript in `tree`."""
     if isinstance(tree, Name) and tree.id in scope.operands:
         yield tree.id
+    if isinstance(tree, Apply) and tree.fn.id == "present":
+        return
     inner: Iterable[Item] = tree.items if isinstance(tree, Subscript) else parts(tree)
     for part in inner:
         yield from _bare_names(part, scope)

@@ -145,8 +145,9 @@ class CallTyper:
             case _:
                 self._error("size takes an axis group", tree.span, "write size(...) or size(*A)")
                 return None
-        if name not in self.scope.groups:
+        if name not in self.scope.groups and not self.scope.lenient:
             self._error(f"there is no axis group {GroupRef(name)}", tree.span, "a dimension's size is its name")
+        if name not in self.scope.groups:
             return None
         return IndexValue(self.scope.group_size(name), tree.span)
 
@@ -178,7 +179,8 @@ class CallTyper:
             case Dots() | Star():
                 name = "..." if isinstance(item, Dots) else item.name
                 if name not in scope.groups:
-                    self._error(f"there is no axis group {GroupRef(name)}", item.span, _groups_hint(scope))
+                    if not scope.lenient:
+                        self._error(f"there is no axis group {GroupRef(name)}", item.span, _groups_hint(scope))
                     return None
                 groups.add(name)
                 return GroupAxis(name)

@@ -16,7 +16,6 @@ from opc.ir.op import Example, Op, Operand, Reference
 from opc.spec.loader import Spec
 
 _ONNX_OPERATOR = re.compile(r"[A-Z][A-Za-z0-9]*")
-_MAX_RANK = 32
 
 
 class ExampleTyper:
@@ -68,9 +67,6 @@ class ExampleTyper:
         """Return the shape of nested lists of numbers; None, recorded, when they are no array of the operand's type."""
         spec = self.spec
         if isinstance(value, list):
-            if len(path) > _MAX_RANK:
-                self.found.error(f"an array has at most {_MAX_RANK} axes", spec.span(*path))
-                return None
             shapes = [self._array(operand, v, (*path, i)) for i, v in enumerate(value)]
             if any(s is None for s in shapes):
                 return None

@@ -13,7 +13,6 @@ from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
 from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Present, Read, Reduce, walk
 from opc.ir.op import Derivation, Group, Op, Operand, Role
-from opc.lang.parse import parse_body
 from opc.spec.loader import Spec
 
 
@@ -45,7 +44,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         out_of_range=spec.model.out_of_range,
     )
     typer = BodyTyper(scope, outputs, found)
-    body = typer.elaborate(parse_body(spec.text("gradient", "body"), found))
+    body = typer.elaborate(spec.text("gradient", "body"))
     if found.has_errors:
         return None
     for o in saved:

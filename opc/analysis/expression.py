@@ -68,7 +68,7 @@ class ExpressionTyper:
         if cond is None or not self.is_value(cond):
             return None
         if not is_bool(cond.type):
-            self._error(f"a condition is a boolean; this is {cond.type}", tree.span, "compare it: x != 0")
+            self._error(f"a condition is a boolean; this is {type_text(cond.type)}", tree.span, "compare it: x != 0")
             return None
         return cond
 

@@ -60,6 +60,8 @@ def infer_ranges(
         firm.insert(0, Use(declared[0], declared[1], False))
     if not firm:
         firm = [u for u in uses if u.padded]
+    if not firm and scope.lenient:
+        return None
     if not firm:
         found.error(
             f"the index '{index.id}' has no range",

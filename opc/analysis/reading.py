@@ -51,7 +51,7 @@ class ReadTyper:
             position = seen.get(size, 0)
             seen[size] = position + 1
             if len(matching) < same:
-                if not scope.unranged:
+                if not scope.unranged and not scope.lenient:
                     message = f"no index here runs over {dim}, an axis of '{operand.name}'"
                     self._error(message, span, f"write the indices: {indexed(operand)}")
                 return None
@@ -63,6 +63,8 @@ class ReadTyper:
         return self._guarded(operand, tuple(indices), None, span)
 
     def _unbound_group(self, name: str, span: Span) -> None:
+        if self.scope.lenient:
+            return
         shown = str(GroupRef(name))
         self._error(f"nothing here runs over {shown}", span, f"index the target with {shown}, or reduce: sum[{shown}](...)")
 

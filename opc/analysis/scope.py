@@ -45,6 +45,8 @@ class Scope:
     """The axis groups that the statement's target or an enclosing reduction runs over."""
     poisoned: set[str] = field(default_factory=set)
     """Temporaries whose statement has an error that was reported."""
+    lenient: bool = False
+    """Whether a mistake that was reported hides the indices: what can't be told of them is then no mistake of its own."""
     present: frozenset[str] = frozenset()
     """Optional operands known to be given at this point."""
     absent_counts_as_zero: frozenset[str] = frozenset()
@@ -86,6 +88,16 @@ class Scope:
             yield
         finally:
             self.extents, self.unranged, self.bound_groups = kept
+
+    @contextmanager
+    def leniently(self) -> Iterator[None]:
+        """Report nothing about indices and groups, of which too little is known."""
+        kept = self.lenient
+        self.lenient = True
+        try:
+            yield
+        finally:
+            self.lenient = kept
 
     @contextmanager
     def knowing(self, present: frozenset[str]) -> Iterator[None]:

@@ -12,7 +12,7 @@ from opc.ir.dtypes import ANY, TYPE_SETS, Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
-from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript
+from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript, Tree
 from opc.spec.loader import Spec
 from opc.spec.text import name_problem
 
@@ -29,11 +29,15 @@ class Signature:
         self.outputs: list[Operand] = []
         self.dims: list[tuple[str, Affine]] = []
         self.require: list[Requirement] = []
+        self.broken_types: set[str] = set()
         self._names()
         self._types()
         self._inputs()
         self.attribute_typer = AttributeTyper(spec, self.scope, self.typer, self.inputs, found)
         self.attribute_typer.declare()
+        # What a broken input would have bound is not missing.
+        whole = len(self.inputs) == len(spec.model.inputs) and len(self.attributes) == len(spec.model.attributes)
+        self.scope.lenient = not whole or self.attribute_typer.misplaced
         self._shape()
         self.attribute_typer.checks()
         self._outputs()
@@ -62,8 +66,10 @@ class Signature:
     def _types(self) -> None:
         for name, members in self.spec.model.types.items():
             dtypes: list[DType] = []
+            before = len(self.found.items)
             for i, member in enumerate(members):
-                at = self.spec.span("types", name, i)
+                path = ("types", name, i)
+                at = self.spec.span(*(path if path in self.spec.values else path[:2]))
                 if member in TYPE_SETS:
                     dtypes += TYPE_SETS[member]
                 elif member in {d.value for d in DType}:
@@ -78,6 +84,8 @@ class Signature:
             if name in {d.value for d in DType} or name in TYPE_SETS:
                 self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
             # Even an empty set declares the name: one mistake is told once.
+            if len(self.found.items) > before:
+                self.broken_types.add(name)
             self.scope.types[name] = TypeVar(name, tuple(dict.fromkeys(dtypes)) or ANY)
 
     # operands
@@ -92,8 +100,7 @@ class Signature:
             kind, items, span = parsed
             dims = [self._input_dim(item, name) for item in items]
             known = tuple(d for d in dims if d is not None)
-            self._one_group_each(known, span)
-            if len(known) == len(dims):
+            if self._one_group_each(known, span) and len(known) == len(dims):
                 operand = Operand(name, kind, known, optional, entry.doc, self.spec.key_span("inputs", key))
                 self.inputs.append(operand)
                 self.scope.operands[name] = operand
@@ -156,10 +163,12 @@ class Signature:
             return False
         return True
 
-    def _one_group_each(self, dims: tuple[DimSpec, ...], span: Span) -> None:
+    def _one_group_each(self, dims: tuple[DimSpec, ...], span: Span) -> bool:
         names = [d.name for d in dims if isinstance(d, Group)]
-        for name in {n for n in names if names.count(n) > 1}:
+        twice = sorted({n for n in names if names.count(n) > 1})
+        for name in twice:
             self._error(f"the axis group {Group(name)} stands twice in one shape", span)
+        return not twice
 
     def _outputs(self) -> None:
         for key, entry in self.spec.model.outputs.items():
@@ -170,8 +179,7 @@ class Signature:
             kind, items, span = parsed
             dims = [self._output_dim(item) for item in items]
             known = tuple(d for d in dims if d is not None)
-            self._one_group_each(known, span)
-            if len(known) == len(dims):
+            if self._one_group_each(known, span) and len(known) == len(dims):
                 self.outputs.append(Operand(key, kind, known, False, entry.doc, self.spec.key_span("outputs", key)))
                 self.scope.poisoned.discard(key)
 
@@ -179,6 +187,8 @@ class Signature:
         if isinstance(item, Dots | Star):
             name = ELLIPSIS if isinstance(item, Dots) else item.name
             if name not in self.scope.groups:
+                if self.scope.lenient:
+                    return None
                 self._error(f"no input has the axis group {Group(name)}", item.span)
                 return None
             return Group(name)
@@ -191,11 +201,10 @@ class Signature:
             return None
         return size
 
-    def _size(self, item: Item, what: str) -> Affine | None:
-        if isinstance(item, Dots | Star | Range):
-            self._error(f"{what} is a whole number", item.span)
-            return None
+    def _size(self, item: Tree, what: str) -> Affine | None:
         if isinstance(item, Name) and item.id not in self.scope.dims and item.id not in self.scope.attributes:
+            if self.scope.lenient:
+                return None
             hint = did_you_mean(item.id, self.scope.dims) or "an input binds it, or an entry under shape derives it"
             self._error(f"unknown dimension '{item.id}'", item.span, hint)
             return None
@@ -236,13 +245,13 @@ class Signature:
 
     def _determined(self) -> None:
         """Check that every type variable, axis group and dimension is known once the operands are given."""
-        if len(self.inputs) < len(self.spec.model.inputs) or len(self.attributes) < len(self.spec.model.attributes):
-            return  # an input with a mistake of its own may be the one that tells
+        if self.scope.lenient:
+            return  # an input or attribute with a mistake of its own may be the one that tells
         bound = {a.binds for a in self.scope.attributes.values() if a.binds}
         given = [o for o in self.inputs if not o.optional]
         for name in self.spec.model.types:
             holders = [o for o in given if _type_variable(o.type) == name and not isinstance(o.type, Acc)]
-            if name not in bound and not holders:
+            if name not in bound and not holders and name not in self.broken_types:
                 message = f"nothing determines the type '{name}'"
                 hint = "give it to an input that is not optional, or add a dtype attribute that binds it"
                 self._error(message, self.spec.key_span("types", name), hint)

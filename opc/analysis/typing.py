@@ -18,7 +18,7 @@ from opc.diagnostics import Diagnostics, SpecError
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, Example, Op, Reference
 from opc.ir.verify import verify
-from opc.lang.parse import parse_body, parse_expression
+from opc.lang.parse import parse_expression
 from opc.lang.tree import Tree
 from opc.spec.loader import Spec
 from opc.spec.text import Text
@@ -74,13 +74,7 @@ def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...],
     model = spec.model
     signature = Signature(spec, found)
     scope = signature.scope
-    body = BodyTyper(scope, signature.outputs, found).elaborate(parse_body(spec.text("kernel"), found))
-    for o in signature.inputs:
-        if o.name not in scope.used:
-            found.warning(f"the input '{o.name}' is not used", o.span)
-    for a in signature.attributes:
-        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
-            found.warning(f"the attribute '{a.name}' is not used", a.span)
+    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel"))
     op = Op(
         name=model.op,
         domain=model.domain,
@@ -100,6 +94,12 @@ def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...],
     # What follows looks at the whole op, which is whole only without mistakes.
     found.raise_errors()
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
+    for o in signature.inputs:
+        if o.name not in scope.used:
+            found.warning(f"the input '{o.name}' is not used", o.span)
+    for a in signature.attributes:
+        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
+            found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs))
     verify(op)
     check_bounds(op, found)

@@ -64,12 +64,13 @@ _FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
     ast.NotIn: ("not in", "write `a != b and a != c`"),
 }
 _STATEMENTS = "a body holds assignments only, such as y = x + 1 or y[...] = x[...] + 1"
+_TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\n=]*\])?\s*=(?!=)")
 # `x[]` is no Python; strings are matched first so that nothing inside them is touched.
 _EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
 
 
 def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
-    """Return the statements of a body; those with mistakes are recorded in `found` and left out."""
+    """Return the statements of a body. Mistakes are recorded in `found`; what such a statement assigns is kept where it shows."""
     prepared = _prepare(text, found)
     if prepared is None:
         return ()
@@ -85,6 +86,9 @@ def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
         tree = _parse(part, found, report=True)
         if tree is not None:
             statements += _statements(part, tree, found)
+        elif target := _TARGET.match(part.value):
+            span = part.span(*target.span(1))
+            statements.append(Statement(Name(target[1], span), None, span, None, span))
     if len(found.items) == before:  # the pieces are fine and the whole is not: say what the parser says of the whole
         _parse(text, found, report=True)
     return tuple(statements)
@@ -135,7 +139,11 @@ def _parse(text: Text, found: Diagnostics, report: bool = False) -> ast.Module |
         if report:
             at = _offset(text.value, error.lineno or 1, (error.offset or 1) - 1)
             end = at + 1
-            if error.end_lineno == error.lineno and (error.end_offset or 0) > (error.offset or 0):
+            if isinstance(error, IndentationError):
+                at = _offset(text.value, error.lineno or 1, 0)
+                at += len(text.value[at:]) - len(text.value[at:].lstrip(" \t"))
+                end = at + 1
+            elif error.end_lineno == error.lineno and (error.end_offset or 0) > (error.offset or 0):
                 end = at + (error.end_offset or 0) - (error.offset or 0)
             message = error.msg or "invalid syntax"
             hint = None
@@ -205,13 +213,13 @@ class _Converter:
     def statement(self, node: ast.stmt) -> Statement | None:
         if _too_deep(node):
             self._error(f"nested more than {MAX_DEPTH} deep", node, "split it with temporaries")
-            return None
+            return self._broken(node.targets[0]) if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.AugAssign):
             self._error("each tensor is assigned once", node, "sums are written sum[k](...), not +=")
-            return None
+            return self._broken(node.target)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare) and isinstance(node.value.ops[0], ast.Eq):
             self._error("this is a comparison, not an assignment", node, "write = to assign")
-            return None
+            return self._broken(node.value.left)
         if not isinstance(node, ast.Assign):
             self._error(_STATEMENTS, node)
             return None
@@ -220,20 +228,22 @@ class _Converter:
         if len(node.targets) > 1 or isinstance(target, ast.Tuple | ast.List | ast.Starred):
             self._error("one statement assigns one tensor", target, "write one statement for each")
             return None
-        items: tuple[Item, ...] | None = None
-        base = target
-        if isinstance(target, ast.Subscript):
-            converted = self._items(target.slice)
-            if converted is None:
-                return None
-            items = converted
-            base = target.value
+        base = target.value if isinstance(target, ast.Subscript) else target
         if not isinstance(base, ast.Name):
             self._error(_STATEMENTS, target)
             return None
-        if value is None:
-            return None
+        items = self._items(target.slice) if isinstance(target, ast.Subscript) else None
+        if value is None or (items is None and isinstance(target, ast.Subscript)):
+            return self._broken(target)
         return Statement(Name(base.id, self.span(base)), items, self.span(target), value, self.span(node))
+
+    def _broken(self, target: ast.expr) -> Statement | None:
+        """Return what is left of a statement with a mistake: the name it assigns, so that its uses are no mistakes too."""
+        base = target.value if isinstance(target, ast.Subscript) else target
+        if not isinstance(base, ast.Name):
+            return None
+        span = self.span(base)
+        return Statement(Name(base.id, span), None, span, None, span)
 
     def expression(self, node: ast.expr) -> Tree | None:
         if _too_deep(node):

@@ -102,12 +102,15 @@ Item: TypeAlias = Tree | Dots | Star | Range
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`target[items] = value`; `items` is None where no subscript was written."""
+    """`target[items] = value`; `items` is None where no subscript was written.
+
+    `value` is None where the statement has a mistake that was reported: all that is known then is what it assigns.
+    """
 
     target: Name
     items: tuple[Item, ...] | None
     target_span: Span
-    value: Tree
+    value: Tree | None
     span: Span
 
 

@@ -155,7 +155,9 @@ class _Table:
     def value_span(self, path: NodePath) -> Span:
         while path not in self.values and path:
             path = path[:-1]
-        return self.values[path].span
+        node = self.values[path]
+        nothing = isinstance(node, Scalar) and node.plain and not node.text.value
+        return self.keys[path].span if nothing and path in self.keys else node.span
 
     def key_span(self, path: NodePath) -> Span:
         return self.keys[path].span if path in self.keys else self.value_span(path)
@@ -183,6 +185,9 @@ class _Reporter:
     def report(self, details: ErrorDetails) -> None:
         kind = details["type"]
         path: NodePath = tuple(details["loc"])
+        node = self.table.values.get(path)
+        if isinstance(node, Scalar) and ambiguity(node) is not None:
+            return  # said already, and in better words
         at_key = path[-1:] == ("[key]",)
         if at_key:
             path = path[:-1]

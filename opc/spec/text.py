@@ -18,6 +18,9 @@ def span_at(source: Source, start: int, end: int) -> Span:
     def place(index: int) -> tuple[int, int]:
         return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
+    # A span that ends with a line ends before its break.
+    if end > start and text[end - 1] == "\n":
+        end -= 1
     line, column = place(start)
     end_line, end_column = place(end)
     return Span(source, line, column, end_line, end_column)
@@ -28,12 +31,14 @@ class Text:
     """A string out of a source file, and for each of its characters the position in the file's text.
 
     The string of a block or quoted scalar differs from what stands in the file (indentation, escapes, folding); diagnostics about
-    it must point into the file. `positions` has one entry a character. A text that came from no file has no source.
+    it must point into the file. `positions` has one entry a character, and `begin` is where the first one stands or would stand.
+    A text that came from no file has no source.
     """
 
     value: str
     source: Source | None
     positions: tuple[int, ...]
+    begin: int = 0
 
     @staticmethod
     def of(value: str, name: str) -> Text:
@@ -42,8 +47,10 @@ class Text:
 
     def span(self, start: int, end: int) -> Span:
         """Return the place in the file of the characters `start` to `end` (exclusive) of this string."""
-        if self.source is None or not self.positions:
-            return NO_SPAN if self.source is None else span_at(self.source, 0, 0)
+        if self.source is None:
+            return NO_SPAN
+        if not self.positions:
+            return span_at(self.source, self.begin, self.begin)
         last = len(self.positions) - 1
         first = self.positions[min(max(start, 0), last)]
         if start > last:
@@ -52,14 +59,18 @@ class Text:
 
     def cut(self, start: int, end: int) -> Text:
         """Return the characters `start` to `end` (exclusive)."""
-        return Text(self.value[start:end], self.source, self.positions[start:end])
+        begin = self.positions[start] if start < len(self.positions) else self.begin
+        return Text(self.value[start:end], self.source, self.positions[start:end], begin)
 
     def replace(self, start: int, end: int, new: str) -> Text:
         """Return the text with `start` to `end` (exclusive, not empty) replaced; the new characters take the old ones' places."""
         old = self.positions[start:end]
         positions = tuple(old[min(i, len(old) - 1)] for i in range(len(new)))
         return Text(
-            self.value[:start] + new + self.value[end:], self.source, self.positions[:start] + positions + self.positions[end:]
+            self.value[:start] + new + self.value[end:],
+            self.source,
+            self.positions[:start] + positions + self.positions[end:],
+            self.begin,
         )
 
 
@@ -79,6 +90,7 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
         at = end if newline < 0 else newline + 1
     elif style in ("'", '"'):
         at = start + 1
+    begin = at
     positions: list[int] = []
     for character in value:
         if character.isspace() and not (style == '"' and text[at : at + 1] == "\\"):
@@ -101,7 +113,7 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
             at += 2
         else:
             at += 1
-    return Text(value, source, tuple(positions))
+    return Text(value, source, tuple(positions), begin)
 
 
 # The keywords of C++20 and its alternative tokens that are not Python keywords too, and the macros of headers every kernel sees.

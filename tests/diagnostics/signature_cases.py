@@ -1,0 +1,148 @@
+"""Mistakes in the signature of a spec: types, operands, shapes, attributes, requirements, examples, references."""
+
+from tests.diagnostics.harness import Case, case
+
+AXIS = "inputs: {x: 'T[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]'}\n"
+PLACED = f"{AXIS}attributes: {{axis: {{type: axis, dim: N, default: -1}}}}\n"
+MATRIX = "inputs: {x: 'T[N, C]'}\noutputs: {y: 'T[N, C]'}\n"
+DEEP = "(-" * 120 + "1" + ")" * 120
+SCALED = "kernel: y = x * alpha\n"
+
+OPERANDS: list[Case] = [
+    case("types: {T: [floating, ⟦float23⟧]}", "unknown dtype 'float23'"),
+    case("types: {T: ⟦complex64⟧}", "unknown dtype 'complex64'"),
+    case("types: {T: floating, ⟦U⟧: []}", "the type 'U' stands for no dtype"),
+    case("types: {T: floating, ⟦int8⟧: [int8]}", "'int8' is a dtype, so no type variable"),
+    case("types: {T: floating, ⟦U⟧: integer}", "nothing determines the type 'U'"),
+    case("inputs: {x: '⟦S⟧[...]'}\noutputs: {y: 'int8[...]'}\ntypes: {}", "unknown type 'S'"),
+    case("inputs: {x: '⟦complex64⟧[...]', z: 'T[]'}", "unknown type 'complex64'"),
+    case("inputs: {x: '⟦exp(T)⟧[...]', z: 'T[]'}", "expected a type"),
+    case("inputs: {x: '⟦T⟧'}", "expected a type and a shape"),
+    case("inputs: {x: '⟦⟧'}", "an expression is missing here"),
+    case("inputs: {x: 'T[⟦N + 1⟧]'}", "a dimension of an input is a name, a number, ... or *A"),
+    case("inputs: {x: 'T[⟦-1⟧]'}", "a dimension of an input is a name, a number, ... or *A"),
+    case("inputs: {x: '⟦T[..., ...]⟧'}", "the axis group ... stands twice in one shape"),
+    case("outputs: {y: '⟦T[..., ...]⟧'}", "the axis group ... stands twice in one shape"),
+    case("inputs: {x: 'T[⟦a__b⟧]'}", "'a__b' can't name a dimension"),
+    case("inputs: {x: 'T[⟦exp⟧]'}", "'exp' is a word of the language"),
+    case("inputs: {x: 'T[⟦x⟧]'}", "'x' is an operand, so it can't name a dimension"),
+    case("inputs: {x: 'T[⟦T⟧]'}", "'T' is a type, so it can't name a dimension"),
+    case("inputs: {x: 'T[⟦a⟧]'}\nattributes: {a: int}", "'a' is an attribute, so it can't name a dimension"),
+    case("inputs: {x: 'T[⟦N⟧]'}\nshape: {N: 3}", "'N' is derived under shape, so no input can bind it"),
+    case("inputs: {x: 'T[*A]', z: 'T[⟦A⟧]'}", "'A' is an axis group"),
+    case("inputs: {⟦exp⟧: 'T[...]'}\nkernel: y[...] = 1", "'exp' is a word of the language"),
+    case("inputs: {⟦int8⟧: 'T[...]'}\nkernel: y[...] = 1", "'int8' is a word of the language"),
+    case("inputs: {x: 'T[...]', z: ⟦[1]⟧}", "expected a mapping of keys to values, found a list"),
+    case(
+        "inputs: {x: 'T[⟦*A⟧, N, *B]'}\nkernel: y[n] = 1\noutputs: {y: 'T[N]'}",
+        "how many axes *A has can't be told",
+        "how many axes *B",
+    ),
+    case("outputs: {y: 'T[⟦*A⟧]'}", "no input has the axis group *A"),
+    case("outputs: {y: 'T[⟦N⟧]'}", "unknown dimension 'N'"),
+    case("outputs: {y: 'T[⟦n:3⟧]'}", "a range is no size"),
+    case("outputs: {y: 'T[⟦-2⟧]'}", "the size of an axis is not negative"),
+    case(MATRIX + "shape: {K: ⟦N / C⟧}", "a dimension is a whole number over dimensions and int attributes"),
+    case(
+        "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {⟦y⟧: 'T[M]'}\nkernel: y[m] = x[0]",
+        "'M' is known only when an optional input is given",
+    ),
+    case("shape: {⟦y⟧: 3}", "'y' has another meaning already"),
+    case("shape: {K: ⟦M⟧}", "unknown dimension 'M'"),
+    case("shape: {K: ⟦...⟧}", "`...` stands in brackets only"),
+]
+
+ATTRIBUTES: list[Case] = [
+    case("attributes: {alpha: ⟦flaot⟧}", "unknown attribute type 'flaot'"),
+    case("attributes: {alpha: ⟦'str[2]'⟧}", "there are no lists of str"),
+    case("attributes: {alpha: ⟦'int[0]'⟧}", "a list has 1 to 64 elements"),
+    case("attributes: {alpha: {type: float, ⟦values⟧: [a]}}", "'values' belongs to str attributes"),
+    case("attributes: {alpha: {type: float, ⟦dim⟧: N}}", "'dim' belongs to axis attributes"),
+    case("attributes: {alpha: {type: float, ⟦binds⟧: T}}", "'binds' belongs to dtype attributes"),
+    case("attributes: {mode: {type: str, values: ⟦[a, a]⟧}}", "a value stands twice"),
+    case("attributes: {mode: {type: str, values: ⟦[]⟧}}", "'mode' admits no value"),
+    case(AXIS + "attributes: {⟦axis⟧: axis}", "'axis' does not say which dimension it places"),
+    case(PLACED.replace("dim: N", "dim: ⟦M⟧"), "no input has the dimension 'M'"),
+    case(MATRIX + "attributes: {axis: {type: axis, dim: ⟦N⟧}}", "'N' does not stand between two axis groups"),
+    case(PLACED.replace("-1}}", "-1}, axis2: {type: axis, dim: ⟦N⟧}}"), "'axis' places 'N' already"),
+    case("attributes: {⟦to⟧: dtype}", "'to' does not say which type variable it chooses"),
+    case("attributes: {to: {type: dtype, binds: ⟦U⟧}}", "unknown type variable 'U'"),
+    case("attributes: {pads: {type: 'int[2]', default: ⟦1⟧}}", "the default of 'pads' is a list"),
+    case("attributes: {pads: {type: 'int[2]', default: ⟦[1]⟧}}", "'pads' has 2 elements, and the default has 1"),
+    case("attributes: {pads: {type: 'int[2]', default: [1, ⟦a⟧]}}", "an element of the default of 'pads' is a whole number"),
+    case("attributes: {n: {type: int, default: ⟦9223372036854775808⟧}}", "9223372036854775808 does not fit in 64 bits"),
+    case("attributes: {n: {type: int, default: ⟦1.5⟧}}", "the default of 'n' is a whole number"),
+    case("attributes: {n: {type: int, default: ⟦true⟧}}", "the default of 'n' is a whole number"),
+    case("attributes: {a: {type: float, default: ⟦'1'⟧}}", "the default of 'a' is a number"),
+    case("attributes: {a: {type: bool, default: ⟦1⟧}}", "the default of 'a' is true or false"),
+    case("attributes: {a: {type: str, default: ⟦1⟧}}", "the default of 'a' is a text"),
+    case("attributes: {m: {type: str, values: [tanh, none], default: ⟦tahn⟧}}", "'tahn' is none of the values of 'm'"),
+    case("attributes: {to: {type: dtype, binds: T, default: ⟦int8⟧}}", "'int8' is no dtype of 'T'"),
+    case(
+        "attributes: {a: {type: float, default: ⟦-1.0⟧, check: a >= 0}}\n" + SCALED.replace("alpha", "a"),
+        "the default of 'a' does not meet",
+    ),
+    case("attributes: {a: {type: float, check: ⟦a⟧}}", "a condition is a boolean; this is a fraction"),
+    case("attributes: {a: {type: float, check: a > ⟦b⟧}}", "unknown name 'b'"),
+    case("attributes: {a: {type: float, check: a > ⟦x⟧}}", "unknown name 'x'"),
+    case("attributes: {a: {type: 'float[]', check: ⟦a > 0⟧}}", "'a' has no fixed length, so it takes no check"),
+    case("require: [⟦N⟧]\n" + MATRIX, "a condition is a boolean; this is a whole number"),
+    case("require: [⟦x⟧ > 0]", "unknown name 'x'"),
+    case("require: ['⟦) = (⟧']", "expected one expression"),
+    case("require: ['⟦" + DEEP + "⟧ > 0']", "nested more than 100 deep"),
+    case("require: ['⟦N >> 1⟧']\n" + MATRIX, "`>>` is not part of the language"),
+]
+
+LEAKY = "attributes: {alpha: {type: float, default: 0.5}}\nkernel: y = x * alpha\n"
+MODES = "attributes: {m: {type: str, values: [a, b]}}\nkernel: y = x if m == 'a' else 0\n"
+
+WHOLE: list[Case] = [
+    case("inplace: {z: ⟦x⟧}", "'z' is no output"),
+    case("inplace: {y: ⟦w⟧}", "'w' is no input"),
+    case(
+        "inputs: {'x?': 'T[...]', z: 'T[...]'}\nkernel: y = z + (x if present(x) else 0)\ninplace: {y: ⟦x⟧}", "'x' may be absent"
+    ),
+    case("outputs: {y: 'float32[...]'}\nkernel: y = cast(float32, x)\ninplace: {y: ⟦x⟧}", "'y' is float32 and 'x' is T"),
+    case("broadcast: true\ninplace: {y: ⟦x⟧}", "'x' may be smaller than 'y' where it is broadcast"),
+    case("outputs: {y: 'T[2, ...]'}\nkernel: y[i, ...] = x[...]\ninplace: {y: ⟦x⟧}", "'y' has the shape [2, ...] and 'x' [...]"),
+    case(
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: y[i] = x[N - 1 - i]\ninplace: {y: ⟦x⟧}",
+        "'y' can't take the memory of 'x': the read of 'x' on line 8 is not at the index that is written",
+    ),
+    case("kernel: 'y = x - max[...](x)'\ninplace: {y: ⟦x⟧}", "the read of 'x' on line 8 is not at the index"),
+    case(
+        "outputs: {y: 'T[...]', z: 'T[...]'}\nkernel: |\n  y = x + 1\n  z = x * 2\ninplace: {y: ⟦x⟧}",
+        "it is still read on line 10, after 'y' is written",
+    ),
+    case("examples: [{⟦w⟧: 1, x: 1.0, y: 1.0}]", "'w' is no operand or attribute"),
+    case("examples: [⟦{y: 1.0}⟧]", "the example lacks the input 'x'"),
+    case("attributes: {a: float}\nkernel: y = x * a\nexamples: [⟦{x: 1.0, y: 1.0}⟧]", "the example lacks the attribute 'a'"),
+    case("examples: [⟦{x: 1.0}⟧]", "the example says no output"),
+    case("examples: [{x: [1.0, ⟦[1.0]⟧], y: 1.0}]", "the rows of 'x' have different lengths"),
+    case("examples: [{x: [1.0, ⟦true⟧], y: 1.0}]", "'x' is T, not a boolean"),
+    case("examples: [{x: [1.0, ⟦nan⟧], y: 1.0}]", "'x' holds numbers"),
+    case("types: {T: integer}\nexamples: [{x: ⟦1.5⟧, y: 1}]", "'x' is T, not a fraction"),
+    case(LEAKY + "examples: [{x: 1.0, alpha: ⟦a⟧, y: 1.0}]", "the value of 'alpha' is a number"),
+    case(MODES + "examples: [{x: 1.0, m: ⟦c⟧, y: 1.0}]", "'c' is none of the values of 'm'"),
+    case("examples: [{x: [1.0, 2.0], y: ⟦[1.0]⟧}]", "'y' has the shape [1], and the op gives [2]"),
+    case(
+        "inputs: {x: 'T[N]', w: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: y = x * w\nexamples: [⟦{x: [1], w: [1, 2], y: [1]}⟧]",
+        "the example does not fit",
+    ),
+    case("reference: {onnx: ⟦leaky relu⟧}", "'leaky relu' can't be an ONNX operator"),
+    case("reference: {torch: ⟦'x = 1'⟧}".replace("⟦'", "'⟦").replace("'⟧", "⟧'"), "the reference is not one Python expression"),
+    case("reference: {torch: torch.relu(⟦xx⟧)}", "unknown name 'xx'"),
+    case("reference: {torch: ⟦x.__class__⟧}", "'__class__' is private"),
+    case("reference: {torch: '⟦lambda: x⟧'}", "the reference is a plain call or formula"),
+    case("gradient: {body: d_x = d_y, saves: [⟦z⟧]}", "'z' is no output, so it can't be saved"),
+    case("gradient: {body: d_x = d_y * y, saves: [y, ⟦y⟧]}", "'y' is saved twice"),
+    case("types: {T: integer}\n⟦gradient⟧: {body: d_x = d_y}", "nothing here can be differentiated"),
+    case("gradient: {body: d_x = ⟦y⟧}", "unknown name 'y'"),
+    case(
+        "broadcast: true\ngradient: {body: 'd_x[...] = ⟦mean[broadcast(x)](d_y[...])⟧'}", "mean does not run over broadcast axes"
+    ),
+    case("gradient: {⟦body⟧: t = d_y}", "the output 'd_x' is not assigned"),
+    case("gradient: {⟦body⟧: d_x = d_y, saves: [y]}", "the saved output 'y' is not used"),
+]
+
+CASES = [*OPERANDS, *ATTRIBUTES, *WHOLE]
