@@ -84,6 +84,7 @@ def prove(
     specs: Specs = None,
     out: Out = GENERATED,
     backend: Backends = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes run at once; one a processor.")] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE.html", help="Write a report for people.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write a JUnit report.")] = None,
     json: Json = False,
@@ -91,7 +92,7 @@ def prove(
     """Build, then prove each op on each backend against the oracle, and print the table."""
     from opc import cli_test
 
-    raise typer.Exit(cli_test.test(specs, out, backend, report, junit, json))
+    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, json))
 
 
 @app.command()

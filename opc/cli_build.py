@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json as json_text
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.cli_console import FAILED, OK, find_specs, note, paint, say, show_diagnostics, shown
+from opc.cli_console import FAILED, OK, find_specs, note, paint, progress_line, say, show_diagnostics, shown
 
 if TYPE_CHECKING:
     from opc.build.builder import Built
@@ -146,27 +144,8 @@ def build_packages(
     """Build packages with a line of progress on a terminal."""
     from opc.build.builder import build_specs
 
-    with _progress() as progress:
+    with progress_line() as progress:
         return build_specs(specs, out, backends, progress=progress, say=note, jobs=jobs)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """Yield a callback that keeps one line on stderr up to date, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total, path: None
-        return
-    clear = "\r\033[K"
-
-    def show(done: int, total: int, path: str) -> None:
-        count = f"[{done}/{total}]"
-        room = shutil.get_terminal_size().columns - len(count) - 2
-        print(f"{clear}{paint(count, 'note', sys.stderr)} {path[:room]}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        print(clear, end="", file=sys.stderr, flush=True)
 
 
 def _as_data(result: Built) -> dict[str, object]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -129,3 +130,24 @@ def find_specs(given: Sequence[Path] | None) -> list[Path]:
         else:
             found.append(path)
     return list(dict.fromkeys(found))
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[int, int, str], None]]:
+    """Yield a callback that keeps one line on stderr up to date, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, path: None
+        return
+    import shutil
+
+    clear = "\r\033[K"
+
+    def show(done: int, total: int, path: str) -> None:
+        count = f"[{done}/{total}]"
+        room = shutil.get_terminal_size().columns - len(count) - 2
+        print(f"{clear}{paint(count, 'note', sys.stderr)} {path[:room]}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print(clear, end="", file=sys.stderr, flush=True)

@@ -287,3 +287,35 @@ def test_the_quick_way_of_build_imports_nothing_heavy(tmp_path: Path) -> None:
     spec(tmp_path)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "1 package: nothing changed\n\n"
+
+
+def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opc.testing import runner
+    from opc.testing.results import Report, Result, Status
+
+    asked: list[object] = []
+
+    def run_tests(specs: object, backends: object, out: object, jobs: object, **_: object) -> Report:
+        asked.append((specs, backends, out, jobs))
+        failed = Result("leaky_relu", "numpy", "forward", "case 7", Status.FAILED, 3.0, 0.1, "y differs")
+        passed = Result("leaky_relu", "numpy", "forward", "case 6", Status.PASSED, 0.5, 0.1)
+        return Report({"numpy": "2.0"}, [passed] if backends else [passed, failed], {}, 1.0)
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    one = spec(tmp_path)
+    done = opc("test", one, "-b", "numpy", "-j", "1", "--report", "r.html", "--junit", "r.xml")
+    assert done.code == 0
+    assert asked == [([one], ["numpy"], Path("generated"), 1)]
+    assert "leaky_relu" in done.out
+    assert done.err == "wrote r.html\nwrote r.xml\n"
+    assert "<testsuite" in (tmp_path / "r.xml").read_text()
+    assert "leaky_relu" in (tmp_path / "r.html").read_text()
+    done = opc("test", one)
+    assert done.code == 1
+    assert "y differs" in done.out
+    data = json.loads(opc("test", one, "--json").out)
+    assert (data["ok"], data["totals"]) == (False, {"forward": 2})
+    asked.clear()
+    done = opc("test", one, "--report", "gone/r.html")
+    assert (done.code, asked) == (2, [])
+    assert "there is no folder gone to write r.html to" in done.err

@@ -1,0 +1,44 @@
+"""`opc test`: the proof, its table and its reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from opc.cli_console import FAILED, OK, WrongUse, find_specs, note, progress_line, say, shown
+
+
+def test(
+    given: Sequence[Path] | None,
+    out: Path,
+    backends: Sequence[str] | None,
+    jobs: int | None,
+    html: Path | None,
+    junit: Path | None,
+    as_json: bool,
+) -> int:
+    """Build and prove the ops of specs; print the table and write the reports asked for."""
+    specs = find_specs(given)
+    for path in (html, junit):
+        if path is not None and not path.parent.is_dir():
+            raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")
+    from opc.testing import report as reports
+    from opc.testing.results import as_json as data
+    from opc.testing.runner import run_tests
+
+    with progress_line() as progress:
+        report = run_tests(specs, backends, out, jobs, progress=progress, say=note)
+    if as_json:
+        say(json.dumps(data(report), indent=2))
+    else:
+        from rich.console import Console
+
+        reports.print_report(report, Console())
+    if html is not None:
+        reports.write_html(report, html)
+        note(f"wrote {shown(html)}")
+    if junit is not None:
+        reports.write_junit(report, junit)
+        note(f"wrote {shown(junit)}")
+    return OK if report.ok else FAILED
