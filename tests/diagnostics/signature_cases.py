@@ -89,7 +89,7 @@ ATTRIBUTES: list[Case] = [
     case("require: [⟦N⟧]\n" + MATRIX, "a condition is a boolean; this is a whole number"),
     case("require: [⟦x⟧ > 0]", "unknown name 'x'"),
     case("require: ['⟦) = (⟧']", "expected one expression"),
-    case("require: ['⟦" + DEEP + "⟧ > 0']", "nested more than 100 deep"),
+    case("require: ['⟦" + DEEP + " > 0⟧']", "nested more than 100 deep"),
     case("require: ['⟦N >> 1⟧']\n" + MATRIX, "`>>` is not part of the language"),
 ]
 

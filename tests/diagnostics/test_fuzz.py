@@ -1,0 +1,121 @@
+"""Whatever the text, the front end answers with an op or with diagnostics, never with another exception, and soon."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from opc.analysis.typing import elaborate, elaborate_gradient
+from opc.diagnostics import Diagnostic, SpecError
+from opc.ir.verify import verify
+from opc.spec.loader import loads
+
+SPECS = [path.read_text() for path in sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))]
+GRADIENT = """
+op: squash
+domain: tests
+version: 1
+doc: Tanh.
+types: {T: floating, U: [int32, int64]}
+inputs: {x: 'T[*A, N, *B]', ids: 'U[*A]', 'w?': 'acc(T)[N]'}
+attributes:
+  axis: {type: axis, dim: N, default: -1}
+  k: {type: 'int[2]', default: [1, 2], check: k > 0}
+  mode: {type: str, values: [a, b], default: a}
+shape:
+  M: (N + k[0]) // k[1]
+require: [N % 2 == 0]
+outputs: {y: 'T[*A, N, *B]', z: 'T[*A, M]'}
+kernel: |
+  y[*A, n, *B] = tanh(x[*A, n, *B]) if mode == 'a' else x[*A, n, *B] * cast(T, w[n] if present(w) else 1)
+  z[*A, m] = cast(T, ids[*A]) + mean[n:2, *B](pad(x[*A, n*k[0] + m, *B], -inf))
+gradient:
+  saves: [y]
+  body: |
+    d_x[*A, n, *B] = d_y[*A, n, *B] * (1 - y[*A, n, *B] ** 2) + sum[m:M](d_z[*A, m])
+    d_w[n] = sum[*A, *B](d_y[*A, n, *B])
+"""
+SEEDS = [*SPECS, GRADIENT]
+
+# What mistakes are made of: the language's own pieces, YAML's, and what is neither.
+PIECES = st.sampled_from(
+    ["[", "]", "(", ")", "{", "}", ",", ":", ": ", "\n", "\n  ", "'", '"', "#", "*", "&a", "*a", "!!str", "|", ">", "-", "- ", "?", "%",
+     "...", "*A", "x", "y", "N", "T", "acc(T)", "sum[k]", "max", "pad(", "cast(", "present(x)", " if ", " else ", "==", "//", "**",
+     "0", "1e-5", ".inf", "nan", "99999999999999999999", "0x", "no", "true", "null", "~", "\t", "\x00", "\ufeff", "é", "\u2028", "d_x",
+     "import os", "lambda: 0", "kernel:", "inputs:", "x[", "k[9]", "{{ }}", "${x}", "__import__", "\\", "/*", '"""', " " * 40]
+)  # fmt: skip
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """Return a good spec with a few pieces cut out, put in, copied or replaced."""
+    text = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        match draw(st.integers(0, 3)):
+            case 0:
+                text = text[:start] + text[end:]
+            case 1:
+                text = text[:start] + draw(PIECES) + text[start:]
+            case 2:
+                text = text[:start] + draw(PIECES) + text[end:]
+            case _:
+                at = draw(st.integers(0, len(text)))
+                text = text[:at] + text[start:end] + text[at:]
+    return text
+
+
+def check(text: str) -> None:
+    """Compile a text; every diagnostic must stand in it and render."""
+    start = time.monotonic()
+    try:
+        spec = loads(text, "fuzz.yaml")
+        op = elaborate(spec)
+        verify(op)
+        if spec.model.gradient.mode == "body":
+            elaborate_gradient(spec, op)
+    except SpecError as error:
+        assert error.diagnostics
+        for d in error.diagnostics:
+            assert_placed(d, text)
+    assert time.monotonic() - start < 5
+
+
+def assert_placed(d: Diagnostic, text: str) -> None:
+    """Check that a diagnostic stands inside the text."""
+    assert d.message
+    assert d.render()
+    lines = text.split("\n")
+    assert 1 <= d.span.line <= len(lines)
+    assert 1 <= d.span.column <= len(lines[d.span.line - 1]) + 1
+    assert (d.span.end_line, d.span.end_column) >= (d.span.line, d.span.column)
+    assert d.span.end_line <= len(lines)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated())
+def test_mutations_of_good_specs(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(PIECES | st.sampled_from(["x[...]", "y", " = ", " + ", "x", "i", "N"]), max_size=15).map("".join))
+def test_any_kernel(body: str) -> None:
+    text = SPECS[0].split("kernel:")[0] + "kernel: |\n" + "".join(f"  {line}\n" for line in body.split("\n"))
+    check(text)
+
+
+def test_seeds_are_good() -> None:
+    for text in SEEDS:
+        spec = loads(text, "seed.yaml")
+        elaborate(spec)
