@@ -1,4 +1,8 @@
-"""Functions that generated NumPy code calls and carries along: those the function table names, and a few on arrays."""
+"""Functions that generated NumPy code calls and carries along: those the function table names, and a few on arrays.
+
+They are written as generated code is, without annotations and 88 columns wide.
+"""
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
 import math
 
@@ -7,12 +11,14 @@ import numpy as np
 
 def erf(x):
     """Error function."""
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+    x = np.asarray(x)
+    return np.vectorize(math.erf, otypes=[x.dtype])(x)
 
 
 def erfc(x):
     """Complementary error function, 1 - erf(x), accurate for large x too."""
-    return np.vectorize(math.erfc, otypes=[np.float64])(x)
+    x = np.asarray(x)
+    return np.vectorize(math.erfc, otypes=[x.dtype])(x)
 
 
 def sigmoid(x):
@@ -33,7 +39,7 @@ def mod(x, y):
 
 def power(x, y):
     """X to the power of y, nan where that is not real."""
-    return np.power(np.asarray(x, np.float64), y)
+    return np.power(1.0 * x, y)
 
 
 def accumulator(dtype):
@@ -53,8 +59,8 @@ def shape_of(x):
 
 
 def widen(x):
-    """Return x in the type it is computed in: float64 for floating types, its own for others."""
-    return None if x is None else x if x.dtype.kind in "iub" else x.astype(np.float64)
+    """Return x in the type it is computed in: half types in float32, others in their own."""
+    return x if x.dtype.kind in "iub" else x.astype(np.result_type(x, np.float32))
 
 
 def convert(x, dtype):
@@ -63,7 +69,7 @@ def convert(x, dtype):
     if dtype.kind == "b":
         return x != 0
     if dtype.kind not in "iu":
-        return x.astype(np.float64)
+        return x.astype(np.result_type(dtype, np.float32))
     if x.dtype.kind in "iub":
         return x.astype(dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -101,3 +107,7 @@ def take(x, indices, pad=0, checked=()):
         shape = np.broadcast_shapes(*(np.shape(i) for i in clipped))
         return np.broadcast_to(pad, shape).astype(x.dtype)
     return np.where(inside, x[tuple(clipped)], pad)
+
+
+HELPERS = tuple(name for name, value in list(globals().items()) if callable(value))
+"""The names of these functions."""

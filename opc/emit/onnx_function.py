@@ -1,10 +1,10 @@
 """ONNX functions: an op's body in standard ONNX operators, as Python source that writes the nodes.
 
 A FunctionProto has no types, no optional values and no branches. So the generated source is a Python function over a `Body` (the
-builder of the generated package, `onnx/builder.py`): `body.Add(a, b)` adds a node and returns the name of its output. What is known
-when a model is made, which optional operands are given and the value of a string or bool attribute, is decided by Python's own `if`;
-number attributes become references, so that one function serves all their values. A half-precision function brings its inputs to
-float32 and rounds its outputs once, as the kernel does.
+builder of the generated package, `onnx/builder.py`): `body.Add(a, b)` adds a node and returns the name of its output. What is
+known when a model is made, which optional operands are given and the value of a string or bool attribute, is decided by Python's
+own `if`; number attributes become references, so that one function serves all their values. A half-precision function brings its
+inputs to float32 and rounds its outputs once, as the kernel does.
 
 Not every op can be said like that; then `function_body` returns the reason.
 """
@@ -20,9 +20,9 @@ from opc.emit.onnx_types import TENSOR_TYPE, type_variable
 from opc.emit.python_text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
 from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst, walk
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 
 BUILDER = "body"
 """The builder's name in generated source."""

@@ -1,0 +1,1 @@
+"""The ONNX backend: operator schemas, functions, and ops of the reference evaluator."""

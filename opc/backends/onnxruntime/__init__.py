@@ -1,0 +1,1 @@
+"""The ONNX Runtime backend: a custom-op library over the kernels."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import jinja2
 
@@ -117,9 +118,17 @@ def _default(family: Family, field: Field) -> str:
     return json.dumps(value) if isinstance(value, str) else number(value) if isinstance(value, int | float) else "{}"
 
 
-def _op(family: Family, op: Op) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _AxesArray:
+    """The array that describes one output's shape."""
+
+    name: str
+    entries: list[str]
+
+
+def _op(family: Family, op: Op) -> dict[str, Any]:
     shapes = _Shapes(op)
-    axes = [{"name": f"{op.name}_{o.name}_axes", "entries": shapes.output(o)} for o in op.outputs]
+    axes = [_AxesArray(f"{op.name}_{o.name}_axes", shapes.output(o)) for o in op.outputs]
     axis = shapes.axis
     return {
         "name": op.name,
@@ -128,8 +137,8 @@ def _op(family: Family, op: Op) -> dict[str, object]:
         "version": op.version,
         "inputs": [_operand(o) for o in op.inputs],
         "outputs": [_operand(o) for o in op.outputs],
-        "axes": [a for a in axes if a["entries"]],
-        "shapes": [f"{{{len(a['entries'])}, {a['name'] if a['entries'] else 'nullptr'}}}," for a in axes],
+        "axes": [a for a in axes if a.entries],
+        "shapes": [f"{{{len(a.entries)}, {a.name if a.entries else 'nullptr'}}}," for a in axes],
         "axis_offset": f"offsetof(Attributes, {axis.name})" if axis else "-1",
         "types": list(_types(op)),
     }
@@ -214,3 +223,8 @@ class _Shapes:
 
 def _dim(axis: Attribute) -> DimSpec:
     return Affine.of(Dim(axis.dim or ""))
+
+
+def package_source(family: Family) -> str:
+    """Return the text of `onnxruntime/__init__.py`."""
+    return templates().get_template("init.py.j2").render(source=family.source_name, family=family.name)

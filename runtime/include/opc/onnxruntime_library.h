@@ -102,6 +102,7 @@ Status *compute(void *kernel, KernelContext *context) {
   DLTensor *outputs[kMaxOperands] = {};
   for (int i = 0; i < op.output_count; ++i) {
     opc_tensor_type &r = results[i];
+    if (r.ndim < 0) continue; /* an optional output whose shape no given input determines */
     Value *value = nullptr;
     OPC_ORT_TRY(GetOutput::call(k.api, context, static_cast<size_t>(i), r.shape, static_cast<size_t>(r.ndim), &value));
     if (value == nullptr && op.outputs[i].optional) continue;
@@ -132,6 +133,11 @@ Status *create_kernel(const CustomOp *self, const Api *api, const KernelInfo *in
   Kernel<A> *kernel = new (memory) Kernel<A>{api, &overload, {}, {}};
   const KernelAttributes source = {api, info};
   Status *status = read_attributes(*overload.library, source, overload.op->type, &kernel->attributes, &kernel->memory);
+  if (status == nullptr) {
+    char message[1024] = "";
+    const opc_context host = {nullptr, nullptr, message, sizeof message};
+    status = status_of(api, overload.op->infer(nullptr, &kernel->attributes, nullptr, &host), message);
+  }
   if (status == nullptr)
     *out = kernel;
   else
@@ -271,6 +277,7 @@ bool concrete_shapes(const Op<A> &op, const ElementType *types, const SymbolicSh
   if (op.infer(inputs, &attributes, results, &silent) != OPC_OK) return false;
   for (int i = 0; i < op.output_count; ++i) {
     out[i].rank = 0;
+    if (results[i].ndim < 0) out[i].append(-1, "");
     for (int32_t j = 0; j < results[i].ndim; ++j) out[i].append(results[i].shape[j], "");
   }
   return true;
@@ -313,7 +320,7 @@ Status *infer_shapes(const CustomOp *self, ShapeInferContext *context) {
   SymbolicShape results[kMaxOperands];
   const bool concrete = concrete_shapes(op, types, shapes, present, attributes, results);
   for (int i = 0; i < op.output_count; ++i) {
-    if (!concrete && !output_shape(op.shapes[i], shapes, present, axis, &results[i])) continue;
+    if (concrete ? !results[i].complete() : !output_shape(op.shapes[i], shapes, present, axis, &results[i])) continue;
     succeeded(api, write_shape(api, context, static_cast<size_t>(i), overload->types[op.input_count + i], results[i]));
   }
   return nullptr;

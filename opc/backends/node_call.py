@@ -1,0 +1,166 @@
+"""A call of an op as an ONNX model of one node: what the sessions of the ONNX runtimes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opc.analysis.shape import ShapeError, infer
+from opc.backends.base import OpError, Unsupported
+from opc.emit.onnx_types import TENSOR_TYPE, type_variable
+from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
+from opc.ir.op import AttributeKind, Op, Operand
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+OPSET = 21
+"""The version of the standard operators that models import."""
+
+IR_VERSION = 10
+"""The version of the file format."""
+
+
+class NodeCall:
+    """One call of an op. Inputs of the model have any rank, so that one model serves all calls that differ in sizes only."""
+
+    def __init__(
+        self, op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], only: Sequence[str] | None
+    ) -> None:
+        """Describe a call.
+
+        Raises:
+            Unsupported: when a value of an attribute can't be held in a model.
+        """
+        self.op = op
+        self.feeds = {o.name: array for o in op.inputs if (array := inputs.get(o.name)) is not None}
+        self.wanted = wanted_outputs(op, self.feeds, attributes, only)
+        self.dtypes = {name: array.dtype.name for name, array in self.feeds.items()}
+        self.attributes = node_attributes(op, attributes, self.dtypes)
+
+    @property
+    def key(self) -> object:
+        """What calls that the same model serves have in common."""
+        attributes = tuple((name, tuple(v) if isinstance(v, list) else v, str(type(v))) for name, v in self.attributes.items())
+        return self.op.name, tuple(self.dtypes.items()), self.wanted, attributes
+
+    def model(self) -> Any:
+        """Return the `ModelProto`.
+
+        Raises:
+            OpError: when a dtype or an attribute can't be written into a model.
+        """
+        from onnx import ValueInfoProto, helper
+
+        def value(name: str, dtype: str) -> Any:
+            info = ValueInfoProto(name=name)
+            info.type.tensor_type.elem_type = _element_type(dtype)
+            return info
+
+        op = self.op
+        try:
+            node = helper.make_node(
+                op.class_name,
+                trimmed([o.name if o.name in self.feeds else "" for o in op.inputs]),
+                trimmed([o.name if o.name in self.wanted else "" for o in op.outputs]),
+                domain=op.domain,
+                **self.attributes,
+            )
+            inputs = [value(name, dtype) for name, dtype in self.dtypes.items()]
+            outputs = [value(o.name, self._output_dtype(o)) for o in op.outputs if o.name in self.wanted]
+        except (KeyError, TypeError, ValueError) as error:
+            raise OpError(f"{op.name}: {error}") from error
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(op.domain, op.version)]
+        return helper.make_model(
+            helper.make_graph([node], op.class_name, inputs, outputs), opset_imports=opsets, ir_version=IR_VERSION
+        )
+
+    def _output_dtype(self, o: Operand) -> str:
+        """Return the dtype an output has by the inputs' dtypes, right or wrong."""
+        variable = type_variable(o.type)
+        bound = next((self.dtypes[i.name] for i in self.op.inputs if i.type == variable and i.name in self.dtypes), None)
+        if variable is None or bound is None:
+            return candidates(o.type)[0].value
+        if isinstance(o.type, TypeVar):
+            return bound
+        known = DType(bound) if bound in {d.value for d in ANY} else candidates(variable)[0]
+        return candidates(Acc(known))[0].value
+
+    def run(self, evaluate: Callable[[dict[str, Array]], Sequence[Array]]) -> dict[str, Array]:
+        """Return the outputs by name.
+
+        Raises:
+            OpError: when the runtime refuses the call, with the innermost of its messages.
+        """
+        try:
+            return dict(zip(self.wanted, evaluate(self.feeds), strict=True))
+        except (OpError, Unsupported):
+            raise
+        except Exception as error:
+            # Runtimes raise classes of their own, which derive from nothing but Exception.
+            inner: BaseException = error
+            while inner.__cause__ is not None:
+                inner = inner.__cause__
+            raise OpError(str(inner)) from error
+
+
+def trimmed(names: list[str]) -> list[str]:
+    """Return the names without the empty ones at the end, which stand for operands that are left out."""
+    while names and not names[-1]:
+        names = names[:-1]
+    return names
+
+
+def _element_type(dtype: str) -> int:
+    """Return ONNX's number of a dtype, that of one no op takes too."""
+    from ml_dtypes import bfloat16
+    from numpy import dtype as numpy_dtype
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(bfloat16 if dtype == "bfloat16" else dtype)))
+
+
+def wanted_outputs(
+    op: Op, given: Mapping[str, Array], attributes: Mapping[str, Any], only: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the outputs to ask for: all that have a shape but the gradients of absent inputs, unless `only` names some."""
+    if only is not None:
+        return tuple(o.name for o in op.outputs if o.name in only or not o.optional)
+    try:
+        shaped = infer(op, {name: array.shape for name, array in given.items()}, attributes).outputs
+    except ShapeError:
+        shaped = {o.name: () for o in op.outputs}
+    owners = dict(zip((o.name for o in op.outputs), op.derivation.outputs)) if op.derivation else {}
+    inputs = {o.name for o in op.inputs}
+    gradients = op.derivation is not None and op.derivation.kind == "vjp"
+    refused = {n for n, owner in owners.items() if gradients and owner in inputs and owner not in given}
+    return tuple(o.name for o in op.outputs if not o.optional or (o.name in shaped and o.name not in refused))
+
+
+def node_attributes(op: Op, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:
+    """Return attributes as `onnx.helper.make_node` takes them; one of a wrong type stays as it is.
+
+    Raises:
+        Unsupported: when float64 is computed with an attribute that float32, as which ONNX holds it, does not represent.
+    """
+    import numpy as np
+    from onnx import TensorProto
+
+    known = {a.name: a for a in op.attributes}
+    result: dict[str, Any] = {}
+    for name, value in attributes.items():
+        a = known.get(name)
+        elements = list(value) if isinstance(value, tuple | list) else [value]
+        if a is not None and a.kind is AttributeKind.DTYPE:
+            elements = [TensorProto.DataType.Value(TENSOR_TYPE[DType(v)]) for v in elements]
+        elif a is not None and a.kind is AttributeKind.FLOAT and all(_is_number(v) for v in elements):
+            elements = [float(v) for v in elements]
+            inexact = [v for v in elements if v == v and np.float32(v) != v and v != a.default]
+            if inexact and "float64" in dtypes.values():
+                raise Unsupported(f"ONNX holds {name} in float32, which does not represent {inexact[0]}")
+        result[name] = elements if isinstance(value, tuple | list) else elements[0]
+    return result
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,60 @@
+"""ONNX: schemas for its checker, functions for every runtime, and ops for its reference evaluator."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from opc.backends.base import Availability, BuildStep, Session
+from opc.backends.onnx import emit, generated_tests
+from opc.diagnostics import Diagnostic
+from opc.emit.numpy_helpers import HELPERS
+from opc.ir.op import Family
+
+RESERVED = frozenset(
+    (
+        # Members of the reference evaluator's class of ops, which holds attributes as members too.
+        *("input", "output", "op_type", "domain", "run", "need_context", "eval", "create", "make_node", "implicit_inputs"),
+        *("onnx_node", "run_params", "has_subgraph", "has_linked_attribute", "attributes_names_", "op_schema", "op_domain"),
+        # Parameters and names of the generated functions.
+        *("dtypes", "shapes", "absent", "outputs", "wanted", "function", "body", "np", "math", "ml_dtypes"),
+        *HELPERS,
+    )
+)
+"""Names that an attribute can't have in the generated modules."""
+
+
+class OnnxBackend:
+    """Operator schemas, FunctionProto bodies and reference ops."""
+
+    name = "onnx"
+    title = "ONNX"
+
+    def probe(self) -> Availability:
+        """Say whether onnx is installed."""
+        try:
+            return Availability(True, version("onnx"))
+        except PackageNotFoundError:
+            return Availability(False, reason="onnx is not installed", install="pip install onnx")
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return a diagnostic for each attribute whose name the generated modules use themselves."""
+        return tuple(
+            Diagnostic(f"ONNX's reference ops use the name '{a.name}' themselves", a.span, hint="choose another name")
+            for a in family.forward.attributes
+            if a.name in RESERVED
+        )
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the subpackage `onnx` and its tests."""
+        return {**emit.files(family), **generated_tests.files(family)}
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return nothing: the subpackage is plain Python."""
+        return ()
+
+    def session(self, family: Family, package: Path) -> Session:
+        """Load the reference ops."""
+        from opc.backends.onnx.session import OnnxSession
+
+        return OnnxSession(family, package)

@@ -1,0 +1,260 @@
+"""What ONNX's own tools promise of a generated op, checked on the spec's examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opc.analysis.shape import ShapeError, infer
+from opc.backends.base import Check, Unsupported
+from opc.backends.node_call import node_attributes
+from opc.emit.onnx_function import Refusal, function_body
+from opc.emit.onnx_types import used_variables
+from opc.ir.dtypes import DType, resolve
+from opc.ir.op import Family, Op
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+
+class ExampleCall:
+    """An example of the spec as a call in one dtype, float32 where the op has it."""
+
+    def __init__(self, family: Family, values: Mapping[str, Any], dtype: str | None = None) -> None:
+        import numpy as np
+        from ml_dtypes import bfloat16
+
+        op = family.forward
+        self.op = op
+        self.binding = {v.name: _choose(v.dtypes, dtype) for v in used_variables(op)}
+        self.dtypes = {name: d.value for name, d in self.binding.items()}
+        self.feeds: dict[str, Array] = {}
+        for o in op.inputs:
+            if values.get(o.name) is not None:
+                bound = resolve(o.type, self.binding)
+                self.feeds[o.name] = np.asarray(values[o.name]).astype(bfloat16 if bound is DType.BFLOAT16 else bound.value)
+        self.absent = tuple(o.name for o in op.inputs if o.name not in self.feeds)
+        given = {a.name: values[a.name] for a in op.attributes if a.name in values}
+        self.attributes = node_attributes(op, given, {})
+        self.outputs = {o.name: values[o.name] for o in op.outputs if o.name in values}
+
+    def shapes(self, symbolic: bool = False) -> dict[str, list[Any]]:
+        """Return the inputs' sizes, or (`symbolic`) a name for each size: equal names for equal sizes."""
+        return {n: [f"size_{s}" if symbolic else s for s in a.shape] for n, a in self.feeds.items()}
+
+    def model(self, module: Any, **options: Any) -> Any:
+        """Return the call as a model of one node."""
+        return module.make_model(self.op.class_name, dtypes=self.dtypes, absent=self.absent, **options, **self.attributes)
+
+
+def _choose(dtypes: Sequence[DType], wanted: str | None) -> DType:
+    by_name = {d.value: d for d in dtypes}
+    return by_name.get(wanted or "float32") or dtypes[-1]
+
+
+def example_calls(family: Family, dtype: str | None = None) -> list[ExampleCall]:
+    """Return the spec's examples as calls.
+
+    Raises:
+        Unsupported: when there is none.
+    """
+    if not family.examples:
+        raise Unsupported("the spec has no example to check this on")
+    return [ExampleCall(family, dict(e.values), dtype) for e in family.examples]
+
+
+def rounding_error(array: Array, rounds: int = 16) -> float:
+    """Return so many roundings of an array's dtype, relative to its largest finite number."""
+    import ml_dtypes
+    import numpy as np
+
+    if array.dtype.kind in "iub":
+        return 0.0
+    wide = np.abs(array.astype(np.float64))
+    return float(rounds * float(ml_dtypes.finfo(array.dtype).eps) * max(1.0, wide[np.isfinite(wide)].max(initial=0.0)))
+
+
+def assert_alike(got: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+    """Compare two ways to compute the same outputs: equal but for a few roundings."""
+    import numpy as np
+
+    for name, value in expected.items():
+        assert got[name].dtype == value.dtype, f"{name}: {got[name].dtype} is not {value.dtype}"
+        a, b = (v.astype(np.float64) for v in (got[name], value))
+        np.testing.assert_allclose(a, b, rtol=0, atol=rounding_error(value), err_msg=name)
+
+
+class OnnxChecks:
+    """The checks of one op."""
+
+    def __init__(self, family: Family, module: Any) -> None:
+        self.family, self.module, self.op = family, module, family.forward
+
+    def all(self) -> tuple[Check, ...]:
+        """Return every check."""
+        return (
+            Check("checker", self.checker),
+            Check("shape inference", self.shape_inference),
+            Check("symbolic sizes", self.symbolic_sizes),
+            Check("unknown rank", self.unknown_rank),
+            Check("wrong type", self.wrong_type),
+            Check("wrong shape", self.wrong_shape),
+            Check("function", self.function),
+            Check("half function", self.half_function),
+            Check("inliner", self.inliner),
+            Check("text format", self.text_format),
+        )
+
+    def checker(self) -> None:
+        """ONNX's checker accepts a model by the registered schema, whose defaults are the spec's."""
+        import numpy as np
+        import onnx
+        from onnx import defs
+
+        self.module.register()
+        self.module.register()
+        for op in self.family.ops:
+            schema = defs.get_schema(op.class_name, domain=op.domain)
+            assert [p.name for p in schema.inputs] == [o.name for o in op.inputs]
+            assert [p.name for p in schema.outputs] == [o.name for o in op.outputs]
+            for a in op.attributes:
+                assert schema.attributes[a.name].required == a.required, a.name
+        for call in example_calls(self.family):
+            for name, value in call.attributes.items():
+                kind = self.module.SCHEMAS[self.op.class_name].attributes[name].type.name
+                assert isinstance(value, np.ndarray | list | str | int | float), f"{name}: {kind}"
+            onnx.checker.check_model(call.model(self.module, shapes=call.shapes()), full_check=True)
+
+    def _inferred(self, model: Any) -> dict[str, Any]:
+        """Return the tensor types that strict shape inference finds for the outputs."""
+        import onnx
+
+        self.module.register()
+        found = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        return {o.name: o.type.tensor_type for o in found.graph.output}
+
+    def shape_inference(self) -> None:
+        """Sizes that are numbers give the outputs' sizes."""
+        for call in example_calls(self.family):
+            expected = infer(self.op, {n: a.shape for n, a in call.feeds.items()}, _spec_attributes(self.op, call.attributes))
+            inferred = self._inferred(call.model(self.module, shapes=call.shapes()))
+            for name, shape in expected.outputs.items():
+                sizes = [d.dim_value for d in inferred[name].shape.dim]
+                assert sizes == list(shape), f"{name} is {sizes}, not {list(shape)}"
+
+    def symbolic_sizes(self) -> None:
+        """Sizes that are names, or unknown, give as many axes, and a name where the size is an input's."""
+        for call in example_calls(self.family):
+            expected = infer(self.op, {n: a.shape for n, a in call.feeds.items()}, _spec_attributes(self.op, call.attributes))
+            named = self._inferred(call.model(self.module, shapes=call.shapes(symbolic=True)))
+            unknown = self._inferred(call.model(self.module, shapes={n: [None] * len(s) for n, s in call.shapes().items()}))
+            sizes = {f"size_{size}" for shape in call.shapes().values() for size in shape}
+            for name, shape in expected.outputs.items():
+                assert len(named[name].shape.dim) == len(unknown[name].shape.dim) == len(shape), name
+                # ONNX itself names sizes that are unknown.
+                names = {d.dim_param for d in named[name].shape.dim if d.dim_param and not d.dim_param.startswith("unk__")}
+                assert names <= sizes, f"{name} has sizes {sorted(names - sizes)}, which no input has"
+
+    def unknown_rank(self) -> None:
+        """Inputs of unknown rank give the outputs' types."""
+        for call in example_calls(self.family):
+            inferred = self._inferred(call.model(self.module))
+            for o in self.op.outputs:
+                assert inferred[o.name].elem_type, o.name
+
+    def wrong_type(self) -> None:
+        """An element type the op does not take is refused, and so is one that disagrees with another input's."""
+        from onnx import TensorProto
+
+        for call in example_calls(self.family):
+            for index in range(len(call.feeds)):
+                model = call.model(self.module, shapes=call.shapes())
+                model.graph.input[index].type.tensor_type.elem_type = TensorProto.COMPLEX64
+                self._assert_refused(model, f"complex64 for {model.graph.input[index].name}")
+
+    def wrong_shape(self) -> None:
+        """A shape that the op refuses is refused by shape inference."""
+        from onnx.onnx_pb import TensorShapeProto
+
+        Dimension = TensorShapeProto.Dimension  # noqa: N806
+        for call in example_calls(self.family):
+            for name in call.feeds:
+                shapes = call.shapes() | {name: [7, *call.shapes()[name], 7]}
+                try:
+                    infer(self.op, shapes, _spec_attributes(self.op, call.attributes))
+                except ShapeError:
+                    model = call.model(self.module, shapes=call.shapes())
+                    for value in model.graph.input:
+                        if value.name == name:
+                            value.type.tensor_type.shape.dim.add().dim_value = 7
+                            value.type.tensor_type.shape.dim.insert(0, Dimension(dim_value=7))
+                    self._assert_refused(model, f"shape {shapes[name]} for {name}")
+
+    def _assert_refused(self, model: Any, what: str) -> None:
+        from onnx.checker import ValidationError
+        from onnx.shape_inference import InferenceError
+
+        try:
+            self._inferred(model)
+        except (InferenceError, ValidationError, ValueError):
+            return
+        raise AssertionError(f"{what} is accepted")
+
+    def _functions(self, dtype: str | None = None) -> Iterator[tuple[ExampleCall, Any]]:
+        """Yield each example with its model that holds the function."""
+        body = function_body(self.op)
+        if isinstance(body, Refusal):
+            raise Unsupported(f"no function in standard operators: {body.reason}")
+        for call in example_calls(self.family, dtype):
+            yield call, call.model(self.module, function=True, shapes=call.shapes())
+
+    def _evaluated(self, model: Any, call: ExampleCall, ops: Sequence[Any] = ()) -> dict[str, Array]:
+        from onnx.reference import ReferenceEvaluator
+
+        names = [o.name for o in model.graph.output]
+        return dict(zip(names, ReferenceEvaluator(model, new_ops=list(ops)).run(None, call.feeds), strict=True))
+
+    def function(self) -> None:
+        """The function computes what the reference op does, and ONNX's checker accepts it."""
+        import onnx
+
+        for call, model in self._functions():
+            onnx.checker.check_model(model)
+            assert_alike(self._evaluated(model, call), self._evaluated(call.model(self.module), call, self.module.OPS))
+
+    def half_function(self) -> None:
+        """In a half type the function computes in float32 and rounds once, as the op does."""
+        halves = [d for v in used_variables(self.op) for d in v.dtypes if d.is_floating and d.compute is not d]
+        if not halves:
+            raise Unsupported("the op has no half type")
+        for dtype in dict.fromkeys(halves):
+            for call, model in self._functions(dtype.value):
+                expected = self._evaluated(call.model(self.module), call, self.module.OPS)
+                assert_alike(self._evaluated(model, call), expected)
+
+    def inliner(self) -> None:
+        """ONNX's inliner leaves standard operators only, which compute the same."""
+        import numpy as np
+        import onnx.inliner
+
+        for call, model in self._functions():
+            inlined = onnx.inliner.inline_local_functions(model)
+            assert all(not node.domain for node in inlined.graph.node), "a node of another domain is left"
+            for name, value in self._evaluated(inlined, call).items():
+                np.testing.assert_array_equal(value, self._evaluated(model, call)[name], err_msg=name)
+
+    def text_format(self) -> None:
+        """The model survives being written as text and read again."""
+        import numpy as np
+        import onnx.parser
+        import onnx.printer
+
+        for call, model in self._functions():
+            again = onnx.parser.parse_model(onnx.printer.to_text(model))
+            for name, value in self._evaluated(again, call).items():
+                np.testing.assert_array_equal(value, self._evaluated(model, call)[name], err_msg=name)
+
+
+def _spec_attributes(op: Op, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a node's attributes as the analysis takes them."""
+    return {a.name: attributes[a.name] for a in op.attributes if a.name in attributes}

@@ -1,0 +1,73 @@
+"""The reference ops of a family as the proof calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opc.backends import package as packages
+from opc.backends.base import Check, Unsupported
+from opc.backends.node_call import NodeCall
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+NO_AUTOGRAD = "ONNX has no autograd; the gradients are ops of their own"
+
+
+class OnnxSession:
+    """Runs single-node models on the reference evaluator."""
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Import the package's ONNX modules.
+
+        Raises:
+            ImportError: when the package is not generated, or onnx is not installed.
+        """
+        self.family = family
+        self.ops = {op.name: op for op in family.ops}
+        self.module = packages.load(package, "onnx")
+        self._evaluators: dict[Any, Any] = {}
+
+    def call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op of the family; see `opc.backends.base.Session`."""
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        if call.key not in self._evaluators:
+            self._evaluators[call.key] = self._evaluator(call)
+        evaluator = self._evaluators[call.key]
+        return call.run(lambda feeds: evaluator.run(None, feeds))
+
+    def _evaluator(self, call: NodeCall) -> Any:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(call.model(), new_ops=list(self.module.OPS))
+
+    def gradient(
+        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Refuse: ONNX has no autograd."""
+        raise Unsupported(NO_AUTOGRAD)
+
+    def second_gradient(
+        self,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        cotangents: Mapping[str, Array],
+        second: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """Refuse: ONNX has no autograd."""
+        raise Unsupported(NO_AUTOGRAD)
+
+    def checks(self) -> Sequence[Check]:
+        """Return what ONNX's tools promise of the op: checker, inference, function, inliner, text."""
+        from opc.backends.onnx.checks import OnnxChecks
+
+        return OnnxChecks(self.family, self.module).all()

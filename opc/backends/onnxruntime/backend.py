@@ -1,0 +1,80 @@
+"""ONNX Runtime: a custom-op library that calls the kernels, built without ONNX Runtime's headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from opc.backends.base import Availability, BuildStep, Compile, Link, Session
+from opc.backends.kernel.backend import KernelBackend
+from opc.backends.onnxruntime import generated_tests
+from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source
+from opc.diagnostics import Diagnostic
+from opc.emit.onnx_types import type_variable, used_variables
+from opc.ir.op import AttributeKind, Family, Op
+
+FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti")
+
+
+class OnnxRuntimeBackend:
+    """Custom-op libraries of ONNX Runtime."""
+
+    name = "onnxruntime"
+    title = "ONNX Runtime"
+
+    def probe(self) -> Availability:
+        """Say whether ONNX Runtime is installed."""
+        for package in ("onnxruntime", "onnxruntime-gpu"):
+            try:
+                return Availability(True, version(package))
+            except PackageNotFoundError:
+                continue
+        return Availability(False, reason="onnxruntime is not installed", install="pip install 'opc[onnxruntime]'")
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return what of a family ONNX Runtime's custom ops can't carry."""
+        return tuple(d for op in family.ops for d in _requires(op))
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the library's source, the module that finds the library, and their tests."""
+        return {
+            f"onnxruntime/{family.name}_ort.cpp": library_source(family),
+            "onnxruntime/__init__.py": package_source(family),
+            **generated_tests.files(family),
+        }
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return the steps that make `build/lib<op>_ort.so`."""
+        kernel = KernelBackend()
+        object_ = f"build/onnxruntime/{family.name}_ort.o"
+        return (
+            Compile(f"onnxruntime/{family.name}_ort.cpp", object_, FLAGS),
+            Link((object_, *kernel.objects(family)), library_path(family), kernel.link_flags(family)),
+        )
+
+    def session(self, family: Family, package: Path) -> Session:
+        """Load the built library."""
+        from opc.backends.onnxruntime.session import OnnxRuntimeSession
+
+        return OnnxRuntimeSession(family, package)
+
+
+def library_path(family: Family) -> str:
+    """Return the path of the built library, relative to the package directory."""
+    return f"build/lib{family.name}_ort.so"
+
+
+def _requires(op: Op) -> Iterator[Diagnostic]:
+    for operands in (op.inputs, op.outputs):
+        if len(operands) > MAX_OPERANDS:
+            yield Diagnostic(f"{op.name} has {len(operands)} operands; ONNX Runtime's adapter takes {MAX_OPERANDS}")
+    inputs = {v.name for o in op.inputs if (v := type_variable(o.type)) is not None}
+    for variable in used_variables(op):
+        if variable.name not in inputs:
+            yield Diagnostic(
+                f"{op.name}: the type {variable} is not that of an input, and ONNX Runtime chooses a custom op's types by its inputs"
+            )
+    for a in op.attributes:
+        if a.kind is AttributeKind.STR and a.length is not None:
+            yield Diagnostic(f"ONNX Runtime's kernels can't read the list of strings '{a.name}'", a.span)

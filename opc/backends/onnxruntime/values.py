@@ -1,0 +1,36 @@
+"""NumPy arrays to ONNX Runtime's values and back, bfloat16 too, for which ONNX Runtime's Python has no NumPy type."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+BFLOAT16 = 16
+"""`TensorProto.BFLOAT16`."""
+
+
+def to_value(array: Array) -> Any:
+    """Return an array as an `OrtValue`; a strided one is copied."""
+    import numpy as np
+    from onnxruntime import OrtValue
+
+    array = np.require(array, requirements="C")
+    if array.dtype.name == "bfloat16":
+        return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), BFLOAT16)
+    return OrtValue.ortvalue_from_numpy(array)
+
+
+def from_value(value: Any) -> Array:
+    """Return an `OrtValue` as a new array."""
+    if value.element_type() != BFLOAT16:
+        array: Array = value.numpy()
+        return array
+    import numpy as np
+    from ml_dtypes import bfloat16
+
+    shape = value.shape()
+    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * 2) if np.prod(shape) else b""
+    return np.frombuffer(data, dtype=bfloat16).reshape(shape).copy()
