@@ -25,7 +25,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
-from opc.ir.printer import format_assign, format_expr
+from opc.ir.printer import format_expr
 from opc.ir.rules import assignable, reduction_type
 
 
@@ -56,9 +56,11 @@ class _Verifier:
         self.indices: set[str] = set()
         self.open_groups: set[str] = set()
 
-    def _need(self, holds: bool, message: str) -> None:
+    def _need(self, holds: bool, message: str, *parts: object) -> None:
+        """Raise unless `holds`, with the parts put into the message; expressions are printed only then, for printing is dear."""
         if not holds:
-            raise VerifyError(f"{self.op.name}: {self.where}: {message}")
+            text = message.format(*(format_expr(p) if isinstance(p, Expr) else p for p in parts)) if parts else message
+            raise VerifyError(f"{self.op.name}: {self.where}: {text}")
 
     def run(self) -> None:
         op = self.op
@@ -66,7 +68,7 @@ class _Verifier:
         targets = {o.name: o for o in (*op.outputs, *op.temporaries)}
         counts = Counter(s.target for s in op.body)
         for s in op.body:
-            self.where = format_assign(s)
+            self.where = f"the statement of '{s.target}'"
             self._need(s.target in targets, f"'{s.target}' is no output or temporary")
             self._need(counts[s.target] == 1, f"'{s.target}' is assigned {counts[s.target]} times")
             self._statement(s, targets[s.target])
@@ -101,7 +103,7 @@ class _Verifier:
                 else:
                     self._need(d.name in self.groups, f"'{o.name}' has the unknown group {d}")
         for condition in [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]:
-            self._need(is_bool(condition.type), f"the condition {format_expr(condition)} is no boolean")
+            self._need(is_bool(condition.type), "the condition {} is no boolean", condition)
             self._expr(condition)
         inputs, outputs = {o.name for o in op.inputs}, {o.name for o in op.outputs}
         for y, x in op.inplace:
@@ -162,13 +164,13 @@ class _Verifier:
                 self._need(e.fn in FUNCTIONS, f"the function '{e.fn}' is not in the table")
                 self._need(len(e.args) == FUNCTIONS[e.fn].arity, f"{e.fn} of {len(e.args)} arguments")
                 result = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
-                self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its parts give {result}")
+                self._need(result == e.type, "{} has type {}, and its parts give {}", e, e.type, result)
             case Select():
                 for part in (e.cond, e.then, e.other):
                     self._expr(part)
-                self._need(is_bool(e.cond.type), f"the condition {format_expr(e.cond)} is no boolean")
+                self._need(is_bool(e.cond.type), "the condition {} is no boolean", e.cond)
                 result = join(e.then.type, e.other.type)
-                self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its sides give {result}")
+                self._need(result == e.type, "{} has type {}, and its sides give {}", e, e.type, result)
             case Reduce():
                 self._reduce(e)
             case Cast():
@@ -190,24 +192,24 @@ class _Verifier:
         self._need(e.operand in self.operands, f"'{e.operand}' is read before it is assigned")
         operand = self.operands[e.operand]
         self._need(e.type == operand.type, f"a read of '{e.operand}' has type {e.type}, and that is {operand.type}")
-        self._need(len(e.indices) == len(operand.dims), f"{format_expr(e)} has {len(e.indices)} indices for {len(operand.dims)}")
+        self._need(len(e.indices) == len(operand.dims), "{} has {} indices for {}", e, len(e.indices), len(operand.dims))
         for index, dim in zip(e.indices, operand.dims):
             match index:
                 case GroupRef():
                     fits = isinstance(dim, Group) and dim.name == index.name
-                    self._need(index.name in self.open_groups, f"nothing binds {index} in {format_expr(e)}")
+                    self._need(index.name in self.open_groups, "nothing binds {} in {}", index, e)
                 case Affine():
                     fits = isinstance(dim, Affine)
                     self._affine(index)
                 case _:
                     fits = isinstance(dim, Affine)
                     self._expr(index)
-                    self._need(is_integer(index.type), f"the index {format_expr(index)} has type {index.type}")
-            self._need(fits, f"{format_expr(e)} has {index} on the axis {dim}")
+                    self._need(is_integer(index.type), "the index {} has type {}", index, index.type)
+            self._need(fits, "{} has {} on the axis {}", e, index, dim)
         if e.pad is not None:
             self._expr(e.pad)
-            self._need(assignable(e.pad.type, operand.type), f"the pad of {format_expr(e)} has type {e.pad.type}")
-        self._need(all(0 <= k < len(e.indices) for k in e.checked), f"{format_expr(e)} checks an axis it has not")
+            self._need(assignable(e.pad.type, operand.type), "the pad of {} has type {}", e, e.pad.type)
+        self._need(all(0 <= k < len(e.indices) for k in e.checked), "{} checks an axis it has not", e)
 
     def _reduce(self, e: Reduce) -> None:
         indices, groups = self.indices, self.open_groups
@@ -232,4 +234,4 @@ class _Verifier:
         self._expr(e.body)
         self.indices, self.open_groups = kept
         result = reduction_type(e.kind, e.body.type)
-        self._need(result == e.type, f"{format_expr(e)} has type {e.type}, and its body gives {result}")
+        self._need(result == e.type, "{} has type {}, and its body gives {}", e, e.type, result)

@@ -179,12 +179,11 @@ def domain_problem(name: str) -> str | None:
 def comment_safe(doc: str) -> str:
     """Return documentation as text that can't end a C or C++ comment, a Python docstring or a line comment's line early.
 
-    Control characters and line breaks other than plain newlines are dropped, comment ends and trigraphs are pulled apart, and
-    backslashes are doubled, so that the text is shown as written in a docstring and continues no `//` line.
+    Control characters and line breaks other than plain newlines are dropped, comment ends and trigraphs are pulled apart,
+    backslashes are doubled, and those at the end of a line, which would continue a `//` comment, are dropped.
     """
     kept = "".join(c for c in doc.replace("\r\n", "\n") if c in "\n\t" or (c.isprintable() and c not in "\x85\u2028\u2029"))
-    kept = kept.replace("\\", "\\\\").replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace('"""', "'''")
-    lines = [line.rstrip() for line in kept.expandtabs(4).strip().split("\n")]
-    text = "\n".join(lines)
+    kept = kept.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace('"""', "'''")
+    text = "\n".join(line.rstrip("\\ \t") for line in kept.expandtabs(4).strip().split("\n")).replace("\\", "\\\\")
     # A docstring may not end in the quote that its closing quotes begin with.
     return text + " " if text.endswith('"') else text

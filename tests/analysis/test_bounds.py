@@ -1,0 +1,98 @@
+"""The prover proves nothing false, and proves what real ops need."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opc.analysis.bounds import Prover
+from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
+
+I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
+N, M = Affine.of(Dim("N")), Affine.of(Dim("M"))
+S = Affine.of(AttrInt("s"))
+FACTS = (S - 1,)
+SIZES = range(0, 6)
+STEPS = range(1, 4)
+
+
+def points(ranges: dict[str, Affine]) -> Iterator[dict[Symbol, int]]:
+    """Yield every point of the ranges for small sizes and steps."""
+    for n, m, s in itertools.product(SIZES, SIZES, STEPS):
+        base: dict[Symbol, int] = {Dim("N"): n, Dim("M"): m, AttrInt("s"): s}
+        extents = {name: e.evaluate(base.__getitem__) for name, e in ranges.items()}
+        for values in itertools.product(*(range(e) for e in extents.values())):
+            yield {**base, **{Index(k): v for k, v in zip(extents, values)}}
+
+
+atoms = st.sampled_from([I0, J0, N, M, S, Affine.of(1), Affine.of(2), Affine.of(-1)])
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> Affine:
+    """Return a quasi-affine expression whose divisors are positive."""
+    if depth == 0 or draw(st.booleans()):
+        return draw(atoms)
+    a, b = draw(expressions(depth=depth - 1)), draw(expressions(depth=depth - 1))
+    match draw(st.integers(0, 4)):
+        case 0:
+            return a + b
+        case 1:
+            return a - b
+        case 2:
+            return a * draw(st.sampled_from([S, Affine.of(2), Affine.of(-1), N]))
+        case 3:
+            return a // draw(st.sampled_from([S, Affine.of(2), Affine.of(3)]))
+        case _:
+            return a % draw(st.sampled_from([S, Affine.of(2), Affine.of(3)]))
+
+
+extents = st.sampled_from([N, M, N * S, N + 1, N - 1, (N - M) // S + 1, (N + 1) // 2, Affine.of(3)])
+
+
+@settings(max_examples=1500, deadline=None)
+@given(expressions(), extents, extents)
+def test_what_is_proved_holds_everywhere(f: Affine, first: Affine, second: Affine) -> None:
+    ranges = {"i": first, "j": second}
+    if Prover(FACTS, ranges).nonnegative(f):
+        for point in points(ranges):
+            assert f.evaluate(point.__getitem__) >= 0, (f, point)
+
+
+@settings(max_examples=500, deadline=None)
+@given(expressions(), extents, extents)
+def test_the_least_value_is_no_greater_than_any(f: Affine, first: Affine, second: Affine) -> None:
+    ranges = {"i": first, "j": second}
+    least = Prover(FACTS, ranges).least(f)
+    if least is not None:
+        for point in points(ranges):
+            assert least.evaluate(point.__getitem__) <= f.evaluate(point.__getitem__), (f, least, point)
+
+
+@pytest.mark.parametrize(
+    ("f", "i", "j"),
+    [
+        (I0, N, M),
+        (N - 1 - I0, N, M),
+        (N - 1 - (I0 * S + J0), (N - M) // S + 1, M),
+        (N - 1 - I0 // S, N * S, M),
+        (N - 1 - I0 % N, N * S, M),
+        (N - 1 - (I0 * 2 + 1), N // 2, M),
+        (N * S - 1 - (I0 * S + J0), N, S),
+        (N - 1 - (N - 1 - I0), N, M),
+        (N + M - 1 - (I0 + J0), N, M),
+        ((N + 1) // 2 - 1 - I0 // 2, N, M),
+    ],
+    ids=str,
+)
+def test_proves_what_ops_read(f: Affine, i: Affine, j: Affine) -> None:
+    assert Prover(FACTS, {"i": i, "j": j}).nonnegative(f)
+
+
+@pytest.mark.parametrize("f", [N - 1, N - M, I0 - 1, N - 2 - I0, M - 1 - I0, -S, I0 - J0], ids=str)
+def test_does_not_prove_what_is_false(f: Affine) -> None:
+    assert not Prover(FACTS, {"i": N, "j": M}).nonnegative(f - 1)

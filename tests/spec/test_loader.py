@@ -1,0 +1,106 @@
+"""The loader: what YAML gives, and what it is taken for."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from opc.diagnostics import SpecError
+from opc.spec.loader import load, loads
+from opc.spec.model import SpecModel
+from opc.spec.schema import EDITOR_LINE, FILE_NAME, schema, schema_text
+from opc.spec.template import new_spec
+
+ROOT = Path(__file__).parents[2]
+SPECS = sorted((ROOT / "specs").glob("*.yaml"))
+HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: d\n"
+REST = "inputs: {x: 'float32[...]'}\noutputs: {y: 'float32[...]'}\nkernel: y = x\n"
+
+
+def test_places_of_keys_and_values() -> None:
+    spec = loads(HEAD + REST, "a.yaml")
+    assert (spec.key_span("inputs").line, spec.key_span("inputs").column) == (5, 1)
+    assert (spec.key_span("inputs", "x").line, spec.key_span("inputs", "x").column) == (5, 10)
+    assert spec.text("kernel").span(4, 5).column == 13
+    assert spec.span("attributes", "none").line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5), ("1E5", 1e5), ("-2.5e+3", -2500.0), (".5", 0.5), ("3", 3), ("0x1f", 31), ("0o17", 15),
+        (".inf", math.inf), ("-.inf", -math.inf), ("+12", 12), ("true", True), ("False", False), ("'1e-5'", "1e-5"), ("~", None),
+        ("y", "y"), ("n", "n"), ("1.2.3", "1.2.3"), ("2020-01-01", "2020-01-01"), ("0", 0), ("1" + "0" * 5000, math.inf),
+    ],
+)  # fmt: skip
+def test_scalars(text: str, value: object) -> None:
+    spec = loads(f"{HEAD}{REST}examples: [{{x: {text}}}]\n", "a.yaml")
+    got = spec.model.examples[0]["x"]
+    assert got == value
+    assert type(got) is type(value)
+
+
+def test_nan() -> None:
+    assert math.isnan(loads(f"{HEAD}{REST}examples: [{{x: .nan}}]\n", "a").model.examples[0]["x"])
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + (HEAD + REST).replace("\n", "\r\n").encode())
+    assert load(path).model.op == "foo"
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(SpecError, match="can't read"):
+            load(path)
+
+
+def test_model_is_frozen() -> None:
+    model = loads(HEAD + REST, "a").model
+    with pytest.raises(ValidationError):
+        model.op = "bar"  # type: ignore[misc]
+
+
+def test_hash_is_of_the_text() -> None:
+    assert loads(HEAD + REST, "a").hash == loads(HEAD + REST, "b").hash
+    assert loads(HEAD + REST, "a").hash != loads(HEAD + REST + "\n", "a").hash
+
+
+def test_a_million_aliases_are_refused_at_once() -> None:
+    bomb = "a: &a [x]\n" + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(20))
+    with pytest.raises(SpecError, match="aliases"):
+        loads(bomb, "bomb.yaml")
+
+
+def test_schema_in_the_repository_is_fresh() -> None:
+    assert (ROOT / "specs" / FILE_NAME).read_text() == schema_text()
+
+
+def test_schema_knows_every_key() -> None:
+    data = json.loads(schema_text())
+    assert set(data["properties"]) == set(SpecModel.model_fields)
+    assert data["additionalProperties"] is False
+    assert set(data["required"]) == {"op", "domain", "version", "doc", "inputs", "outputs", "kernel"}
+    assert schema() == data
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
+def test_spec_begins_with_the_editor_line(path: Path) -> None:
+    assert path.read_text().split("\n")[0] == EDITOR_LINE
+
+
+def test_template_compiles() -> None:
+    from opc.analysis.typing import elaborate
+    from opc.diagnostics import Diagnostics
+
+    found = Diagnostics()
+    op = elaborate(loads(new_spec("my_op"), "my_op.yaml"), found)
+    assert op.name == "my_op"
+    assert not found.items
+    with pytest.raises(SpecError, match="can't name an op"):
+        new_spec("../x")
