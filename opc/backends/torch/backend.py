@@ -52,10 +52,11 @@ class TorchBackend:
         found = []
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
+        named = [*((x.name, x.span) for x in op.inputs), *((a.name, a.span) for a in op.attributes)]
         found += [
-            Diagnostic("'out' is what torch calls the tensors that a function writes to", x.span, hint="use another name")
-            for x in (*op.inputs, *op.attributes)
-            if x.name == "out"
+            Diagnostic("'out' is what torch calls the tensors that a function writes to", span, hint="use another name")
+            for name, span in named
+            if name == "out"
         ]
         return tuple(found)
 
@@ -83,7 +84,7 @@ class TorchBackend:
         return (
             *kernel.build(family),
             Compile(f"torch/{name}_torch.cpp", adapter, ("-O2",)),
-            Compile("torch/libtorch_stub.c", stub, language="c"),
+            Compile("torch/libtorch_stub.c", stub, ("-fvisibility=default",), "c"),
             Link((stub,), library, ("-Wl,-soname,libtorch_cpu.so",)),
             Link((*kernel.objects(family), adapter, library), f"build/lib{name}_torch.so", kernel.link_flags(family)),
         )

@@ -126,7 +126,7 @@ def _derived(op: Op, derived: Op) -> Call:
 
 
 def _twin(op: Op, output: Operand) -> str:
-    """Return the operand that tells an output's shape: an input declared alike, or the output, where the caller always wants it."""
+    """Return the operand that tells an output's shape: an input declared alike, else the output itself."""
     return next((x.name for x in op.inputs if x.dims == output.dims), output.name)
 
 
@@ -150,7 +150,8 @@ class _JvpRule:
             calls = (maker.by_tangent(), maker.by_primal())
         except KeyError:
             return None
-        return Rule(family.jvp, calls, again=maker.again)
+        # Of a linear op, the tangent does not depend on the primals, and there is nothing to call.
+        return Rule(family.jvp, tuple(c for c in calls if any(c.results)), again=maker.again)
 
     def by_tangent(self) -> Call:
         """Return the call of the backward op on the cotangents of the tangents."""

@@ -27,7 +27,7 @@ _PARSER = {
 
 @dataclass(frozen=True, slots=True)
 class _Attribute:
-    """One attribute for the exporters: its ONNX type, and the value a node gets, in the old exporter's way of telling its type."""
+    """One attribute for the exporters: its ONNX type, how the old exporter parses and names it, and the value a node gets."""
 
     name: str
     onnx_type: str

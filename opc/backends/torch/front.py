@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.torch.library import templates
-from opc.backends.torch.schema import out_names
+from opc.backends.torch.schema import out_names, shared_type
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import docstring, literal, quoted
 from opc.ir.dtypes import DType, TypeVar
@@ -26,7 +26,7 @@ def front_source(family: Family) -> str:
     tensors = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
     names = parameters(op)
     signature = [*names, *([] if "*" in names else ["*"]), f"out: {tensors} | None = None"]
-    passed = [x.name for x in (*op.inputs, *op.attributes)]
+    passed = [*(x.name for x in op.inputs), *(a.name for a in op.attributes)]
     given = ["out=out"] if count == 1 else [f"{name}=out[{i}]" for i, name in enumerate(out_names(op))]
     return (
         templates()
@@ -43,7 +43,7 @@ def front_source(family: Family) -> str:
             raw=bracketed("return _raw(", passed, ")", 4),
             lists=any(a.length is not None for a in op.attributes),
             dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
-            autocast=shares_type(op),
+            autocast=bool(shared_type(op)),
         )
     )
 
@@ -77,12 +77,6 @@ def parameters(op: Op) -> list[str]:
         defaulted = defaulted or default is not None
         found.append(f"{a.name}: {attribute_python(a)}" + ("" if default is None else f" = {default}"))
     return found
-
-
-def shares_type(op: Op) -> bool:
-    """Whether several inputs must have one floating dtype, to which autocast then brings them."""
-    types = [x.type for x in op.inputs if isinstance(x.type, TypeVar) and any(d.is_floating for d in x.type.dtypes)]
-    return len(types) > len(set(types))
 
 
 def _document(op: Op) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opc.backends.torch.batching import batching, needs_batch_axes
 from opc.backends.torch.derivatives import Call, Given, Rule, cotangent, differentiable, rules, tangent
 from opc.backends.torch.library import templates
-from opc.backends.torch.schema import arguments, has_mask, namespace
+from opc.backends.torch.schema import arguments, has_mask, namespace, shared_type
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
@@ -40,6 +40,7 @@ def operators_source(family: Family) -> str:
             source=family.source_name,
             family=family.name,
             namespace=namespace(family),
+            source_hash=family.source_hash,
             operators=operators,
             zeros="or_zeros(" in text,
         )
@@ -145,8 +146,8 @@ class _Methods:
         lines: list[str] = []
         arriving = [cotangent(o.name) for o in self.op.outputs if differentiable(o)]
         if self.partial:
-            missing = f"{arriving[0]} is None" if len(arriving) == 1 else f"all(d is None for d in {_tuple(arriving)})"
-            lines += [bracketed("if all(d is None for d in (", arriving, ")):", 8) if len(arriving) > 1 else f"        if {missing}:"]
+            several = bracketed("if all(d is None for d in (", arriving, ")):", 8)
+            lines.append(several if len(arriving) > 1 else f"        if {arriving[0]} is None:")
             lines.append(f"            return (None,) * {len(self.arguments) + 1}")
         lines += self._restore(rule.saved)
         if rule.again:
@@ -226,5 +227,7 @@ def _register(op: Op, batched: bool) -> str:
     passed += [] if how.joins_group else ["joins_group=False"]
     passed += ["equal_ranks=True"] if how.equal_ranks and not how.always else []
     passed += [f"axes={_tuple([str(len(op.inputs) + a) for a in how.axes])}"] if how.axes else []
+    promoted = shared_type(op) if op.derivation is None else ()
+    passed += [f"promoted={_tuple([str(i) for i in promoted])}"] if promoted else []
     passed += [f"batch_axes={len(op.inputs) + len(op.attributes)}"] if batched else []
     return bracketed("dispatch.register(", passed, ")", 0)

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from opc.ir.dtypes import TypeVar
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 
 _TYPES = {
@@ -42,6 +43,12 @@ def namespace(family: Family) -> str:
 def has_mask(op: Op) -> bool:
     """Whether the caller says which outputs are wanted: there are several, and some may be left out."""
     return len(op.outputs) > 1 and any(o.optional for o in op.outputs)
+
+
+def shared_type(op: Op) -> tuple[int, ...]:
+    """Return the positions of the inputs that must have one floating dtype with another input; autocast brings them to one."""
+    types = [x.type if isinstance(x.type, TypeVar) and any(d.is_floating for d in x.type.dtypes) else None for x in op.inputs]
+    return tuple(i for i, t in enumerate(types) if t is not None and types.count(t) > 1)
 
 
 def attribute_type(attribute: Attribute) -> str:

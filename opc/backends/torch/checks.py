@@ -1,0 +1,475 @@
+"""What torch promises of an operator beyond values and gradients, checked on a session."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import resource
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch._dynamo.testing
+from torch import Tensor
+
+from opc.analysis.shape import ShapeError, infer
+from opc.backends.base import Check, Unsupported
+from opc.backends.torch.derivatives import differentiable, rules
+from opc.ir.dtypes import DType, candidates
+from opc.ir.op import Family, Operand, Role
+
+if TYPE_CHECKING:
+    from opc.backends.torch.session import TorchSession
+
+HUGE = 1 << 19
+"""Elements of the outputs that the leak check makes: large enough for pages of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The arguments of one call: tensors by input, attributes by name."""
+
+    tensors: Mapping[str, Tensor | None]
+    attributes: Mapping[str, Any]
+
+    @property
+    def present(self) -> list[str]:
+        """The inputs that are given."""
+        return [name for name, t in self.tensors.items() if t is not None]
+
+
+def checks(session: TorchSession) -> tuple[Check, ...]:
+    """Return the checks of a family's operators; those that need a gradient only where there is one."""
+    run = _Checks(session)
+    found = [
+        Check("non-contiguous inputs", run.strides),
+        Check("out", run.out),
+        Check("no leak", run.leak),
+        Check("opcheck", run.opcheck),
+        Check("vmap", run.vmap),
+        Check("torch.compile", partial(run.compile, "inductor", None)),
+        Check("torch.compile dynamic", partial(run.compile, "aot_eager", True)),
+        Check("torch.export dynamic", run.export),
+        Check("onnx export", run.onnx),
+        Check("onnx export, torchscript", run.onnx_torchscript),
+    ]
+    if session.family.backward is not None:
+        found += [
+            Check("gradcheck", run.gradcheck),
+            Check("jvp", run.jvp),
+            Check("vmap of grad", run.vmap_grad),
+            Check("hessian", run.hessian),
+            Check("torch.compile gradient", run.compile_gradient),
+        ]
+    return tuple(found)
+
+
+def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
+    """Return random tensors shaped like the spec's first example, its axes `times` as long where the op allows that.
+
+    Raises:
+        Unsupported: when the spec has no example.
+    """
+    if not family.examples:
+        raise Unsupported("the spec has no example to check this on")
+    op = family.forward
+    values = dict(family.examples[0].values)
+    attributes = {a.name: values[a.name] for a in op.attributes if a.name in values}
+    arrays = {x.name: None if values.get(x.name) is None else np.asarray(values[x.name]) for x in op.inputs}
+    longer = {n: None if a is None else np.tile(a, [times if s > 1 else 1 for s in a.shape]) for n, a in arrays.items()}
+    try:
+        infer(op, {n: None if a is None else a.shape for n, a in longer.items()}, attributes)
+    except ShapeError:
+        longer = arrays
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {x.name: None if (a := longer[x.name]) is None else _random(x, a, generator) for x in op.inputs}
+    return Sample(tensors, attributes)
+
+
+def _random(operand: Operand, like: Any, generator: torch.Generator) -> Tensor:
+    """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64."""
+    dtypes = candidates(operand.type)
+    if DType.FLOAT64 in dtypes:
+        return torch.randn(like.shape, generator=generator, dtype=torch.float64)
+    return torch.tensor(like, dtype=getattr(torch, dtypes[0].value))
+
+
+def outputs(result: Any) -> tuple[Tensor, ...]:
+    """Return the outputs of a call as a tuple."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def assert_equal(got: Any, expected: Any, what: str) -> None:
+    """Assert that nested tensors agree to a few roundings of what was added up for them."""
+    left, right = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(expected)
+    assert len(left) == len(right), f"{what}: {len(left)} results instead of {len(right)}"
+    for a, b in zip(left, right, strict=True):
+        assert a.shape == b.shape, f"{what}: shape {tuple(a.shape)} instead of {tuple(b.shape)}"
+        assert a.dtype == b.dtype, f"{what}: {a.dtype} instead of {b.dtype}"
+        torch.testing.assert_close(a, b, rtol=0, atol=_bound(b), equal_nan=True, msg=lambda m: f"{what}: {m}")
+
+
+def _bound(expected: Tensor) -> float:
+    """Return how far two ways of computing the same values may be apart: the rounding of each of so many terms of their size."""
+    if not expected.is_floating_point() or expected.numel() == 0:
+        return 0.0
+    finite = expected[torch.isfinite(expected)].abs()
+    scale = float(finite.max()) if finite.numel() else 0.0
+    return 64 * torch.finfo(expected.dtype).eps * max(scale, 1.0)
+
+
+class _Checks:
+    """The checks of one session's family."""
+
+    def __init__(self, session: TorchSession) -> None:
+        self.session = session
+        self.family = session.family
+        self.op = session.family.forward
+
+    def function(self, attributes: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return the op's function on tensors alone."""
+        return partial(self.session.function, **self.session.attributes(self.op, attributes))
+
+    def on(self, given: Sample) -> tuple[Callable[..., Any], list[Tensor]]:
+        """Return the op as a function of the tensors that are given, and these."""
+        call, names = self.function(given.attributes), given.present
+        absent = {n: None for n in given.tensors if n not in names}
+        return (lambda *tensors: call(**dict(zip(names, tensors, strict=True)), **absent)), [
+            t for t in given.tensors.values() if t is not None
+        ]
+
+    def leaves(self, given: Sample) -> tuple[int, ...]:
+        """Return the positions of the differentiable tensors among those given."""
+        inputs = {x.name: x for x in self.op.inputs}
+        return tuple(i for i, n in enumerate(given.present) if differentiable(inputs[n]))
+
+    def scalar(self, given: Sample) -> tuple[Callable[..., Tensor], list[Tensor]]:
+        """Return a number that depends on every output, nonlinearly, as a function of the tensors."""
+        function, tensors = self.on(given)
+
+        def total(*arguments: Tensor) -> Tensor:
+            floating = [o for o in outputs(function(*arguments)) if o.is_floating_point()]
+            return torch.stack([(o * o * o + o).sum().to(torch.float64) for o in floating]).sum()
+
+        return total, tensors
+
+    def strides(self) -> None:
+        """Strided, transposed and expanded inputs give what contiguous ones give."""
+        function, tensors = self.on(sample(self.family))
+        expected = function(*tensors)
+        layouts: dict[str, Callable[[Tensor], Tensor]] = {
+            "every second element": lambda t: torch.stack([t, t], -1).flatten(-2)[..., ::2] if t.ndim else t,
+            "transposed": lambda t: t.mT.contiguous().mT if t.ndim > 1 else t,
+            "offset": lambda t: torch.cat([t.new_zeros(1), t.flatten()])[1:].view(t.shape),
+        }
+        for name, layout in layouts.items():
+            moved = [layout(t) for t in tensors]
+            assert_equal(function(*moved), expected, name)
+        one = [t[:1].expand(t.shape) if t.ndim else t for t in tensors]
+        assert_equal(function(*one), function(*(t.contiguous() for t in one)), "expanded")
+
+    def out(self) -> None:
+        """`out` is written to, and the results are those of a fresh call; wrong outputs and gradients are refused."""
+        given = sample(self.family)
+        function, tensors = self.on(given)
+        expected = outputs(function(*tensors))
+        call, operands = self.function(given.attributes), given.tensors
+        made = tuple(torch.full_like(o, 7) for o in expected)
+        call(**operands, out=made if len(made) > 1 else made[0])
+        assert_equal(made, expected, "out")
+        wrong = tuple(o.new_empty((*o.shape, 2)) for o in expected)
+        _refused(lambda: call(**operands, out=wrong if len(wrong) > 1 else wrong[0]), "an out of a wrong shape")
+
+    def leak(self) -> None:
+        """A thousand large fresh outputs and a thousand refused calls leave no memory behind."""
+        given = sample(self.family)
+        function, tensors = self.on(given)
+        # The first calls bring what is allocated once.
+        for _ in range(20):
+            function(*tensors)
+        large = self._large(given)
+        before = _resident()
+        call = self.function(given.attributes)
+        for _ in range(1000):
+            call(**large)
+        bad = {n: t if t is None else t.to(torch.complex64) for n, t in given.tensors.items()}
+        for _ in range(1000):
+            _refused(lambda: call(**bad), "complex numbers")
+        grown = _resident() - before
+        size = sum(o.numel() * o.element_size() for o in outputs(call(**large)))
+        assert grown < 8 * size + (16 << 20), f"1000 calls with {size >> 20} MiB of outputs grew the process by {grown >> 20} MiB"
+
+    def _large(self, given: Sample) -> dict[str, Tensor | None]:
+        """Return the sample with its first axis longer, where the op has a group of axes in front."""
+        shapes = {n: None if t is None else (HUGE // max(1, t.numel()), *t.shape) for n, t in given.tensors.items()}
+        try:
+            infer(self.op, shapes, given.attributes)
+        except ShapeError:
+            return dict(given.tensors)
+        return {n: None if t is None else t.expand(shapes[n] or ()).contiguous() for n, t in given.tensors.items()}
+
+    def opcheck(self) -> None:
+        """torch's own test of custom operators passes, on every operator of the family."""
+        from torch.library import opcheck
+
+        given = sample(self.family)
+        for op, arguments in self._calls(given):
+            operator = getattr(self.session.operators, op)
+            opcheck(operator.op, arguments)
+            opcheck(operator.raw, tuple(a.detach() if isinstance(a, Tensor) else a for a in arguments))
+
+    def _calls(self, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yield every operator with arguments that come from a call of the forward op, and require gradients if it has any."""
+        derived_from = {rule.op.name for rule in rules(self.family) if rule.vjp}
+        session, attributes = self.session, self.session.attributes(self.op, self._defaults() | dict(given.attributes))
+        generator = torch.Generator().manual_seed(2)
+        operands: dict[str, dict[str, Tensor | None]] = {}
+        for op in self.family.ops:
+            if op.derivation is None:
+                tensors = dict(given.tensors)
+            else:
+                source = operands[op.derivation.of]
+                tensors = {}
+                for x, (role, of) in zip(op.inputs, op.derivation.inputs, strict=True):
+                    value = source.get(of)
+                    if value is not None and role in (Role.COTANGENT, Role.TANGENT):
+                        value = torch.randn(value.shape, generator=generator, dtype=value.dtype)
+                    tensors[x.name] = value
+            arguments = session.arguments(op, tensors, attributes)
+            results = outputs(getattr(session.operators, op.name).raw(*arguments))
+            operands[op.name] = {**tensors, **dict(zip((o.name for o in op.outputs), results, strict=True))}
+            differentiated = op.name in derived_from
+            yield (
+                op.name,
+                tuple(
+                    a.requires_grad_(differentiated) if isinstance(a, Tensor) and a.is_floating_point() else a for a in arguments
+                ),
+            )
+
+    def _defaults(self) -> dict[str, Any]:
+        return {a.name: a.default for a in self.op.attributes if not a.required}
+
+    def gradcheck(self) -> None:
+        """Gradients of first and second order, forward mode and batched gradients agree with differences."""
+        given = sample(self.family)
+        function, tensors = self.on(given)
+        moving = self.leaves(given)
+        arguments = [t.clone().requires_grad_(i in moving) for i, t in enumerate(tensors)]
+
+        def floating(*values: Tensor) -> Any:
+            found = tuple(o for o in outputs(function(*values)) if o.is_floating_point())
+            return found if len(found) > 1 else found[0]
+
+        torch.autograd.gradcheck(floating, arguments, check_forward_ad=True, check_batched_grad=True)
+        torch.autograd.gradgradcheck(floating, arguments, check_batched_grad=True)
+
+    def vmap(self) -> None:
+        """vmap gives what a loop gives, for every choice of batched tensors, also nested."""
+        items = [sample(self.family, seed) for seed in range(3)]
+        function, tensors = self.on(items[0])
+        columns = [[s.tensors[n] for s in items] for n in items[0].present]
+        stacked = [torch.stack([t for t in column if t is not None]) for column in columns]
+        for batched in itertools.product((True, False), repeat=len(tensors)):
+            if not any(batched):
+                continue
+            dims = tuple(0 if b else None for b in batched)
+            arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
+            expected = _loop(function, arguments, dims)
+            assert_equal(torch.vmap(function, dims)(*arguments), expected, f"vmap over {dims}")
+        last = [s.movedim(0, -1) for s in stacked]
+        every = (0,) * len(stacked)
+        assert_equal(torch.vmap(function, -1)(*last), _loop(function, stacked, every), "vmap over the last axis")
+        twice = [torch.stack([s, s]) for s in stacked]
+        expected = _loop(lambda *a: _loop(function, a, every), twice, every)
+        assert_equal(torch.vmap(torch.vmap(function))(*twice), expected, "nested vmap")
+
+    def vmap_grad(self) -> None:
+        """vmap of a gradient gives a loop of gradients, and the gradient of a vmapped function is right."""
+        given = sample(self.family)
+        total, tensors = self.scalar(given)
+        leaves = self.leaves(given)
+        gradient = torch.func.grad(total, leaves)
+        stacked = [torch.stack([t, 2 * t, 3 * t]) if t.is_floating_point() else torch.stack([t, t, t]) for t in tensors]
+        for batched in ((True,) * len(tensors), *(tuple(i == j for j in range(len(tensors))) for i in range(len(tensors)))):
+            dims = tuple(0 if b else None for b in batched)
+            arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
+            assert_equal(torch.vmap(gradient, dims)(*arguments), _loop(gradient, arguments, dims), f"vmap of grad over {dims}")
+        inner = torch.func.grad(lambda *a: torch.vmap(total)(*a).sum(), leaves)
+        assert_equal(inner(*stacked), _loop(gradient, stacked, (0,) * len(stacked)), "grad of vmap")
+
+    def jvp(self) -> None:
+        """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
+        given = sample(self.family)
+        function, tensors = self.on(given)
+        leaves = self.leaves(given)
+        generator = torch.Generator().manual_seed(1)
+
+        def moving(*values: Tensor) -> tuple[Tensor, ...]:
+            arguments = list(tensors)
+            for i, value in zip(leaves, values, strict=True):
+                arguments[i] = value
+            return tuple(o for o in outputs(function(*arguments)) if o.is_floating_point())
+
+        primals = tuple(tensors[i] for i in leaves)
+        tangents = tuple(torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in primals)
+        results, pushed = torch.func.jvp(moving, primals, tangents)
+        _, pull = torch.func.vjp(moving, *primals)
+        cotangents = tuple(torch.randn(r.shape, generator=generator, dtype=r.dtype) for r in results)
+        forward = sum(float((c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
+        pulled = pull(cotangents)
+        reverse = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
+        terms = sum(float((g * t).abs().sum()) for g, t in zip(pulled, tangents, strict=True))
+        terms += sum(float((c * p).abs().sum()) for c, p in zip(cotangents, pushed, strict=True))
+        bound = 64 * torch.finfo(torch.float64).eps * max(terms, 1.0)
+        assert abs(forward - reverse) <= bound, f"<c, J t> = {forward}, but <J^T c, t> = {reverse}"
+        with torch.autograd.forward_ad.dual_level():
+            duals = [torch.autograd.forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
+            unpacked = [torch.autograd.forward_ad.unpack_dual(o).tangent for o in moving(*duals)]
+        assert_equal(unpacked, list(pushed), "forward_ad")
+
+    def hessian(self) -> None:
+        """Forward over reverse and reverse over reverse give one symmetric matrix."""
+        given = sample(self.family, times=1)
+        total, tensors = self.scalar(given)
+        leaves = self.leaves(given)
+        mixed = torch.func.hessian(total, leaves)(*tensors)
+        assert_equal(torch.func.jacrev(torch.func.jacrev(total, leaves), leaves)(*tensors), mixed, "jacrev of jacrev")
+        sizes = [tensors[i].numel() for i in leaves]
+        rows = [[mixed[i][j].reshape(m, n) for j, n in enumerate(sizes)] for i, m in enumerate(sizes)]
+        matrix = torch.cat([torch.cat(row, 1) for row in rows], 0)
+        assert_equal(matrix, matrix.mT.contiguous(), "the Hessian's transpose")
+
+    def compile(self, backend: str, dynamic: bool | None) -> None:
+        """torch.compile with fullgraph takes the op; with dynamic sizes it does so for other sizes without compiling again."""
+        torch._dynamo.reset()
+        given = sample(self.family)
+        function, tensors = self.on(given)
+        counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+        compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=counter)
+        assert_equal(compiled(*tensors), function(*tensors), "compiled")
+        count = counter.frame_count
+        if dynamic:
+            _, longer = self.on(sample(self.family, times=3))
+            if [t.shape for t in longer] != [t.shape for t in tensors]:
+                assert_equal(compiled(*longer), function(*longer), "compiled, other sizes")
+                assert counter.frame_count == count, "other sizes made torch compile again"
+
+    def compile_gradient(self) -> None:
+        """A compiled function has the gradients of the plain one."""
+        torch._dynamo.reset()
+        given = sample(self.family)
+        total, tensors = self.scalar(given)
+        leaves = self.leaves(given)
+
+        def gradients(function: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+            arguments = [t.detach().clone().requires_grad_(i in leaves) for i, t in enumerate(tensors)]
+            found: tuple[Tensor, ...] = torch.autograd.grad(function(*arguments), [arguments[i] for i in leaves])
+            return found
+
+        compiled = torch.compile(total, fullgraph=True, backend="aot_eager")
+        assert_equal(gradients(compiled), gradients(total), "compiled gradient")
+
+    def _module(self, given: Sample) -> tuple[torch.nn.Module, tuple[Tensor, ...]]:
+        function, tensors = self.on(given)
+
+        class Model(torch.nn.Module):
+            def forward(self, *arguments: Tensor) -> Any:
+                return function(*arguments)
+
+        return Model(), tuple(tensors)
+
+    def export(self) -> None:
+        """torch.export takes the op with every axis dynamic that may be, and the program runs on other sizes."""
+        model, tensors = self._module(sample(self.family))
+        program = torch.export.export(model, tensors, dynamic_shapes=_every_axis(tensors))
+        assert_equal(program.module()(*tensors), model(*tensors), "exported")
+        _, longer = self._module(sample(self.family, times=3))
+        if [t.shape for t in longer] != [t.shape for t in tensors]:
+            assert_equal(program.module()(*longer), model(*longer), "exported, other sizes")
+
+    def onnx(self) -> None:
+        """The exporter on torch.export makes one node of our domain, with dynamic sizes."""
+        import onnx
+
+        model, tensors = self._module(_single(sample(self.family)))
+        table = self.session.module.custom_translation_table()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                model, tensors, dynamo=True, custom_translation_table=table, dynamic_shapes=_every_axis(tensors), verbose=False
+            )
+        self._check_model(onnx.load_from_string(program.model_proto.SerializeToString()), model, tensors)
+
+    def onnx_torchscript(self) -> None:
+        """The older exporter makes the same node."""
+        import onnx
+
+        model, tensors = self._module(_single(sample(self.family)))
+        self.session.module.register_onnx_symbolic(17)
+        file = io.BytesIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                model, tensors, file, dynamo=False, opset_version=17, custom_opsets={self.op.domain: self.op.version}
+            )
+        self._check_model(onnx.load_from_string(file.getvalue()), model, tensors)
+
+    def _check_model(self, proto: Any, model: torch.nn.Module, tensors: Sequence[Tensor]) -> None:
+        """Look for the node, and run the model where the ONNX Runtime library of the package is built."""
+        nodes = [n for n in proto.graph.node if n.domain == self.op.domain]
+        assert [n.op_type for n in nodes] == [self.op.class_name], (
+            f"the model's nodes are {[n.op_type for n in proto.graph.node]}"
+        )
+        library = self.session.package / "build" / f"lib{self.family.name}_ort.so"
+        try:
+            import onnxruntime
+        except ImportError:
+            return
+        if not library.exists():
+            return
+        options = onnxruntime.SessionOptions()
+        options.register_custom_ops_library(str(library))
+        runtime = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        names = [i.name for i in runtime.get_inputs()]
+        found = runtime.run(None, dict(zip(names, (t.numpy() for t in tensors), strict=True)))
+        assert_equal([torch.from_numpy(f) for f in found], list(outputs(model(*tensors))), "ONNX Runtime")
+
+
+def _single(given: Sample) -> Sample:
+    """Return the sample in float32, the usual type of a model."""
+    return Sample(
+        {n: t if t is None or not t.is_floating_point() else t.float() for n, t in given.tensors.items()}, given.attributes
+    )
+
+
+def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+    """Return the dynamic shapes of a model's arguments: every axis longer than 1 may vary, as far as the op lets it."""
+    shapes = tuple({i: torch.export.Dim.AUTO for i, s in enumerate(t.shape) if s > 1} for t in tensors)
+    return (shapes,)
+
+
+def _refused(call: Callable[[], Any], what: str) -> None:
+    """Assert that a call raises torch's error."""
+    try:
+        call()
+    except (RuntimeError, TypeError, ValueError):
+        return
+    raise AssertionError(f"{what} was accepted")
+
+
+def _resident() -> int:
+    """Return the most memory the process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _loop(function: Callable[..., Any], arguments: Sequence[Tensor], dims: Sequence[int | None]) -> Any:
+    """Return the stacked results of calling a function for each entry of the batched arguments."""
+    size = next(a.shape[0] for a, d in zip(arguments, dims, strict=True) if d is not None)
+    results = [function(*(a[i] if d is not None else a for a, d in zip(arguments, dims, strict=True))) for i in range(size)]
+    if isinstance(results[0], tuple):
+        return tuple(torch.stack(column) for column in zip(*results, strict=True))
+    return torch.stack(results)
