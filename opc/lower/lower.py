@@ -28,8 +28,7 @@ def lower(op: Op) -> tuple[Variant, ...]:
 def _program(op: Op, suffix: str) -> Program:
     """Return the stages of `op`: row stages where its body is regular, else a loop nest a statement."""
     try:
-        steps = flatten(op)
+        stages, temporaries = schedule(op, flatten(op))
     except IrregularError:
         return nest(op, suffix)
-    stages, temporaries = schedule(op, steps)
     return Program(op.name, tuple(replace(s, name=s.name + suffix) for s in stages), temporaries)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Group, Op
+from opc.lower.flatten import IrregularError
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary
 from opc.lower.passes import build_passes
 
@@ -40,7 +41,11 @@ class Plan:
 
 
 def schedule(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
-    """Return the stages that compute a regular op, and the temporaries between them."""
+    """Return the stages that compute a regular op, and the temporaries between them.
+
+    Raises:
+        IrregularError: when some step fits no stage.
+    """
     return _Scheduler(op, steps).run()
 
 
@@ -76,8 +81,10 @@ class _Scheduler:
         stages: list[Stage] = []
         temporaries: list[Temporary] = []
         while pending:
-            plan = max((self._plan(k, memory) for k in self._keys(pending)), key=lambda p: self._merit(p, memory))
-            plan.produced = [s for s in plan.produced if s in pending]
+            plans = [self._plan(k, memory, pending) for k in self._keys(pending)]
+            plan = max(plans, key=self._merit)
+            if not plan.produced:
+                raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
             pending = [s for s in pending if s not in plan.produced]
             kept = self._kept(plan, pending, frozenset(memory))
             stages.append(self._stage(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
@@ -99,12 +106,12 @@ class _Scheduler:
             keys[_Key(frozenset(), _domain(s), False)] = None
         return list(keys)
 
-    def _merit(self, plan: Plan, memory: Mapping[str, str]) -> tuple[int, bool]:
+    def _merit(self, plan: Plan) -> tuple[int, bool]:
         """Order plans: more steps first; between equals rows that are contiguous in the tensors read."""
         last = self._order(plan)[-1:]
-        return len([s for s in plan.produced if s.target not in memory]), plan.key.whole == (set(last) <= plan.key.row)
+        return len(plan.produced), plan.key.whole == (set(last) <= plan.key.row)
 
-    def _plan(self, key: _Key, memory: Mapping[str, str]) -> Plan:
+    def _plan(self, key: _Key, memory: Mapping[str, str], pending: list[Step]) -> Plan:
         """Return what a stage with these loops can produce, given what is in memory."""
         available: set[str] = set(memory)
         plan = Plan(key, [], set())
@@ -113,7 +120,7 @@ class _Scheduler:
                 continue
             loops = frozenset(s.loops)
             if s.reduction is None:
-                if loops <= key.full:
+                if _seen_from(s.loops, key.full) <= key.full:
                     available.add(s.target)
                 if s.target in self.outputs and (loops == key.full or (key.whole and loops == key.outer)):
                     plan.produced.append(s)
@@ -123,6 +130,7 @@ class _Scheduler:
                 plan.produced.append(s)
             elif _domain(s) == key.full:
                 plan.produced.append(s)
+        plan.produced = [s for s in plan.produced if s in pending]
         return plan
 
     def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[Step, str]:
@@ -171,7 +179,10 @@ class _Scheduler:
                 products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
                 puts.append((product, s))
         inputs = self._stage_inputs(body, memory, plan.key)
-        passes = build_passes(body, plan.folds, plan.key.row, puts, memory)
+        here = {s.target: replace(s, loops=tuple(_seen_from(s.loops, plan.key.full))) for s in body}
+        passes = build_passes(
+            list(here.values()), plan.folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
+        )
         optional = self._optional(products)
         return RowStage(
             name, outer, row, plan.key.whole, (*inputs, *products), passes, optional, self._needed(body, puts, optional, memory)
@@ -214,6 +225,11 @@ def _domain(step: Step) -> frozenset[Loop]:
     if step.reduction is not None and step.reduction.broadcast is not None:
         loops = tuple(GroupLoop(x.name) if isinstance(x, GroupLoop) else x for x in loops)
     return frozenset(loops)
+
+
+def _seen_from(loops: tuple[Loop, ...], full: frozenset[Loop]) -> frozenset[Loop]:
+    """Return the loops of a value where a stage runs over `full`: there, an operand's own group is part of the joint one."""
+    return frozenset(GroupLoop(x.name) if isinstance(x, GroupLoop) and x not in full else x for x in loops)
 
 
 def _operand_loops(op: Op, name: str, full: frozenset[Loop]) -> tuple[Loop, ...]:
