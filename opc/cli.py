@@ -158,6 +158,7 @@ def bench(
     ] = None,
     size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,
     rounds: Annotated[int, typer.Option("--rounds", min=3, help="Rounds the medians are taken over.")] = 15,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each contender; one a processor.")] = None,
     out: Out = GENERATED,
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
@@ -166,7 +167,7 @@ def bench(
     """Measure the built ops beside their peers in the frameworks, in turn in one process."""
     from opc import cli_bench
 
-    raise typer.Exit(cli_bench.bench(specs, section, size, rounds, out, json, markdown, list_sections))
+    raise typer.Exit(cli_bench.bench(specs, section, size, rounds, threads, out, json, markdown, list_sections))
 
 
 @app.command()

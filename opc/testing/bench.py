@@ -1,0 +1,166 @@
+"""`opc bench`: the model of a benchmark and the process that runs it.
+
+Contenders run in turn in one process: every round calls each of them once, in an order that rotates, so that a machine that slows
+down slows all of them. What is reported are medians, and the median over rounds of the ratio of our time to a peer's in the same
+round. The process is started anew with `OMP_WAIT_POLICY=passive`, which must be set before a framework loads its OpenMP: with
+libgomp's default, threads that wait take the processor from those that work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+OURS = "opc"
+"""What our contenders' names start with; the first of them in a group is the one the others are compared with."""
+
+SECTIONS: Mapping[str, str] = {
+    "large": "large tensors, output given",
+    "fresh": "large tensors, fresh output",
+    "tiny": "tiny tensors: the cost of a call",
+    "build": "building packages, as processes",
+    "commands": "commands, as processes",
+}
+"""The sections of a benchmark in order, and their titles."""
+
+SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
+"""The ops measured when none are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
+
+    `ratio` is our time over this contender's, below 1 where we are faster; None for ours. `nbytes` and `flops` are what the call
+    must move and compute at least.
+    """
+
+    section: str
+    op: str
+    contender: str
+    seconds: float | None
+    ratio: float | None = None
+    nbytes: int = 0
+    flops: int = 0
+    note: str = ""
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes a second, by the least traffic there can be."""
+        return self.nbytes / self.seconds if self.seconds and self.nbytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A figure the project promises: `value` may be at most `limit`."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether the figure is kept."""
+        return self.value <= self.limit
+
+
+@dataclass(slots=True)
+class Benchmark:
+    """All rows and targets of a run, and the machine it ran on."""
+
+    machine: dict[str, str] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for `--json`."""
+        targets = [{**asdict(t), "held": t.held} for t in self.targets]
+        return {"machine": self.machine, "rows": [asdict(r) for r in self.rows], "targets": targets}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to measure: packages by op name with their specs, sections, elements of a large tensor, rounds and threads."""
+
+    specs: Mapping[str, str]
+    out: str
+    sections: tuple[str, ...]
+    size: int
+    rounds: int
+    threads: int
+
+    def dumps(self) -> str:
+        """Return the settings as the worker reads them."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def loads(text: str) -> Settings:
+        """Return the settings that `dumps` wrote."""
+        data = json.loads(text)
+        return Settings(**{**data, "sections": tuple(data["sections"])})
+
+
+def machine() -> dict[str, str]:
+    """Return the processor, the number of cores this process may use, and versions."""
+    name = platform.processor() or platform.machine()
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+        name = next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass  # Not Linux, or a processor that does not tell its model: the platform's own name has to do.
+    return {"processor": name, "cores": str(cores()), "system": platform.system(), "python": platform.python_version()}
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_worker(settings: Settings, say: Callable[[str], None]) -> Benchmark:
+    """Measure the sections that run in one process; `say` gets what is being measured.
+
+    Raises:
+        RuntimeError: when the process fails, with the end of what it printed.
+    """
+    environment = {
+        **os.environ,
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_NUM_THREADS": str(settings.threads),
+    }
+    command = [sys.executable, "-m", "opc.testing.bench_worker"]
+    found = Benchmark()
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(settings.dumps())
+        process.stdin.close()
+        for line in process.stdout:
+            data = json.loads(line)
+            if "row" in data:
+                found.rows.append(Row(**data["row"]))
+            elif "target" in data:
+                found.targets.append(Target(**data["target"]))
+            elif "machine" in data:
+                found.machine.update(data["machine"])
+            else:
+                say(data["doing"])
+        errors = process.stderr.read()
+    if process.returncode != 0:
+        raise RuntimeError(f"the benchmark's process ended with code {process.returncode}:\n{errors.strip()[-2000:]}")
+    return found
+
+
+def peers(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of a group that are not ours and ran."""
+    return [r for r in rows if not r.contender.startswith(OURS) and r.seconds is not None]

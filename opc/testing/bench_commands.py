@@ -1,0 +1,63 @@
+"""The sections of a benchmark that time whole processes: builds and commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from opc.testing.bench import Benchmark, Row, Target
+
+REPEATS = 5
+
+
+def _seconds(arguments: Sequence[str], folder: Path) -> float:
+    """Return the time of one `opc` process.
+
+    Raises:
+        RuntimeError: when it fails, with the end of what it printed.
+    """
+    command = [sys.executable, "-m", "opc.cli", *arguments]
+    start = perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
+    seconds = perf_counter() - start
+    if done.returncode != 0:
+        raise RuntimeError(f"opc {' '.join(arguments)} failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")
+    return seconds
+
+
+def measure_builds(found: Benchmark, specs: Sequence[Path], say: Callable[[str], None]) -> None:
+    """Time the build of one op and of all of them from nothing, and of all with nothing to do."""
+    paths = [str(p.absolute()) for p in specs]
+    one = next((p for p in paths if Path(p).stem == "leaky_relu"), paths[0])
+    name = Path(one).stem
+    with tempfile.TemporaryDirectory(prefix="opc-bench-") as scratch:
+        folder = Path(scratch)
+
+        def record(what: str, arguments: Sequence[str], limit: float, repeats: int = 1) -> None:
+            say(what)
+            seconds = median(_seconds(arguments, folder) for _ in range(repeats))
+            found.rows.append(Row("build", what, "opc build", seconds))
+            found.targets.append(Target(what, seconds, limit, "s"))
+
+        record(f"build of {name}, all backends", ["build", one, "-o", "one"], 2.0)
+        count = f"{len(paths)} ops" if len(paths) > 1 else name
+        record(f"build of {count}, all backends", ["build", *paths, "-o", "all"], 40.0)
+        record(f"build of {count}, nothing changed", ["build", *paths, "-o", "all"], 0.3, REPEATS)
+
+
+def measure_commands(found: Benchmark, specs: Sequence[Path], say: Callable[[str], None]) -> None:
+    """Time the commands one waits for."""
+    one = next((p for p in specs if p.stem == "leaky_relu"), specs[0]).absolute()
+    with tempfile.TemporaryDirectory(prefix="opc-bench-") as scratch:
+        for arguments, limit in ((["--help"], 0.2), (["generate", str(one)], 0.5)):
+            what = " ".join(["opc", *(Path(a).name for a in arguments)])
+            say(what)
+            seconds = median(_seconds(arguments, Path(scratch)) for _ in range(REPEATS))
+            found.rows.append(Row("commands", what, "opc", seconds))
+            found.targets.append(Target(what, seconds, limit, "s"))

@@ -1,0 +1,93 @@
+"""Timing contenders in turn."""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+
+SLOW = 50.0
+"""How many times slower than the quickest a contender may be to be timed more than once."""
+
+PATIENCE = 1.0
+"""Seconds of a first call after which no more calls warm up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Something to be timed: `run` makes one call; None when it can't run here, and `note` then says why."""
+
+    name: str
+    run: Callable[[], object] | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The times of one contender's call, round by round; empty when it did not run."""
+
+    contender: Contender
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float | None:
+        """The median time of a call."""
+        return statistics.median(self.seconds) if self.seconds else None
+
+    def ratio(self, other: Timing) -> float | None:
+        """Return the median over rounds of this time over the other's, None when one of them did not run."""
+        if not self.seconds or not other.seconds:
+            return None
+        if len(self.seconds) != len(other.seconds):
+            return statistics.median(self.seconds) / statistics.median(other.seconds)
+        return statistics.median(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
+
+
+def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, warmups: int = 3) -> list[Timing]:
+    """Time `rounds` rounds of `calls` calls of each contender, starting each round with another one.
+
+    A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
+    quickest's time is not timed again.
+    """
+    ready: list[Contender] = []
+    first: list[float] = []
+    for contender in contenders:
+        first.append(math.inf)
+        try:
+            if contender.run is not None:
+                for _ in range(warmups):
+                    first[-1] = min(first[-1], _time(contender.run, 1))
+                    if first[-1] > PATIENCE:
+                        break
+        # A peer may refuse an op or a machine in any way it likes; that is its row, not the end of the benchmark.
+        except Exception as error:
+            ready.append(Contender(contender.name, None, f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"))
+        else:
+            ready.append(contender)
+    slow = [math.isfinite(t) and t > SLOW * min(first) for t in first]
+    times: list[list[float]] = [[t] if is_slow else [] for t, is_slow in zip(first, slow, strict=True)]
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for number in range(rounds):
+            for k in range(len(ready)):
+                i = (k + number) % len(ready)
+                run = ready[i].run
+                if run is not None and not slow[i]:
+                    times[i].append(_time(run, calls))
+    finally:
+        if collecting:
+            gc.enable()
+    return [Timing(contender, tuple(t)) for contender, t in zip(ready, times, strict=True)]
+
+
+def _time(run: Callable[[], object], calls: int) -> float:
+    repeat = range(calls)
+    start = perf_counter()
+    for _ in repeat:
+        run()
+    return (perf_counter() - start) / calls

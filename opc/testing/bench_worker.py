@@ -1,0 +1,181 @@
+"""The process that measures: settings on standard input, rows and targets on standard output, one line of JSON each."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from opc.testing import bench_peers as peers
+from opc.testing.bench import OURS, SPEED_SPECS, Row, Settings, Target, machine
+from opc.testing.bench_timing import Contender, Timing, time_in_turn
+
+TINY = 4
+LEAK_CALLS = 1000
+TINY_CALLS = 1000
+
+
+class Worker:
+    """Runs the sections; `emit` takes what they find."""
+
+    def __init__(self, settings: Settings, emit: Callable[[dict[str, Any]], None]) -> None:
+        self.settings, self.emit = settings, emit
+
+    def run(self) -> None:
+        """Run every section that was asked for."""
+        self.emit({"machine": self.machine()})
+        for name, section in (("large", self.large), ("fresh", self.fresh), ("tiny", self.tiny)):
+            if name in self.settings.sections:
+                section()
+
+    def machine(self) -> dict[str, str]:
+        """Say what is measured on and with; limits each framework to the threads asked for."""
+        found = machine() | {"threads": str(self.settings.threads)}
+        try:
+            import torch
+
+            torch.set_num_threads(self.settings.threads)
+            found["torch"] = torch.__version__
+        except ImportError:
+            found["torch"] = "not installed"
+        for name in ("numpy", "onnxruntime"):
+            try:
+                found[name] = __import__(name).__version__
+            except ImportError:
+                found[name] = "not installed"
+        return found
+
+    def problem(self, op: str, size: int) -> peers.Problem:
+        """Return the problem of an op at a size."""
+        from opc.pipeline import load_family
+
+        family = load_family(Path(self.settings.specs[op]))
+        return peers.Problem(family, Path(self.settings.out) / family.name, size, self.settings.threads)
+
+    def large(self) -> None:
+        """Large tensors with outputs given: memory bandwidth and arithmetic."""
+        for op in self.settings.specs:
+            problem = self.problem(op, self.settings.size)
+            self.emit({"doing": f"{op}, {self.settings.size:,} elements, output given"})
+            rows = self.rows("large", problem, time_in_turn(peers.given_output(problem), self.settings.rounds))
+            if op not in SPEED_SPECS:
+                continue
+            theirs = [r.ratio for r in rows if r.ratio is not None and not r.contender.startswith((OURS, "memcpy"))]
+            if theirs:
+                self.target(f"{op}, output given: time over the best framework's", max(theirs), 1.0)
+            copies = [r.ratio for r in rows if r.contender == "memcpy" and r.ratio is not None]
+            if op == "leaky_relu" and copies:
+                self.target("leaky_relu, output given: time over memcpy's", copies[0], 1.0)
+            del problem
+            gc.collect()
+
+    def fresh(self) -> None:
+        """Large tensors with outputs made by the call, whose pages the system must bring first."""
+        for op in self.settings.specs:
+            problem = self.problem(op, self.settings.size)
+            self.emit({"doing": f"{op}, {self.settings.size:,} elements, fresh output"})
+            contenders = peers.fresh_output(problem)
+            rows = self.rows("fresh", problem, time_in_turn(contenders, self.settings.rounds))
+            if op != "leaky_relu":
+                continue
+            eager = [r.ratio for r in rows if r.contender == "torch" and r.ratio is not None]
+            if eager:
+                self.target("leaky_relu, fresh output: time over torch's", eager[0], 0.5)
+            for contender in contenders:
+                if contender.name.startswith(OURS) and contender.run is not None:
+                    self.emit({"doing": f"{contender.name}: memory over {LEAK_CALLS:,} calls"})
+                    self.leak(contender, problem)
+
+    def leak(self, contender: Contender, problem: peers.Problem) -> None:
+        """Hold the growth of this process's memory over many calls against one output's size."""
+        assert contender.run is not None
+        for _ in range(10):
+            contender.run()
+        before = resident()
+        for _ in range(LEAK_CALLS):
+            contender.run()
+        grown = max(0, resident() - before)
+        name = f"leaky_relu, {contender.name}: memory grown over {LEAK_CALLS:,} calls"
+        self.target(name, grown / 2**20, problem.cost.written / 2**20, "MiB")
+
+    def tiny(self) -> None:
+        """Four elements: what a call costs before it computes anything."""
+        for op in self.settings.specs:
+            problem = self.problem(op, TINY)
+            self.emit({"doing": f"{op}, {TINY} elements"})
+            given = [c for c in peers.given_output(problem) if c.name in ("opc numpy", "opc onnxruntime", "onnxruntime")]
+            contenders = [
+                *peers.fresh_output(problem),
+                *(Contender(f"{c.name}, output given" if "numpy" in c.name else c.name, c.run, c.note) for c in given),
+            ]
+            functional = functional_torch(problem) if op == "leaky_relu" else None
+            if functional is not None:
+                contenders = [c for c in contenders if c.name != "torch"] + [functional]
+            rounds = max(15, self.settings.rounds)
+            rows = self.rows("tiny", problem, time_in_turn(contenders, rounds, TINY_CALLS, TINY_CALLS // 2))
+            if op != "leaky_relu":
+                continue
+            times = {r.contender: r for r in rows}
+            eager, ours = times.get("F.leaky_relu"), times["opc numpy"]
+            if eager is not None and eager.ratio is not None and times["opc torch"].seconds is not None:
+                self.target("leaky_relu, 4 elements: torch call over F.leaky_relu", eager.ratio, 1.3)
+            if ours.seconds is not None:
+                self.target("leaky_relu, 4 elements: call on NumPy arrays", ours.seconds * 1e9, 1000, "ns")
+
+    def rows(self, section: str, problem: peers.Problem, timings: Sequence[Timing]) -> list[Row]:
+        """Emit a row a contender; ratios are against the first of ours that ran."""
+        ours = next((t for t in timings if t.contender.name.startswith(OURS) and t.seconds), None)
+        rows = []
+        for t in timings:
+            ratio = ours.ratio(t) if ours is not None and t is not ours else None
+            found = problem.cost
+            row = Row(section, problem.family.name, t.contender.name, t.median, ratio, found.bytes, found.flops, t.contender.note)
+            rows.append(row)
+            self.emit({"row": asdict(row)})
+        return rows
+
+    def target(self, name: str, value: float, limit: float, unit: str = "") -> None:
+        """Emit a figure the project promises."""
+        self.emit({"target": asdict(Target(name, value, limit, unit))})
+
+
+def functional_torch(problem: peers.Problem) -> Contender:
+    """Return `torch.nn.functional.leaky_relu` itself, called as a user calls it."""
+
+    def make() -> Callable[[], object]:
+        import torch
+
+        x, alpha = torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"]
+        function = torch.nn.functional.leaky_relu
+        return lambda: function(x, alpha)
+
+    return peers.attempt("F.leaky_relu", make)
+
+
+def resident() -> int:
+    """Return the bytes of memory this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    """Measure what standard input asks for."""
+    settings = Settings.loads(sys.stdin.read())
+    # Frameworks print as they like; the answers go where nothing else does.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def emit(data: dict[str, Any]) -> None:
+        answers.write(json.dumps(data) + "\n")
+        answers.flush()
+
+    Worker(settings, emit).run()
+
+
+if __name__ == "__main__":
+    main()
