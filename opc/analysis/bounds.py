@@ -290,7 +290,12 @@ class BoundsChecker:
 
     def expand(self, f: Affine) -> Affine:
         """Return `f` with derived dimensions replaced by their rules."""
-        return f.substitute(lambda s: self.expand(self.rules[s.name]) if isinstance(s, Dim) and s.name in self.rules else None)
+        try:
+            return f.substitute(
+                lambda s: self.expand(self.rules[s.name]) if isinstance(s, Dim) and s.name in self.rules else None
+            )
+        except ZeroDivisionError:
+            return f  # reported where divisors are checked
 
     def run(self) -> None:
         """Record every read that can't be proved inside, and every divisor that may be zero."""
@@ -325,7 +330,7 @@ class BoundsChecker:
     def _divisors(self, e: Affine, prover: Prover, span: Span) -> None:
         for atom in sorted(_every_division(e), key=str):
             divisor = self.expand(atom.denominator)
-            if divisor.constant is None and not prover.positive(divisor):
+            if divisor.constant == 0 or (divisor.constant is None and not prover.positive(divisor)):
                 text = str(atom.denominator)
                 names = sorted(str(a) for a in atom.denominator.atoms() if isinstance(a, AttrInt))
                 hint = f"add the check {names[0]} > 0" if names else f"add require: [{text} > 0]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from opc.analysis.calls import CallTyper
 from opc.analysis.reading import ReadTyper
-from opc.analysis.scope import CONSTANTS, FORMS, Scope
+from opc.analysis.scope import CONSTANTS, DTYPES, FORMS, Scope
 from opc.analysis.value_types import affine_of, presence
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
@@ -111,7 +111,7 @@ class ExpressionTyper:
             return
         if name in scope.later:
             self._error(f"'{name}' is used before it is assigned", span, "a statement reads only what stands above it")
-        elif name in scope.types or name in {d.value for d in DType}:
+        elif name in scope.types or name in DTYPES:
             self._error(f"'{name}' is a type, not a value", span, f"convert with cast({name}, x)")
         elif name in CALLABLE or name in FORMS:
             self._error(f"'{name}' is a function: call it", span, f"write {name}(x)")
@@ -183,6 +183,9 @@ class ExpressionTyper:
     def call(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> Expr | None:
         """Return a function of the table applied to typed arguments; `what` names it in messages."""
         if sum(not self.is_value(a) for a in args):
+            return None
+        if fn in ("floordiv", "mod") and isinstance(args[1], Const) and args[1].value == 0 and not is_floating(args[0].type):
+            self._error("division by zero", span)
             return None
         folded = self._fold(fn, args)
         if folded is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
-from opc.ir.dtypes import TypeVar
+from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import REDUCTIONS, Expr
 from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
@@ -16,10 +16,11 @@ from opc.ir.op import Attribute, Operand
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 FORMS = ("cast", "present", "pad", "size")
 """What is called like a function and is none."""
-RESERVED = frozenset((*CALLABLE, *FORMS, *CONSTANTS, "acc", "broadcast"))
+DTYPES = tuple(d.value for d in DType)
+RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPES, "acc", "broadcast"))
 """The language's own words, which nothing else may be called."""
-WORDS = RESERVED | frozenset(REDUCTIONS)
-"""The words that can't name an index or dimension. A reduction can name a tensor: parentheses tell them apart."""
+WORDS = RESERVED | frozenset((*REDUCTIONS, *FORMS))
+"""The words that can't name an index or dimension. Reductions and forms can name operands: brackets tell them apart."""
 
 
 @dataclass(slots=True)
@@ -63,7 +64,10 @@ class Scope:
             definition = self.dims.get(symbol.name) if isinstance(symbol, Dim) else None
             return None if definition is None else self.expand(definition)
 
-        return value.substitute(rule)
+        try:
+            return value.substitute(rule)
+        except ZeroDivisionError:
+            return value  # a divisor that is derived to be zero is reported where divisors are checked
 
     def is_index(self, name: str) -> bool:
         """Whether `name` is an index variable in scope."""

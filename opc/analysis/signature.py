@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.analysis.attribute_types import AttributeTyper
 from opc.analysis.expression import ExpressionTyper
-from opc.analysis.scope import RESERVED, WORDS, Scope
+from opc.analysis.scope import DTYPES, RESERVED, WORDS, Scope
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
@@ -57,9 +57,9 @@ class Signature:
         for section in ("types", "inputs", "attributes", "outputs", "shape"):
             for key in getattr(model, section):
                 name = key.removesuffix("?")
-                if name in (WORDS if section == "shape" else RESERVED) or (
-                    section != "types" and name in {d.value for d in DType}
-                ):
+                if section == "types" and name in DTYPES:
+                    continue  # said where types are read
+                if name in (WORDS if section == "shape" else RESERVED):
                     message = f"'{name}' is a word of the language, so nothing else can be called that"
                     self._error(message, self.spec.key_span(section, key))
 
@@ -72,16 +72,16 @@ class Signature:
                 at = self.spec.span(*(path if path in self.spec.values else path[:2]))
                 if member in TYPE_SETS:
                     dtypes += TYPE_SETS[member]
-                elif member in {d.value for d in DType}:
+                elif member in DTYPES:
                     dtypes.append(DType(member))
                 else:
-                    hint = did_you_mean(member, [*TYPE_SETS, *(d.value for d in ANY)])
+                    hint = did_you_mean(member, [*TYPE_SETS, *DTYPES])
                     if member.startswith("complex"):
                         hint = "complex types are not part of version 1"
                     self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(str(d) for d in ANY)}")
             if not members:
                 self._error(f"the type '{name}' stands for no dtype", self.spec.key_span("types", name))
-            if name in {d.value for d in DType} or name in TYPE_SETS:
+            if name in DTYPES or name in TYPE_SETS:
                 self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
             # Even an empty set declares the name: one mistake is told once.
             if len(self.found.items) > before:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.analysis.scope import Scope
+from opc.analysis.scope import DTYPES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
@@ -44,9 +44,9 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
         case Name():
             if tree.id in scope.types:
                 return scope.types[tree.id]
-            if tree.id in {d.value for d in DType}:
+            if tree.id in DTYPES:
                 return DType(tree.id)
-            hint = did_you_mean(tree.id, [*scope.types, *(d.value for d in DType)])
+            hint = did_you_mean(tree.id, [*scope.types, *DTYPES])
             if tree.id in ("complex64", "complex128"):
                 hint = "complex types are not part of version 1"
             elif hint is None and not scope.types:

@@ -166,8 +166,26 @@ def op_name_problem(name: str) -> str | None:
     return name_problem(name)
 
 
+# Domains of ONNX and namespaces of PyTorch that hold ops of their own.
+_TAKEN_DOMAINS = (
+    "ai.onnx",
+    "com.microsoft",
+    "aten",
+    "prim",
+    "prims",
+    "quantized",
+    "torch",
+    "onnx",
+    "c10d",
+    "inductor",
+    "profiler",
+)
+
+
 def domain_problem(name: str) -> str | None:
     """Return why `name` can't be a domain, or None."""
+    if any(name == taken or name.startswith(f"{taken}.") for taken in _TAKEN_DOMAINS):
+        return "it holds the ops of ONNX or PyTorch itself"
     if len(name) > _MAX_NAME or not _DOMAIN.fullmatch(name) or "__" in name:
         return "a domain is lower-case names joined by dots, such as opc.nn"
     for part in name.split("."):

@@ -93,6 +93,8 @@ TYPES: list[Case] = [
     kernel("y = x if ⟦not x⟧ else 0", "`not` needs booleans, not T", **MIXED),
     kernel("y = x + cast(T, ⟦q + q⟧)", "`+` needs numbers, not bool", **MIXED),
     kernel("y = cast(T, ⟦x + x⟧)", "`+` needs numbers, and T may be bool", types="{T: any}"),
+    kernel("y = x + cast(T, ⟦i // 0⟧)", "division by zero", **MIXED),
+    kernel("y = x + ⟦N % 0⟧", "division by zero", **VECTOR),
     kernel("y = x + cast(T, ⟦i / i⟧)", "`/` needs floating values, not I", **MIXED),
     kernel("y = x + cast(T, ⟦i + 0.5⟧)", "a fraction does not become I", **MIXED),
     kernel("y = x + cast(T, ⟦exp(i)⟧)", "exp needs a floating value, not I", **MIXED),

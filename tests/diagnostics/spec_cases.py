@@ -51,6 +51,7 @@ FORM: list[Case] = [
     case("op: ⟦class⟧", "'class' can't name an op: 'class' is a word of Python"),
     case("op: ⟦opcode⟧", "'opcode' can't name an op: names that begin with 'opc'"),
     case("domain: ⟦opc.⟧", "'opc.' can't be a domain: a domain is lower-case names"),
+    case("domain: ⟦ai.onnx.ml⟧", "'ai.onnx.ml' can't be a domain: it holds the ops of ONNX or PyTorch itself"),
     case("domain: ⟦a.int⟧", "'a.int' can't be a domain: 'int' can't be part of a domain"),
     case("inputs: {⟦'x;y'⟧: 'T[...]'}", "'x;y' can't be a name: a name is an ASCII letter"),
     case("inputs: {⟦'x\"'⟧: 'T[...]'}", "can't be a name: a name is an ASCII letter"),
