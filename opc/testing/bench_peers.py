@@ -84,10 +84,15 @@ def _groups(family: Family) -> list[str]:
     return [d.name for o in family.forward.inputs for d in o.dims if not hasattr(d, "terms")]
 
 
-def attempt(name: str, make: Callable[[], Callable[[], object]]) -> Contender:
+Call = tuple[Callable[[], object], tuple[Any, ...]]
+"""What makes one call, and the arrays or tensors it writes to (none when it makes and returns them)."""
+
+
+def attempt(name: str, make: Callable[[], Call]) -> Contender:
     """Return the contender, or one that says why it can't run here."""
     try:
-        return Contender(name, make())
+        run, outputs = make()
+        return Contender(name, run, outputs=outputs)
     except ImportError as error:
         return Contender(name, None, f"not here: {str(error).splitlines()[0]}")
     # A framework may refuse an op in any way it likes; that is its row, not the end of the benchmark.
@@ -112,18 +117,18 @@ def given_output(problem: Problem) -> list[Contender]:
 def fresh_output(problem: Problem) -> list[Contender]:
     """Return the contenders of an op that make their outputs."""
 
-    def ours() -> Callable[[], object]:
+    def ours() -> Call:
         function, tensors = _torch_function(problem)
-        return lambda: function(*tensors, **problem.attributes)
+        return lambda: function(*tensors, **problem.attributes), ()
 
-    def eager() -> Callable[[], object]:
+    def eager() -> Call:
         function, tensors = torch_reference(problem)
-        return lambda: function(*tensors)
+        return lambda: function(*tensors), ()
 
-    def our_numpy() -> Callable[[], object]:
+    def our_numpy() -> Call:
         function = _numpy_function(problem)
         arrays = list(problem.inputs.values())
-        return lambda: function(*arrays, **problem.attributes)
+        return lambda: function(*arrays, **problem.attributes), ()
 
     return [
         attempt("opc torch", ours),
@@ -150,24 +155,24 @@ def _torch_function(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
     return function, [torch.from_numpy(a) for a in problem.inputs.values()]
 
 
-def opc_numpy(problem: Problem) -> Callable[[], object]:
+def opc_numpy(problem: Problem) -> Call:
     """Our op on NumPy arrays."""
-    function, arrays, outputs = _numpy_function(problem), list(problem.inputs.values()), problem.new_outputs()
-    out = outputs[0] if len(outputs) == 1 else tuple(outputs)
-    return lambda: function(*arrays, **problem.attributes, out=out)
+    function, arrays, outputs = _numpy_function(problem), list(problem.inputs.values()), tuple(problem.new_outputs())
+    out = outputs[0] if len(outputs) == 1 else outputs
+    return lambda: function(*arrays, **problem.attributes, out=out), outputs
 
 
-def opc_torch(problem: Problem) -> Callable[[], object]:
+def opc_torch(problem: Problem) -> Call:
     """Our op on torch tensors."""
     import torch
 
     function, tensors = _torch_function(problem)
-    outputs = [torch.from_numpy(a) for a in problem.new_outputs()]
-    out = outputs[0] if len(outputs) == 1 else tuple(outputs)
-    return lambda: function(*tensors, **problem.attributes, out=out)
+    outputs = tuple(torch.from_numpy(a) for a in problem.new_outputs())
+    out = outputs[0] if len(outputs) == 1 else outputs
+    return lambda: function(*tensors, **problem.attributes, out=out), outputs
 
 
-def opc_onnxruntime(problem: Problem) -> Callable[[], object]:
+def opc_onnxruntime(problem: Problem) -> Call:
     """Our op in ONNX Runtime."""
     op = problem.family.forward
     library = problem.package / "build" / f"lib{op.name}_ort.so"
@@ -179,7 +184,7 @@ def opc_onnxruntime(problem: Problem) -> Callable[[], object]:
 # ---- theirs ----
 
 
-def onnxruntime(problem: Problem) -> Callable[[], object]:
+def onnxruntime(problem: Problem) -> Call:
     """The standard ONNX operator in ONNX Runtime."""
     import onnx
 
@@ -189,7 +194,7 @@ def onnxruntime(problem: Problem) -> Callable[[], object]:
     return _session(problem, name, "", onnx.defs.get_schema(name).since_version, None)
 
 
-def _session(problem: Problem, op_type: str, domain: str, version: int, library: str | None) -> Callable[[], object]:
+def _session(problem: Problem, op_type: str, domain: str, version: int, library: str | None) -> Call:
     """Return a call of a one-node model whose inputs and outputs are bound to memory."""
     import onnx
     import onnxruntime as ort
@@ -221,8 +226,8 @@ def _session(problem: Problem, op_type: str, domain: str, version: int, library:
         binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
     for output, array in zip(outputs, arrays, strict=True):
         binding.bind_output(output.name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-    # The binding knows addresses only: the arrays must live as long as the call.
-    return lambda arrays=arrays: session.run_with_iobinding(binding)  # type: ignore[misc]
+    # The binding knows addresses only: the arrays live as long as the problem and the contender.
+    return lambda: session.run_with_iobinding(binding), tuple(arrays)
 
 
 def torch_reference(problem: Problem) -> tuple[Any, list[Any]]:
@@ -246,21 +251,21 @@ def torch_reference(problem: Problem) -> tuple[Any, list[Any]]:
     return make_fx(function)(*tensors), tensors
 
 
-def torch_eager(problem: Problem) -> Callable[[], object]:
+def torch_eager(problem: Problem) -> Call:
     """Eager torch: the reference's operators one after another, in the quicker of two ways.
 
     Each operator writes to memory it is given, or makes its own: some of torch's `out` overloads only copy what was made.
     """
     graph, tensors = torch_reference(problem)
-    fresh = Contender("fresh", lambda: graph(*tensors))
+    fresh = attempt("fresh", lambda: (lambda: graph(*tensors), ()))
     given = attempt("given", lambda: _torch_given(graph, tensors))
     timings = time_in_turn([given, fresh], rounds=3)
     best = min((t for t in timings if t.seconds), key=lambda t: min(t.seconds))
     assert best.contender.run is not None
-    return best.contender.run
+    return best.contender.run, best.contender.outputs
 
 
-def _torch_given(graph: Any, tensors: list[Any]) -> Callable[[], object]:
+def _torch_given(graph: Any, tensors: list[Any]) -> Call:
     """Return a run of a traced function in which every operator writes to memory it is given."""
     import torch
 
@@ -290,7 +295,8 @@ def _torch_given(graph: Any, tensors: list[Any]) -> Callable[[], object]:
         for out, arguments, keywords in calls:
             out(*arguments, **keywords)
 
-    return run
+    (returned,) = (n for n in nodes if n.op == "output")
+    return run, _tuple(value(returned.args[0]))
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -313,7 +319,7 @@ def _out_overload(overload: Any) -> Any:
     raise NotImplementedError(f"{overload} can't write to memory it is given")
 
 
-def torch_compiled(problem: Problem) -> Callable[[], object]:
+def torch_compiled(problem: Problem) -> Call:
     """torch.compile of the reference, writing to memory it is given."""
     import torch
 
@@ -325,14 +331,15 @@ def torch_compiled(problem: Problem) -> Callable[[], object]:
             output.copy_(result)
 
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
-    return lambda: compiled(tensors, outputs)
+    return lambda: compiled(tensors, outputs), tuple(outputs)
 
 
-def numpy(problem: Problem) -> Callable[[], object]:
+def numpy(problem: Problem) -> Call:
     """NumPy: by hand with memory given, where that is known, else the code opc derives."""
     make = BY_HAND.get(problem.family.name)
     if make is not None:
-        return make(problem.inputs, problem.attributes, problem.new_outputs()[0])
+        y = problem.new_outputs()[0]
+        return make(problem.inputs, problem.attributes, y), (y,)
     from opc.emit.numpy import function_name, numpy_module
 
     scope: dict[str, Any] = {}
@@ -340,7 +347,7 @@ def numpy(problem: Problem) -> Callable[[], object]:
     exec(compile(numpy_module(problem.family), f"<{problem.family.name} in NumPy>", "exec"), scope)
     function = scope[function_name(problem.family.forward)]
     arrays = list(problem.inputs.values())
-    return lambda: function(*arrays, **problem.attributes)
+    return lambda: function(*arrays, **problem.attributes), ()
 
 
 def _leaky_relu(inputs: Mapping[str, Any], attributes: Mapping[str, Any], y: Any) -> Callable[[], object]:
@@ -391,19 +398,17 @@ BY_HAND: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], Any], Call
 """Ops that are known well enough to be written in NumPy by hand, as someone who cares for speed would."""
 
 
-def memcpy(nbytes: int, threads: int) -> Callable[[], object]:
+def memcpy(nbytes: int, threads: int) -> Call:
     """A copy of so many bytes by C's memcpy on so many threads: what memory allows."""
     source, target = np.full(nbytes, 1, np.uint8), np.full(nbytes, 2, np.uint8)
     step = -(-nbytes // threads)
     parts = [(target.ctypes.data + i, source.ctypes.data + i, min(step, nbytes - i)) for i in range(0, nbytes, step)]
-    if len(parts) < 2:
-        return lambda arrays=(source, target): [ctypes.memmove(*part) for part in parts]  # type: ignore[misc]
-    pool = ThreadPoolExecutor(len(parts) - 1)
+    pool = ThreadPoolExecutor(max(1, len(parts) - 1))
 
-    def run(arrays: object = (source, target)) -> None:
+    def run(source: object = source) -> None:
         rest = [pool.submit(ctypes.memmove, *part) for part in parts[1:]]
         ctypes.memmove(*parts[0])
         for job in rest:
             job.result()
 
-    return run
+    return run, (target,)

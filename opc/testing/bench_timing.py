@@ -8,22 +8,26 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-
+from typing import Any
 
 SLOW = 50.0
 """How many times slower than the quickest a contender may be to be timed more than once."""
 
 PATIENCE = 1.0
-"""Seconds of a first call after which no more calls warm up."""
+"""Seconds of a call, not the first one, after which no more calls warm up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Something to be timed: `run` makes one call; None when it can't run here, and `note` then says why."""
+    """Something to be timed: `run` makes one call; None when it can't run here, and `note` then says why.
+
+    `outputs` are the arrays or tensors that a call writes to; empty when it makes new ones, which it returns.
+    """
 
     name: str
     run: Callable[[], object] | None
     note: str = ""
+    outputs: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,10 @@ def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, w
         first.append(math.inf)
         try:
             if contender.run is not None:
-                for _ in range(warmups):
+                for k in range(warmups):
                     first[-1] = min(first[-1], _time(contender.run, 1))
-                    if first[-1] > PATIENCE:
+                    # A first call may compile something; only from the second on is it this slow by nature.
+                    if k > 0 and first[-1] > PATIENCE:
                         break
         # A peer may refuse an op or a machine in any way it likes; that is its row, not the end of the benchmark.
         except Exception as error:

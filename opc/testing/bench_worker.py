@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class Worker:
             given = [c for c in peers.given_output(problem) if c.name in ("opc numpy", "opc onnxruntime", "onnxruntime")]
             contenders = [
                 *peers.fresh_output(problem),
-                *(Contender(f"{c.name}, output given" if "numpy" in c.name else c.name, c.run, c.note) for c in given),
+                *(replace(c, name=f"{c.name}, output given") if "numpy" in c.name else c for c in given),
             ]
             functional = functional_torch(problem) if op == "leaky_relu" else None
             if functional is not None:
@@ -147,12 +147,12 @@ class Worker:
 def functional_torch(problem: peers.Problem) -> Contender:
     """Return `torch.nn.functional.leaky_relu` itself, called as a user calls it."""
 
-    def make() -> Callable[[], object]:
+    def make() -> peers.Call:
         import torch
 
         x, alpha = torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"]
         function = torch.nn.functional.leaky_relu
-        return lambda: function(x, alpha)
+        return lambda: function(x, alpha), ()
 
     return peers.attempt("F.leaky_relu", make)
 

@@ -1,0 +1,207 @@
+"""The benchmark: fair turns, the right ratios, and contenders that all compute the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.build.builder import build_specs
+from opc.pipeline import load_family
+from opc.testing import bench_peers, bench_report, bench_timing
+from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
+from opc.testing.bench_peers import Problem, attempt
+from opc.testing.bench_timing import Contender, Timing, time_in_turn
+from opc.testing.bench_worker import resident
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def test_every_round_starts_with_another_contender() -> None:
+    order: list[str] = []
+    contenders = [Contender(name, lambda name=name: order.append(name)) for name in "abc"]  # type: ignore[misc]
+    timings = time_in_turn(contenders, rounds=4, warmups=0)
+    assert "".join(order) == "abc" + "bca" + "cab" + "abc"
+    assert [len(t.seconds) for t in timings] == [4, 4, 4]
+
+
+def test_calls_of_a_round_are_averaged() -> None:
+    count = 0
+
+    def run() -> None:
+        nonlocal count
+        count += 1
+
+    (timing,) = time_in_turn([Contender("a", run)], rounds=3, calls=10, warmups=2)
+    assert count == 3 * 10 + 2
+    assert len(timing.seconds) == 3
+
+
+def test_a_contender_that_fails_says_why() -> None:
+    def broken() -> None:
+        raise ValueError("no such op\nand more")
+
+    fine, failed = time_in_turn([Contender("a", lambda: None), Contender("b", broken)], rounds=3)
+    assert fine.median is not None
+    assert (failed.median, failed.contender.note) == (None, "ValueError: no such op")
+    assert fine.ratio(failed) is None
+
+
+def test_a_hopeless_contender_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(float(i) for i in range(10_000))
+    calls = {"quick": 0, "slow": 0}
+
+    def run(name: str, seconds: int) -> None:
+        calls[name] += 1
+        for _ in range(seconds):
+            next(clock)
+
+    monkeypatch.setattr(bench_timing, "perf_counter", lambda: next(clock))
+    quick = Contender("quick", lambda: run("quick", 0))
+    slow = Contender("slow", lambda: run("slow", 500))
+    timings = time_in_turn([quick, slow], rounds=5, warmups=3)
+    assert calls == {"quick": 3 - 1 + 5, "slow": 2} or calls["slow"] == 2
+    assert timings[1].seconds == (501.0,)
+    assert timings[0].ratio(timings[1]) == pytest.approx(1 / 501)
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    # A machine that halves its speed midway changes both, and no ratio.
+    ours = Timing(Contender("opc", None), (1.0, 1.0, 2.0, 2.0))
+    theirs = Timing(Contender("peer", None), (2.0, 2.0, 4.0, 4.0))
+    assert ours.ratio(theirs) == 0.5
+
+
+def test_settings_survive_the_way_to_the_worker() -> None:
+    settings = Settings({"relu": "relu.yaml"}, "out", ("large",), 10, 3, 2)
+    assert Settings.loads(settings.dumps()) == settings
+
+
+ROWS = [
+    Row("large", "relu", "opc torch", 0.001, None, 8_000_000, 1_000_000),
+    Row("large", "relu", "torch", 0.002, 0.5, 8_000_000, 1_000_000),
+    Row("large", "relu", "numpy", None, None, 8_000_000, 1_000_000, "not here"),
+    Row("large", "relu", "memcpy", 0.001, 1.0, 8_000_000, 1_000_000),
+    Row("commands", "opc --help", "opc", 0.1),
+]
+
+
+def test_report_as_text() -> None:
+    found = Benchmark({"processor": "A"}, ROWS, [Target("quick", 0.5, 1.0), Target("slow", 3e-3, 2e-3, "s")])
+    assert bench_report.as_text(found) == (
+        "processor A\n"
+        "\n"
+        "large tensors, output given\n"
+        "  op    contender  time  ours / theirs  GB/s  of memcpy  GFLOP/s\n"
+        "  relu  opc torch  1 ms                  8.0       100%      1.0\n"
+        "  relu  torch      2 ms           0.50   4.0        50%      0.5\n"
+        "  relu  numpy         -                                           not here\n"
+        "  relu  memcpy     1 ms           1.00   8.0       100%\n"
+        "\n"
+        "commands, as processes\n"
+        "  op          contender  time\n"
+        "  opc --help  opc        100 ms\n"
+        "\n"
+        "targets\n"
+        "  figure    measured  at most\n"
+        "  quick          0.5        1  held\n"
+        "  slow       0.003 s  0.002 s  missed\n"
+    )
+
+
+def test_report_as_markdown_and_data() -> None:
+    found = Benchmark({"processor": "A|B"}, ROWS, [Target("quick", 0.5, 1.0)])
+    text = bench_report.as_markdown(found)
+    assert "| relu | torch | 2 ms | 0.50 | 4.0 | 50% | 0.5 |  |\n" in text
+    assert "| quick | 0.5 | 1 | held |\n" in text
+    data = json.loads(json.dumps(found.as_dict()))
+    assert data["rows"][1]["ratio"] == 0.5
+    assert data["targets"][0]["held"] is True
+
+
+def test_times_are_written_with_their_unit() -> None:
+    texts = [bench_report.seconds_text(t) for t in (None, 1.5e-8, 2.5e-5, 0.25, 12.0)]
+    assert texts == ["-", "15 ns", "25 us", "250 ms", "12 s"]
+
+
+def test_what_is_missing_is_a_note() -> None:
+    def missing() -> bench_peers.Call:
+        raise ImportError("No module named 'torch'")
+
+    contender = attempt("torch", missing)
+    assert (contender.run, contender.note) == (None, "not here: No module named 'torch'")
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bench")
+    for built in build_specs([SPECS / "leaky_relu.yaml", SPECS / "layer_norm.yaml"], out):
+        assert built.ok, built.diagnostics
+    return out
+
+
+def arrays(values: object) -> list[np.ndarray]:
+    items = values if isinstance(values, tuple | list) else (values,)
+    return [np.asarray(v) for v in items]
+
+
+@pytest.mark.parametrize("spec", ["leaky_relu", "layer_norm"])
+def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
+    problem = Problem(load_family(SPECS / f"{spec}.yaml"), packages / spec, 4096, 1)
+    contenders = [c for c in bench_peers.given_output(problem) if c.name not in ("memcpy", "torch.compile")]
+    contenders += bench_peers.fresh_output(problem)
+    assert [c.note for c in contenders if c.run is None and "not here" not in c.note] == []
+    assert sum(c.run is not None for c in contenders) >= 3
+    answers = {}
+    for contender in contenders:
+        if contender.run is not None:
+            for output in contender.outputs:
+                output[...] = 123.0
+            returned = contender.run()
+            answers[contender.name] = arrays(contender.outputs or returned)[0]
+    for name, answer in answers.items():
+        # Rounding apart: whether these are right is for the proof to say, here only that they do the same work.
+        np.testing.assert_allclose(answer, answers["opc numpy"], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_the_cost_of_a_problem(packages: Path) -> None:
+    family = load_family(SPECS / "layer_norm.yaml")
+    problem = Problem(family, packages / "layer_norm", 8 * 1024, 1)
+    assert problem.shapes == {"x": (8, 1024), "w": (1024,), "b": (1024,)}
+    assert problem.cost.read == 4 * (8 * 1024 + 2 * 1024)
+    assert problem.cost.written == 4 * (8 * 1024 + 2 * 8)
+    softmax = Problem(load_family(SPECS / "softmax.yaml"), packages / "softmax", 4 * 1024, 1)
+    assert softmax.shapes == {"x": (4, 1024)}
+
+
+def test_memcpy_copies_all_on_several_threads() -> None:
+    for threads in (1, 2, 3):
+        run, (target,) = bench_peers.memcpy(1001, threads)
+        run()
+        assert (target == 1).all()
+
+
+def test_the_worker_answers(packages: Path) -> None:
+    settings = Settings({"leaky_relu": str(SPECS / "leaky_relu.yaml")}, str(packages), ("fresh",), 1000, 3, 1)
+    said: list[str] = []
+    found = run_worker(settings, said.append)
+    assert {r.contender for r in found.rows} >= {"opc numpy", "torch"}
+    assert found.machine["threads"] == "1"
+    assert said[0] == "leaky_relu, 1,000 elements, fresh output"
+    assert any("memory grown over 1,000 calls" in t.name and t.held for t in found.targets)
+
+
+def test_a_worker_that_fails_says_why(packages: Path) -> None:
+    settings = Settings({"gone": "gone.yaml"}, str(packages), ("large",), 1000, 3, 1)
+    with pytest.raises(RuntimeError, match=r"gone\.yaml"):
+        run_worker(settings, lambda text: None)
+
+
+def test_machine_and_memory() -> None:
+    assert int(machine()["cores"]) >= 1
+    before = resident()
+    block = np.ones(64 << 20, np.uint8)
+    assert resident() - before > 60 << 20
+    del block
