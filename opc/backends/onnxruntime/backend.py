@@ -72,9 +72,8 @@ def _requires(op: Op) -> Iterator[Diagnostic]:
     inputs = {v.name for o in op.inputs if (v := type_variable(o.type)) is not None}
     for variable in used_variables(op):
         if variable.name not in inputs:
-            yield Diagnostic(
-                f"{op.name}: the type {variable} is not that of an input, and ONNX Runtime chooses a custom op's types by its inputs"
-            )
+            reason = "and ONNX Runtime chooses a custom op's types by its inputs"
+            yield Diagnostic(f"{op.name}: the type {variable} is not that of an input, {reason}")
     for a in op.attributes:
         if a.kind is AttributeKind.STR and a.length is not None:
             yield Diagnostic(f"ONNX Runtime's kernels can't read the list of strings '{a.name}'", a.span)

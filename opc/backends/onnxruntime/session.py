@@ -30,7 +30,7 @@ class OnnxRuntimeSession:
         import onnxruntime
 
         onnxruntime.set_default_logger_severity(4)
-        self.family = family
+        self.family, self.package = family, package
         self.ops = {op.name: op for op in family.ops}
         self.runtime = packages.load(package, "onnxruntime")
         self._sessions: dict[Any, Any] = {}
@@ -57,9 +57,7 @@ class OnnxRuntimeSession:
         options = self.runtime.session_options()
         options.intra_op_num_threads = 2
         try:
-            return onnxruntime.InferenceSession(
-                call.model().SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
+            return onnxruntime.InferenceSession(call.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise OpError(str(error)) from error
 
@@ -86,4 +84,6 @@ class OnnxRuntimeSession:
 
     def checks(self) -> Sequence[Check]:
         """Return what ONNX Runtime users expect beyond values."""
-        return ()
+        from opc.backends.onnxruntime.checks import OnnxRuntimeChecks
+
+        return OnnxRuntimeChecks(self.family, self.package, self.runtime).all()

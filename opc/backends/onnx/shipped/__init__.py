@@ -1,1 +1,0 @@
-"""Modules that every generated package carries as they are, laid out for common formatters."""

@@ -1,0 +1,245 @@
+"""What ONNX Runtime users expect of a generated library beyond values, checked on the spec's examples."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opc.analysis.shape import infer
+from opc.backends import package as packages
+from opc.backends.base import Check, Unsupported
+from opc.backends.example_call import ExampleCall, assert_alike, example_calls
+from opc.backends.node_call import IR_VERSION, OPSET
+from opc.backends.onnxruntime.values import from_value, to_value
+from opc.emit.onnx_types import used_variables
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+
+class OnnxRuntimeChecks:
+    """The checks of one op."""
+
+    def __init__(self, family: Family, package: Path, runtime: Any) -> None:
+        self.family, self.package, self.runtime, self.op = family, package, runtime, family.forward
+
+    def all(self) -> tuple[Check, ...]:
+        """Return every check."""
+        return (
+            Check("shape inference", self.shape_inference),
+            Check("attribute defaults", self.attribute_defaults),
+            Check("refused attribute", self.refused_attribute),
+            Check("refused shape", self.refused_shape),
+            Check("refused type", self.refused_type),
+            Check("I/O binding", self.io_binding),
+            Check("several dtypes in one session", self.several_dtypes),
+            Check("registered twice", self.registered_twice),
+            Check("function without the library", self.function_alone),
+            Check("library over the function", self.library_over_function),
+        )
+
+    def _models(self) -> Any:
+        try:
+            return packages.load(self.package, "onnx")
+        except ImportError as error:
+            raise Unsupported(f"the package has no ONNX models to check this with: {error}") from error
+
+    def _session(self, model: Any, *, library: bool = True, optimized: Path | None = None) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 2
+        if optimized is not None:
+            options.optimized_model_filepath = str(optimized)
+        if library:
+            self.runtime.session_options(options)
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    def _run(self, session: Any, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        names = [o.name for o in session.get_outputs()]
+        values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
+        return {n: from_value(v) for n, v in zip(names, values, strict=True)}
+
+    def _calls(self) -> Iterator[tuple[ExampleCall, Any]]:
+        """Yield each example with the model of its one node, inputs of any rank."""
+        models = self._models()
+        for call in example_calls(self.family):
+            yield call, call.model(models)
+
+    def shape_inference(self) -> None:
+        """While a model loads, sizes that are numbers give the outputs' sizes, and names stay names."""
+        for call, model in self._calls():
+            expected = infer(self.op, {n: a.shape for n, a in call.feeds.items()}, call.attributes)
+            if not all(a.ndim for a in call.feeds.values()):
+                continue  # ONNX Runtime shows an op a scalar and an unknown rank alike, so nothing is said of them.
+            for symbolic in (False, True):
+                for value in model.graph.input:
+                    value.type.tensor_type.shape.Clear()
+                    for size in call.shapes(symbolic)[value.name]:
+                        dim = value.type.tensor_type.shape.dim.add()
+                        dim.dim_param, dim.dim_value = (size, 0) if symbolic else ("", size)
+                        dim.ClearField("dim_value" if symbolic else "dim_param")
+                inferred = {o.name: o.shape for o in self._session(model).get_outputs()}
+                names = {size for shape in call.shapes(symbolic=True).values() for size in shape}
+                for name, shape in expected.outputs.items():
+                    if not symbolic:
+                        assert inferred[name] == list(shape), f"{name} is {inferred[name]}, not {list(shape)}"
+                    elif inferred[name]:
+                        assert len(inferred[name]) == len(shape), name
+                        assert all(isinstance(n, int) or n in names for n in inferred[name]), inferred[name]
+
+    def attribute_defaults(self) -> None:
+        """A node without attributes computes as one that writes the defaults out."""
+        from onnx import helper
+
+        if not any(not a.required for a in self.op.attributes):
+            raise Unsupported("the op has no attribute with a default")
+        defaults = self._models().SCHEMAS[self.op.class_name].attributes
+        for call, model in self._calls():
+            implicit = self._run(self._session(model), call.feeds)
+            given = {a.name for a in model.graph.node[0].attribute}
+            for name, attribute in defaults.items():
+                if name not in given and not attribute.required:
+                    value = helper.get_attribute_value(attribute.default_value)
+                    model.graph.node[0].attribute.append(helper.make_attribute(name, value))
+            for name, value in self._run(self._session(model), call.feeds).items():
+                assert value.tobytes() == implicit[name].tobytes(), name
+
+    def refused_attribute(self) -> None:
+        """An attribute of the wrong type is refused when the model loads, by name."""
+        from onnx import helper
+
+        if not self.op.attributes:
+            raise Unsupported("the op has no attribute")
+        for _, model in self._calls():
+            for a in self.op.attributes:
+                node = model.graph.node[0]
+                kept = [other for other in node.attribute if other.name != a.name]
+                del node.attribute[:]
+                node.attribute.extend([*kept, helper.make_attribute(a.name, [b"wrong", b"type"])])
+                self._assert_refused(lambda model=model: self._session(model), a.name)
+                del node.attribute[:]
+                node.attribute.extend(kept)
+
+    def refused_shape(self) -> None:
+        """Inputs whose shapes do not fit are refused when the node runs, with the op's message."""
+        import numpy as np
+
+        from opc.analysis.shape import ShapeError
+
+        refused = 0
+        for call, model in self._calls():
+            session = self._session(model)
+            for name, array in call.feeds.items():
+                wrong = call.feeds | {name: np.zeros((7, *array.shape, 7), array.dtype)}
+                try:
+                    infer(self.op, {n: a.shape for n, a in wrong.items()}, call.attributes)
+                except ShapeError as error:
+                    refused += 1
+                    self._assert_refused(lambda s=session, w=wrong: self._run(s, w), str(error))
+        if not refused:
+            raise Unsupported("the op takes inputs of any shapes")
+
+    def refused_type(self) -> None:
+        """An element type that the op does not take is refused when the model loads."""
+        from onnx import TensorProto
+
+        for _, model in self._calls():
+            for value in model.graph.input:
+                value.type.tensor_type.elem_type = TensorProto.UINT64
+            for value in model.graph.output:
+                value.type.tensor_type.elem_type = TensorProto.UINT64
+            self._assert_refused(lambda model=model: self._session(model), "uint64")
+
+    def _assert_refused(self, run: Any, message: str) -> None:
+        answer = "nothing"
+        try:
+            run()
+        except Exception as error:  # ONNX Runtime's errors share no base class.
+            answer = str(error)
+        assert message in answer, f"expected a refusal with '{message}', got {answer}"
+
+    def io_binding(self) -> None:
+        """Bound outputs are written in place."""
+        import numpy as np
+
+        for call, model in self._calls():
+            session = self._session(model)
+            expected = self._run(session, call.feeds)
+            outputs = {name: np.full_like(array, 0) for name, array in expected.items()}
+            binding = session.io_binding()
+            for name, array in call.feeds.items():
+                binding.bind_cpu_input(name, array)
+            for name, array in outputs.items():
+                binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+            session.run_with_iobinding(binding)
+            for name, array in outputs.items():
+                assert array.tobytes() == expected[name].tobytes(), name
+
+    def several_dtypes(self) -> None:
+        """One session runs the op in every dtype."""
+        from onnx import helper
+
+        variables = used_variables(self.op)
+        if len(variables) != 1 or len(variables[0].dtypes) < 2:
+            raise Unsupported("the op has one dtype")
+        models = self._models()
+        merged: list[Any] = []
+        feeds: dict[str, Array] = {}
+        expected: dict[str, Array] = {}
+        for dtype in variables[0].dtypes:
+            call = example_calls(self.family, dtype.value)[0]
+            model = call.model(models)
+            alone = self._run(self._session(model), call.feeds)
+            feeds |= {f"{n}_{dtype}": a for n, a in call.feeds.items()}
+            expected |= {f"{n}_{dtype}": a for n, a in alone.items()}
+            for part in (*model.graph.input, *model.graph.output):
+                part.name += f"_{dtype}"
+            node = model.graph.node[0]
+            for names in (node.input, node.output):
+                names[:] = [n and f"{n}_{dtype}" for n in names]
+            merged.append(model.graph)
+        graph = helper.make_graph(
+            [g.node[0] for g in merged], "dtypes", [i for g in merged for i in g.input], [o for g in merged for o in g.output]
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(self.op.domain, self.op.version)]
+        together = self._run(self._session(helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)), feeds)
+        for name, array in together.items():
+            assert array.tobytes() == expected[name].tobytes(), name
+
+    def registered_twice(self) -> None:
+        """Registering the library again changes nothing."""
+        import onnxruntime
+
+        for call, model in self._calls():
+            options = self.runtime.session_options(self.runtime.session_options())
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+            assert self._run(session, call.feeds).keys() == self._run(self._session(model), call.feeds).keys()
+
+    def _functions(self) -> Iterator[tuple[ExampleCall, Any]]:
+        """Yield each example with its model that holds the function."""
+        models = self._models()
+        for call in example_calls(self.family):
+            try:
+                yield call, call.model(models, function=True, shapes=call.shapes())
+            except NotImplementedError as reason:
+                raise Unsupported(str(reason)) from reason
+
+    def function_alone(self) -> None:
+        """A model that holds the function runs without the library and computes the same."""
+        for call, model in self._functions():
+            assert_alike(self._run(self._session(model, library=False), call.feeds), self._run(self._session(model), call.feeds))
+
+    def library_over_function(self) -> None:
+        """With the library, the node stays one node and calls the kernel."""
+        import onnx
+
+        for _, model in self._functions():
+            with tempfile.TemporaryDirectory() as folder:
+                kept = Path(folder) / "optimized.onnx"
+                self._session(model, optimized=kept)
+                nodes = [node.op_type for node in onnx.load(kept).graph.node]
+            assert nodes == [self.op.class_name], f"the graph became {nodes}"

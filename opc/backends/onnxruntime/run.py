@@ -1,0 +1,253 @@
+"""Runs a model that holds custom ops on ONNX Runtime: what `opc run` does.
+
+The ops come from specs, whose packages the caller builds: the build system lies above the backends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opc.backends import package as packages
+from opc.backends.onnxruntime.values import from_value, to_value
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.pipeline import load_family
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "ai.onnx.preview", "com.microsoft")
+"""The domains whose ops ONNX Runtime itself may have."""
+
+Build = Callable[[Sequence[Path]], Sequence[Path]]
+"""Builds the packages of specs for ONNX Runtime and returns their folders, in order; SpecError when it can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of a run: the file it was written to, and what is in it."""
+
+    name: str
+    path: Path
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[Output, ...]:
+    """Run a model on .npy files and write its outputs as .npy files to the folder `out`, which is made if it is missing.
+
+    Only the specs whose ops the model holds are built.
+
+    Raises:
+        SpecError: with every mistake found in the model and the inputs, or ONNX Runtime's refusal.
+    """
+    proto = _load_model(model)
+    used = _specs_used(proto, model, specs)
+    feeds = _load_inputs(proto, model, inputs)
+    results = _run(model, build(used) if used else (), feeds)
+    return tuple(_save(name, array, out, results) for name, array in results.items())
+
+
+def _refused(message: str, hint: str | None = None) -> SpecError:
+    return SpecError([Diagnostic(message, hint=hint)])
+
+
+def _load_model(path: Path) -> Any:
+    import onnx
+
+    try:
+        model = onnx.load(path)
+    except OSError as error:
+        raise _refused(f"can't read the model {path}: {error.strerror or error}") from error
+    except Exception as error:  # Protocol buffers' own error, which only their package could name.
+        raise _refused(f"{path} is not an ONNX model: {error}") from error
+    if not model.graph.node and not model.graph.output:
+        raise _refused(f"{path} is not an ONNX model: it has no graph")
+    return model
+
+
+def _nodes(nodes: Sequence[Any]) -> Iterator[Any]:
+    """Yield nodes, those of subgraphs included."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _nodes(graph.node)
+
+
+def _specs_used(model: Any, path: Path, specs: Sequence[Path]) -> list[Path]:
+    """Return the specs whose ops the model holds.
+
+    Raises:
+        SpecError: when a spec is wrong, or a custom op of the model has neither a spec nor a function in the model.
+    """
+    found = Diagnostics()
+    owners: dict[tuple[str, str], Path] = {}
+    for spec in specs:
+        try:
+            family = load_family(spec)
+        except SpecError as error:
+            found.extend(error.diagnostics)
+            continue
+        owners |= {(op.domain, op.class_name): spec for op in family.ops}
+    found.raise_errors()
+    functions = {(f.domain, f.name) for f in model.functions}
+    used: dict[Path, None] = {}
+    missing: dict[tuple[str, str], str] = {}
+    bodies = [node for f in model.functions if (f.domain, f.name) not in owners for node in f.node]
+    for node in _nodes([*model.graph.node, *bodies]):
+        key = (node.domain, node.op_type)
+        if key in owners:
+            used[owners[key]] = None
+        elif node.domain not in STANDARD and key not in functions:
+            missing.setdefault(key, node.name)
+    for (domain, op_type), name in missing.items():
+        node = f"the node '{name}'" if name else "a node"
+        known = {f"{d}.{t}" for d, t in owners}
+        found.error(
+            f"{path}: {node} is a {domain}.{op_type}, of which no spec was given",
+            hint=did_you_mean(f"{domain}.{op_type}", known) or "give the op's spec with --spec",
+        )
+    found.raise_errors()
+    return list(used)
+
+
+def _load_inputs(model: Any, path: Path, files: Mapping[str, Path]) -> dict[str, Array]:
+    """Return the arrays of the model's inputs.
+
+    Raises:
+        SpecError: with every input that is missing, unknown, unreadable, or of a wrong dtype or shape.
+    """
+    found = Diagnostics()
+    initialised = {i.name for i in model.graph.initializer}
+    expected = {i.name: i for i in model.graph.input}
+    for name in files:
+        if name not in expected:
+            found.error(f"{path} has no input '{name}'", hint=did_you_mean(name, expected) or _inputs_hint(expected))
+    feeds: dict[str, Array] = {}
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, value in expected.items():
+        if name in files:
+            array = _load_array(name, files[name], value, sizes, found)
+            if array is not None:
+                feeds[name] = array
+        elif name not in initialised:
+            found.error(f"the input '{name}' is missing", hint=f"give it as --input {name}=FILE.npy: {_type_text(value)}")
+    found.raise_errors()
+    return feeds
+
+
+def _inputs_hint(expected: Mapping[str, Any]) -> str:
+    return f"its inputs are {', '.join(expected)}" if expected else "it has no inputs"
+
+
+def _type_text(value: Any) -> str:
+    """Return an input's type as messages write it: `float32 [N, 4]`."""
+    tensor = value.type.tensor_type
+    shape = [d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?") for d in tensor.shape.dim]
+    sizes = f" [{', '.join(shape)}]" if tensor.HasField("shape") else " of any shape"
+    return _dtype_name(tensor.elem_type) + sizes
+
+
+def _dtype_name(element: int) -> str:
+    from onnx import TensorProto, helper
+
+    if element == TensorProto.BFLOAT16:
+        return "bfloat16"
+    return str(helper.tensor_dtype_to_np_dtype(element).name)
+
+
+def _load_array(name: str, file: Path, value: Any, sizes: dict[str, tuple[int, str]], found: Diagnostics) -> Array | None:
+    """Return one input, or None after recording what is wrong with it. `sizes` holds what symbolic sizes are, and where."""
+    import numpy as np
+
+    if not value.type.HasField("tensor_type"):
+        found.error(f"the input '{name}' is no tensor, and only tensors can be given")
+        return None
+    try:
+        array: Array = np.load(file, allow_pickle=False)
+    except OSError as error:
+        found.error(f"can't read {file} for the input '{name}': {error.strerror or error}")
+        return None
+    except (ValueError, EOFError) as error:
+        found.error(f"{file} for the input '{name}' is no .npy file of numbers: {error}")
+        return None
+    tensor = value.type.tensor_type
+    dtype = _dtype_name(tensor.elem_type)
+    if dtype == "bfloat16" and array.dtype == "V2":
+        from ml_dtypes import bfloat16
+
+        array = array.view(bfloat16)  # NumPy writes a type it does not know as bytes.
+    if array.dtype.name != dtype:
+        found.error(f"the input '{name}' must be {dtype}, but {file} holds {array.dtype.name}")
+        return None
+    if tensor.HasField("shape") and not _fits(name, file, array.shape, tensor.shape.dim, sizes, found):
+        return None
+    return array
+
+
+def _fits(
+    name: str,
+    file: Path,
+    shape: tuple[int, ...],
+    dims: Sequence[Any],
+    sizes: dict[str, tuple[int, str]],
+    found: Diagnostics,
+) -> bool:
+    if len(shape) != len(dims):
+        found.error(f"the input '{name}' must have {len(dims)} axes, but {file} has shape {list(shape)}")
+        return False
+    for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)):
+        if dim.HasField("dim_value") and dim.dim_value != size:
+            found.error(f"axis {axis} of the input '{name}' must have size {dim.dim_value}, but {file} has shape {list(shape)}")
+            return False
+        if dim.dim_param:
+            known, origin = sizes.setdefault(dim.dim_param, (size, name))
+            if known != size:
+                found.error(f"{dim.dim_param} is {known} in the input '{origin}', but {size} in '{name}'")
+                return False
+    return True
+
+
+def _run(path: Path, built: Sequence[Path], feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs by name."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    for folder in built:
+        packages.load(folder, "onnxruntime").session_options(options)
+    try:
+        # By its path: data that lies outside of the model is found relative to it.
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
+        return {n: from_value(v) for n, v in zip(names, values, strict=True)}
+    except Exception as error:  # ONNX Runtime's errors share no base class.
+        raise _refused(f"ONNX Runtime can't run {path}: {_message(error)}") from error
+
+
+def _message(error: Exception) -> str:
+    """Return ONNX Runtime's message without its prefix of codes."""
+    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
+
+
+def _save(name: str, array: Array, out: Path, results: Mapping[str, Array]) -> Output:
+    """Write one output to a file named like it, without what could lead out of the folder."""
+    import numpy as np
+
+    def file_name(output: str) -> str:
+        return re.sub(r"[^\w.-]", "_", output).lstrip(".") or "_"
+
+    twins = [n for n in results if file_name(n) == file_name(name)]
+    suffix = f"_{twins.index(name)}" if len(twins) > 1 else ""
+    place = out / f"{file_name(name)}{suffix}.npy"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        np.save(place, array)
+    except OSError as error:
+        raise _refused(f"can't write {place}: {error.strerror or error}") from error
+    return Output(name, place, array.dtype.name, array.shape)
