@@ -95,10 +95,10 @@ class Bracket:
         comma = "," if self.single and len(self.items) == 1 else ""
         return f"{self.head}{', '.join(map(str, self.items))}{comma}{self.tail}"
 
-    def render(self, indent: int = 0, after: int = 0) -> str:
-        """Return the code for a line that starts at column `indent`, with `after` columns kept free behind it."""
+    def render(self, indent: int = 0, after: int = 0, before: int = 0) -> str:
+        """Return the code for a line indented by `indent`, with `before` columns of text before it and `after` behind it."""
         line = str(self)
-        if not self.items or indent + len(line) + after <= WIDTH:
+        if not self.items or indent + before + len(line) + after <= WIDTH:
             return line
         inner = indent + 4
         rows = [item.render(inner, 1) if isinstance(item, Bracket) else item for item in self.items]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from opc.emit.python_text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
@@ -29,12 +30,11 @@ class Function:
     name: str
     description: str
     definition: str
-    call: str
 
 
 def functions(family: Family) -> tuple[Function, ...]:
     """Return the functions of a family, the op itself first."""
-    return tuple(Function(op.name, _description(op), _definition(op), f"_call_{op.name}") for op in family.ops)
+    return tuple(Function(op.name, _description(op), _definition(op)) for op in family.ops)
 
 
 def dtype_constants(family: Family) -> list[str]:
@@ -103,12 +103,14 @@ def _is_key(a: Attribute) -> bool:
 
 
 def _definition(op: Op) -> str:
-    head = Bracket(f"def {op.name}(", _parameters(op), f") -> {_result(op)}:").render()
-    inputs = str(tuple_of([o.name for o in op.inputs]))
-    attributes = str(tuple_of([a.name for a in op.attributes]))
+    result = _result(op)
+    one_line = Bracket(f"def {op.name}(", _parameters(op), f") -> {result}:").render()
+    head = one_line if "\n" not in one_line else one_line.replace(f" -> {result}:", f" -> {result.render(0, 1, 5)}:")
+    inputs = tuple_of([o.name for o in op.inputs])
+    attributes = tuple_of([a.name for a in op.attributes])
     rest = ["out", "only"] if has_choice(op) else ["out"]
-    careful = Bracket(f"_{op.name}.call(", [inputs, attributes, *rest], ")").render(11)
-    return "\n".join([head, docstring(_document(op), 4), _fast(op), f"    return {careful}"])
+    careful = Bracket(f"return _{op.name}.call(", [inputs, attributes, *rest], ")").render(4)
+    return "\n".join([head, docstring(_document(op), 4), _fast(op), f"    {careful}"])
 
 
 def _parameters(op: Op) -> list[str]:
@@ -141,9 +143,9 @@ def _default(a: Attribute) -> str:
     return quoted(str(a.default)) if a.kind is AttributeKind.DTYPE else literal(a.default)
 
 
-def _result(op: Op) -> str:
+def _result(op: Op) -> Bracket:
     entry = "Array | None" if has_choice(op) else "Array"
-    return entry if len(op.outputs) == 1 else f"tuple[{', '.join([entry] * len(op.outputs))}]"
+    return Bracket("tuple[", [entry] * len(op.outputs), "]") if len(op.outputs) > 1 else Bracket(entry, [], "")
 
 
 def _document(op: Op) -> str:
@@ -152,14 +154,23 @@ def _document(op: Op) -> str:
         names = [str(d) for d in t.dtypes]
         lines += [f"{t.name} is {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else f"{t.name} is {names[0]}."]
     lines += [""] if op.types else []
-    lines += ["Args:"]
-    lines += [f"    {o.name}: {_typed(o)}{', optional' if o.optional else ''}.{_more(o.doc)}" for o in op.inputs]
-    lines += [f"    {a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}" for a in op.attributes]
+    entries = [f"{o.name}: {_typed(o)}{', optional' if o.optional else ''}.{_more(o.doc)}" for o in op.inputs]
+    entries += [f"{a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}" for a in op.attributes]
     if has_choice(op):
-        lines += ["    only: names of the outputs to compute; the others are None. By default all that can be."]
-    lines += [f"    out: {_out(op)}", "", "Returns:"]
-    lines += [f"    {o.name}: {_typed(o)}.{_more(o.doc)}" for o in op.outputs]
+        entries += ["only: names of the outputs to compute; the others are None. By default all that can be."]
+    entries += [f"out: {_out(op)}"]
+    lines += ["Args:", *_wrapped(entries), "", "Returns:"]
+    lines += _wrapped([f"{o.name}: {_typed(o)}.{_more(o.doc)}" for o in op.outputs])
     return "\n".join(lines)
+
+
+def _wrapped(entries: list[str]) -> list[str]:
+    """Return the entries of a docstring's section, indented, continuation lines more."""
+    return [
+        line
+        for entry in entries
+        for line in textwrap.wrap(entry, WIDTH - 4, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False)
+    ]
 
 
 def _typed(o: Operand) -> str:
@@ -197,7 +208,6 @@ def _fast(op: Op) -> str:
         taken.add(unique)
         return unique
 
-    results = {o.name: local(o.name) for o in op.outputs}
     plan, types, key = local("plan"), local("types"), local("key")
     parts = ["only"] if has_choice(op) else []
     parts += [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
@@ -208,21 +218,21 @@ def _fast(op: Op) -> str:
     else:
         lines += [f"        {Bracket(f'{key} = (', parts, ')', single=True).render(8)}"]
         lines += [f"        {plan}, _, {types} = _{op.name}.plans[{key}]"]
-    for i, o in enumerate(op.outputs):
-        given = "out" if len(op.outputs) == 1 else f"out[{i}]"
-        result = results[o.name]
-        one_line = f"{result} = _np.empty(*{types}[{i}]) if out is None else _given({given}, *{types}[{i}])"
-        lines += [f"        {one_line}"]
-    arguments = [plan, *(_pointer(o) for o in op.inputs), *(f"_from_buffer({r})" for r in results.values())]
-    arguments += [x for a in op.attributes for x in _argument(a)]
-    lines += [f"        {Bracket(f'if not _call_{op.name}(', arguments, '):').render(8)}"]
-    lines += [f"            return {', '.join(results.values())}", "    except _MISS:", "        pass"]
+    made = local(op.outputs[0].name if len(op.outputs) == 1 else "made")
+    if len(op.outputs) == 1:
+        lines += [f"        {made} = _np.empty(*{types}[0]) if out is None else _given(out, *{types}[0])"]
+        outputs, result = f"_from_buffer({made})", made
+    else:
+        lines += [f"        {made} = _results(out, {types})"]
+        outputs, result = f"*map(_from_buffer, {made})", f"tuple({made})"
+    arguments = [plan, *(_pointer(o) for o in op.inputs), outputs, *(x for a in op.attributes for x in _argument(a))]
+    lines += [f"        {Bracket(f'if not _{op.name}.run(', arguments, '):').render(8)}"]
+    lines += [f"            return {result}", "    except _MISS:", "        pass"]
     return "\n".join(lines)
 
 
 def _key(o: Operand) -> list[str]:
-    parts = [f"{o.name}.dtype", f"{o.name}.shape", f"{o.name}.strides"]
-    return [f"{o.name} if {o.name} is None else ({', '.join(parts)})"] if o.optional else parts
+    return [f"_kind({o.name})"] if o.optional else [f"{o.name}.dtype", f"{o.name}.shape", f"{o.name}.strides"]
 
 
 def _pointer(o: Operand) -> str:

@@ -61,7 +61,7 @@ class Attribute:
     length: int | None = None
     values: tuple[str, ...] = ()
 
-    def encode(self, value: Any) -> list[Any]:
+    def encode(self, op: str, value: Any) -> list[Any]:
         """Return the arguments of the C function that stand for `value`: one, or length
         and elements of a list of any length.
 
@@ -70,26 +70,25 @@ class Attribute:
             ValueError: when a string is not among the values, or a list has another
             length.
         """
-        if self.length is None:
-            return [self._scalar(value)]
-        if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-            raise TypeError(
-                f"attribute {self.name} is a list of {self.kind}, got {value!r}"
-            )
-        elements = [self._scalar(v) for v in value]
-        if self.length >= 0 and len(elements) != self.length:
-            raise ValueError(
-                f"attribute {self.name} has {self.length} elements, got {value!r}"
-            )
-        return [elements] if self.length >= 0 else [len(elements), elements]
-
-    def _scalar(self, value: Any) -> Any:
         try:
-            return getattr(self, f"_{self.kind}")(value)
+            return self._encode(value)
         except (TypeError, KeyError):
-            raise TypeError(
-                f"attribute {self.name} must be {self.kind}, got {value!r}"
-            ) from None
+            of = "a list of " if self.length is not None else ""
+            text = f"{self.name} must be {of}{self.kind}, got {value!r}"
+            raise TypeError(f"{op}: {text}") from None
+        except ValueError as error:
+            raise ValueError(f"{op}: {self.name}{error}, got {value!r}") from None
+
+    def _encode(self, value: Any) -> list[Any]:
+        scalar = getattr(self, f"_{self.kind}")
+        if self.length is None:
+            return [scalar(value)]
+        if isinstance(value, str | bytes):
+            raise TypeError
+        elements = [scalar(v) for v in value]
+        if self.length >= 0 and len(elements) != self.length:
+            raise ValueError(f" has {self.length} elements")
+        return [elements] if self.length >= 0 else [len(elements), elements]
 
     def _int(self, value: Any) -> int:
         return operator.index(value)
@@ -110,8 +109,7 @@ class Attribute:
         if not self.values:
             return value.encode()
         if value not in self.values:
-            values = ", ".join(self.values)
-            raise ValueError(f"attribute {self.name} is one of {values}, got {value!r}")
+            raise ValueError(f" is one of {', '.join(self.values)}")
         return self.values.index(value)
 
     def _dtype(self, value: Any) -> int:

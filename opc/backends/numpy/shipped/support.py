@@ -8,7 +8,7 @@ which converts, checks, says what is wrong, and leaves a plan behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -41,9 +41,11 @@ __all__ = [
     "Output",
     "extension",
     "given",
+    "kind",
+    "results",
 ]
 
-MISS = (KeyError, AttributeError, TypeError, ValueError, BufferError, OverflowError)
+MISS = (LookupError, AttributeError, TypeError, ValueError, BufferError, OverflowError)
 """What the fast way raises when a call is not for it; the careful way finds out why."""
 
 MOST_PLANS = 1024
@@ -89,6 +91,11 @@ class Op:
     outputs: tuple[Output, ...]
     key_attributes: tuple[int, ...] = ()
     plans: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    run: Callable[..., int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the C function, which returns 0 when all went well."""
+        self.run = getattr(self.module.lib, f"call_{self.name}")
 
     @property
     def has_choice(self) -> bool:
@@ -114,17 +121,14 @@ class Op:
             IndexError: for an index in the data that is out of range.
         """
         arrays = self._arrays(given)
-        encoded = [
-            c for a, value in zip(self.attributes, attributes) for c in a.encode(value)
-        ]
+        pairs = zip(self.attributes, attributes)
+        encoded = [c for a, value in pairs for c in a.encode(self.name, value)]
         types = self._infer(arrays, encoded)
         wanted = self._wanted(arrays, types, only)
         outputs = self._outputs(types, wanted, out)
         plan = self._plan((*arrays, *outputs))
         pointers = [self._pointer(a) for a in (*arrays, *outputs)]
-        self._raise(
-            getattr(self.module.lib, f"call_{self.name}")(plan[0], *pointers, *encoded)
-        )
+        self._raise(self.run(plan[0], *pointers, *encoded))
         if all(wanted) and all(map(_is_plain, arrays, given)):
             self._remember(
                 (only,) if self.has_choice else (), given, attributes, plan, outputs
@@ -294,10 +298,9 @@ class Op:
 
     def _raise(self, code: int) -> None:
         if code != 0:
-            message = self.module.ffi.string(self.module.lib.opc_message()).decode(
-                errors="replace"
-            )
-            raise _ERRORS.get(code, RuntimeError)(f"{self.name}: {message}")
+            lib, ffi = self.module.lib, self.module.ffi
+            message = ffi.string(lib.opc_message()).decode(errors="replace")
+            raise _ERRORS.get(code, RuntimeError)(message)
 
     def _remember(
         self,
@@ -309,8 +312,7 @@ class Op:
     ) -> None:
         key = list(choice)
         for spec, array in zip(self.inputs, given):
-            parts = None if array is None else (array.dtype, array.shape, array.strides)
-            key += [parts] if spec.optional else parts or ()
+            key += [kind(array)] if spec.optional else kind(array) or ()
         key += [attributes[i] for i in self.key_attributes]
         if len(self.plans) >= MOST_PLANS:
             self.plans.clear()
@@ -319,9 +321,15 @@ class Op:
             self.plans[tuple(key)] = (*plan, [(o.shape, o.dtype) for o in outputs])
 
 
+def kind(array: Any) -> tuple[Any, ...] | None:
+    """Return what a plan depends on of an input; None for an absent one."""
+    return None if array is None else (array.dtype, array.shape, array.strides)
+
+
 def given(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return an array given as `out` if it fits; that it is contiguous is seen when its
-    data is taken.
+    """Return an array given as `out` if it fits.
+
+    Whether it is contiguous is seen when its data is taken.
 
     Raises:
         ValueError: when it does not fit.
@@ -329,6 +337,22 @@ def given(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     if out.shape != shape or out.dtype != dtype or not out.flags.writeable:
         raise ValueError
     return out
+
+
+def results(out: Any, types: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> Any:
+    """Return arrays for several outputs, those that `out` gives or new ones.
+
+    Raises:
+        ValueError: when `out` is no tuple of as many arrays, or one does not fit.
+    """
+    if out is None:
+        return [np.empty(*t) for t in types]
+    if not isinstance(out, tuple) or len(out) != len(types):
+        raise ValueError
+    return [
+        np.empty(*t) if o is None else given(o, *t)
+        for o, t in zip(out, types, strict=True)
+    ]
 
 
 def _is_plain(array: Array | None, value: Any) -> bool:
