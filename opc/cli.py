@@ -139,15 +139,19 @@ def backends(json: Json = False) -> None:
 @app.command()
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The model.", show_default=False)],
-    spec: Annotated[list[Path], typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")],
-    inputs: Annotated[list[str], typer.Option("--input", "-i", metavar="NAME=FILE.npy", help="An input; may be repeated.")] = [],  # noqa: B006
+    spec: Annotated[
+        list[Path] | None, typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")
+    ] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", "-i", metavar="NAME=FILE.npy", help="An input; may be repeated.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder the outputs are written to.")] = Path(),
     out: Out = GENERATED,
 ) -> None:
     """Run a model that holds custom ops on ONNX Runtime, .npy files in and out."""
     from opc import cli_run
 
-    raise typer.Exit(cli_run.run(model, spec, inputs, output, out))
+    raise typer.Exit(cli_run.run(model, spec or [], inputs or [], output, out))
 
 
 @app.command()

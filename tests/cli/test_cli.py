@@ -319,3 +319,70 @@ def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.Mon
     done = opc("test", one, "--report", "gone/r.html")
     assert (done.code, asked) == (2, [])
     assert "there is no folder gone to write r.html to" in done.err
+
+
+def make_model(path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    float32 = onnx.TensorProto.FLOAT
+    nodes = [
+        helper.make_node("LeakyRelu", ["x"], ["y"], domain="opc.nn", alpha=0.5),
+        helper.make_node("Neg", ["y"], ["z"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", float32, ["n"])],
+        [helper.make_tensor_value_info("z", float32, ["n"])],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("opc.nn", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+
+def test_run_of_a_model_with_custom_ops(opc: Opc, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    np = pytest.importorskip("numpy")
+    make_model(tmp_path / "model.onnx")
+    np.save(tmp_path / "x.npy", np.array([-2.0, 4.0], np.float32))
+    one = spec(tmp_path)
+    done = opc("run", "model.onnx", "--spec", one, "--input", "x=x.npy", "--output", "results")
+    assert (done.code, done.out) == (0, "z: float32 [2], wrote results/z.npy\n"), done.err
+    assert np.load(tmp_path / "results/z.npy").tolist() == [1.0, -4.0]
+    done = opc("run", "model.onnx", "--input", "x=x.npy")
+    assert done.code == 1
+    assert "opc.nn.LeakyRelu" in done.err
+    done = opc("run", "model.onnx", "--spec", one)
+    assert done.code == 1
+    assert "the input 'x' is missing" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--input", "x"), "--input takes NAME=FILE.npy, not 'x'"),
+        (("--input", "x=a.npy", "--input", "x=b.npy"), "the input 'x' is given twice"),
+        (("--spec", "gone.yaml"), "there is no file gone.yaml"),
+    ],
+)
+def test_wrong_use_of_run(opc: Opc, arguments: tuple[str, ...], message: str) -> None:
+    done = opc("run", "model.onnx", *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_bench(opc: Opc) -> None:
+    done = opc("bench", "--list")
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()] == ["large", "fresh", "tiny", "build", "commands"]
+    done = opc("bench", "--section", "huge")
+    assert done.code == 2
+    assert "there is no section 'huge'; the sections are large, fresh, tiny, build, commands" in done.err
+
+
+def test_bench_of_commands(opc: Opc, tmp_path: Path) -> None:
+    done = opc("bench", spec(tmp_path), "--section", "commands", "--json")
+    assert done.code == 0
+    data = json.loads(done.out)
+    assert [row["op"] for row in data["rows"]] == ["opc --help", "opc generate leaky_relu.yaml"]
+    assert all(row["seconds"] > 0 for row in data["rows"])
+    assert [target["limit"] for target in data["targets"]] == [0.2, 0.5]

@@ -1,0 +1,50 @@
+"""`opc run`: a model that holds custom ops, on ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from opc.cli_console import OK, WrongUse, fail, find_specs, say, shown
+
+
+def run(model: Path, specs: Sequence[Path], inputs: Sequence[str], output: Path, out: Path) -> int:
+    """Build what the model needs, run it on .npy files and write its outputs as such."""
+    files = _inputs(inputs)
+    known = find_specs(specs) if specs else []
+    from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
+    from opc.backends.onnxruntime.run import run_model
+    from opc.cli_build import build_packages
+    from opc.diagnostics import SpecError
+
+    probe = OnnxRuntimeBackend().probe()
+    if not probe.available:
+        return fail(f"ONNX Runtime can't be used: {probe.reason}", hint=probe.install and f"install it: {probe.install}")
+
+    def build(used: Sequence[Path]) -> Sequence[Path]:
+        results = build_packages(used, out, ["onnxruntime"])
+        mistakes = [d for r in results for d in r.diagnostics]
+        if mistakes:
+            raise SpecError(mistakes)
+        return [r.package for r in results if r.package is not None]
+
+    for made in run_model(model, known, files, output, build):
+        say(f"{made.name}: {made.dtype} {list(made.shape)}, wrote {shown(made.path)}")
+    return OK
+
+
+def _inputs(given: Sequence[str]) -> dict[str, Path]:
+    """Return the files of `NAME=FILE.npy` arguments by name.
+
+    Raises:
+        WrongUse: when an argument has another form or names an input a second time.
+    """
+    files: dict[str, Path] = {}
+    for text in given:
+        name, separator, path = text.partition("=")
+        if not (name and separator and path):
+            raise WrongUse(f"--input takes NAME=FILE.npy, not '{text}'")
+        if name in files:
+            raise WrongUse(f"the input '{name}' is given twice")
+        files[name] = Path(path)
+    return files
