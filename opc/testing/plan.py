@@ -53,11 +53,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A family and every call of it; `not_applicable` has the reference's test cases that no call can be made from."""
+    """A family and every call of it, in a fixed order."""
 
     family: Family
     items: tuple[Item, ...]
-    not_applicable: tuple[tuple[str, str], ...] = ()
 
 
 def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
@@ -75,14 +74,14 @@ def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
     items += [_item(forward, "example", case) for case in example_cases(family)]
     items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
     results = [*_examples(family), *_differences(family)]
-    others: list[tuple[str, str]] = []
     if family.reference.onnx is not None:
         cases, others = onnx_cases(family, collect(cache / "onnx_cases.pickle"))
         for found in cases:
             item = _item(forward, "ONNX node case", found.case)
             items.append(item)
             results.append(_standard(family, item, dict(found.expected)))
-    return Plan(family, tuple(items), tuple(others)), results
+        results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
+    return Plan(family, tuple(items)), results
 
 
 def _item(op: Op, kind: str, case: Case) -> Item:

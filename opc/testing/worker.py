@@ -1,12 +1,12 @@
 """The process that proves families: `python -m opc.testing.worker`, spoken to in lines of JSON.
 
-A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so that
-whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
+A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so
+that whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
 
 Tasks: `{"task": "plan", "spec", "file", "cache"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
-"skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`, `{"result": {...}}`,
-`{"version": text}`, `{"missing": text}` when the framework is not installed, and at the end of a task `{"done": ...}` or
-`{"error": text}`.
+"skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`,
+`{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, and at the end of a task
+`{"done": ...}` or `{"error": text}`.
 """
 
 from __future__ import annotations

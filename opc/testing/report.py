@@ -1,0 +1,162 @@
+"""The report of a proof for people and machines: a table on the terminal, HTML, JUnit XML."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opc.testing.results import ORACLE, Cell, Report, Status, as_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MOST_FAILURES = 20
+"""How many failures the terminal shows; HTML, JUnit and JSON have all."""
+
+_COLOUR = {
+    Status.PASSED: "green",
+    Status.FAILED: "bold red",
+    Status.NOT_RUN: "yellow",
+    Status.COMPILED: "yellow",
+    Status.EMULATED: "cyan",
+}
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the table of ops by backends, what ran, what did not and why, and the failures."""
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = _columns(report)
+    cells = report.cells()
+    table = Table(title="calls right / run, worst error over bound, time", title_justify="left")
+    table.add_column("op")
+    for name in columns:
+        version = report.backends.get(name, "")
+        table.add_column(f"{name}\n{version}" if version and not version.startswith("not run") else name)
+    for op in report.ops:
+        row = [Text(op)]
+        for name in columns:
+            cell = cells.get((op, name))
+            row.append(Text("not run", "yellow") if cell is None else Text(cell_text(cell), _COLOUR[cell.status]))
+        table.add_row(*row)
+    if report.ops:
+        console.print(table)
+    for name, why in report.backends.items():
+        if why.startswith("not run"):
+            console.print(Text.assemble((name, "bold"), f" {why}"))
+    console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
+    _print_reasons(report, console)
+    for spec, message in report.mistakes.items():
+        console.print(Text(message or f"{spec} could not be built", "red"))
+    failures = [r for r in report.results if r.status is Status.FAILED]
+    for r in failures[:MOST_FAILURES]:
+        console.print(Text.assemble(("FAILED ", "bold red"), (f"{r.backend} ", "bold"), f"{r.kind} {r.name}: {r.message}"))
+    if len(failures) > MOST_FAILURES:
+        console.print(f"and {len(failures) - MOST_FAILURES} more failures; --report writes them all")
+    verdict = "all that ran is right" if report.ok else f"{len(failures)} failed" if failures else "nothing was proved"
+    console.print(Text(verdict, "bold green" if report.ok else "bold red"))
+
+
+def _columns(report: Report) -> list[str]:
+    found = dict.fromkeys(r.backend for r in report.results)
+    return ([ORACLE] if ORACLE in found else []) + sorted((set(found) | set(report.backends)) - {ORACLE})
+
+
+def cell_text(cell: Cell) -> str:
+    """Return one cell of the table: `812/812  0.43  1.2s`."""
+    if cell.status in (Status.NOT_RUN, Status.COMPILED):
+        return str(cell.status.value)
+    right = cell.count(Status.PASSED, Status.EMULATED)
+    text = f"{right}/{right + cell.count(Status.FAILED)}  {ratio_text(cell.ratio)}  {cell.seconds:.1f}s"
+    return f"{text}  emulated" if cell.status is Status.EMULATED else text
+
+
+def ratio_text(ratio: float) -> str:
+    """Return a worst error over its bound, with two digits; `-` where all is wrong by no measure."""
+    return "-" if not math.isfinite(ratio) else f"{ratio:.2f}"
+
+
+def totals_text(report: Report) -> str:
+    """Return how many outcomes of each kind ran, for the log."""
+    totals = report.totals()
+    return ", ".join(f"{n:,} {kind}" for kind, n in totals.items()) or "nothing"
+
+
+def _print_reasons(report: Report, console: Console) -> None:
+    found = Counter[str]()
+    for r in report.results:
+        if r.status in (Status.NOT_RUN, Status.COMPILED):
+            found[f"{r.backend}: {r.kind}: {r.message or r.status.value}"] += r.count
+    if found:
+        console.print("Not run:")
+        for reason, count in found.most_common():
+            console.print(f"  {count:>5}  {reason}", markup=False, highlight=False)
+
+
+def write_html(report: Report, path: Path) -> None:
+    """Write the report as one HTML file that needs nothing else.
+
+    Raises:
+        OSError: when the file can't be written.
+    """
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(loader=PackageLoader("opc.testing"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    data: dict[str, Any] = as_json(report)
+    cells = report.cells()
+    rows = []
+    for op in report.ops:
+        row = [(name, cells.get((op, name))) for name in _columns(report)]
+        rows.append((op, row))
+    text = environment.get_template("report.html.j2").render(
+        data=data,
+        columns=[(name, report.backends.get(name, "")) for name in _columns(report)],
+        rows=rows,
+        cell_text=cell_text,
+        totals=totals_text(report),
+        failures=[r for r in report.results if r.status is Status.FAILED],
+        report=report,
+        ratio_text=ratio_text,
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def write_junit(report: Report, path: Path) -> None:
+    """Write the report as JUnit XML: a suite for each op on each backend, a test case for each result.
+
+    Raises:
+        OSError: when the file can't be written.
+    """
+    from xml.etree import ElementTree as Xml
+
+    root = Xml.Element("testsuites", name="opc test", time=f"{report.seconds:.3f}")
+    for (op, backend), cell in report.cells().items():
+        suite = Xml.SubElement(root, "testsuite", name=f"{op}.{backend}", time=f"{cell.seconds:.3f}")
+        suite.set("tests", str(len(cell.results)))
+        suite.set("failures", str(cell.count(Status.FAILED)))
+        suite.set("skipped", str(sum(r.status in (Status.NOT_RUN, Status.COMPILED) for r in cell.results)))
+        for r in cell.results:
+            case = Xml.SubElement(
+                suite, "testcase", classname=f"{op}.{backend}", name=f"{r.kind}: {r.name}", time=f"{r.seconds:.6f}"
+            )
+            if r.status is Status.FAILED:
+                Xml.SubElement(case, "failure", message=_printable(r.message))
+            elif r.status in (Status.NOT_RUN, Status.COMPILED):
+                Xml.SubElement(case, "skipped", message=_printable(r.message or r.status.value))
+    for spec, message in report.mistakes.items():
+        suite = Xml.SubElement(root, "testsuite", name=spec, tests="1", errors="1")
+        case = Xml.SubElement(suite, "testcase", classname=spec, name="build")
+        Xml.SubElement(case, "error", message=_printable(message))
+    Xml.indent(root)
+    Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _printable(text: str) -> str:
+    """Return text without the control characters that XML can't hold."""
+    return "".join(c if c in "\t\n" or ord(c) >= 32 else "?" for c in text)
+
+
+__all__ = ["as_json", "print_report", "write_html", "write_junit"]
