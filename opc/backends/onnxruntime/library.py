@@ -41,7 +41,11 @@ _DERIVED = {
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.onnxruntime"), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+        loader=jinja2.PackageLoader("opc.backends.onnxruntime"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
 
 

@@ -1,0 +1,85 @@
+"""The spec's examples as Python text, for generated tests of ONNX runtimes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from opc.emit.onnx_types import bindings, used_variables
+from opc.emit.python_text import Bracket, literal, quoted
+from opc.ir.dtypes import DType, resolve
+from opc.ir.op import AttributeKind, Example, Family, Operand
+
+TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
+"""The dtypes that examples are run in; an op that has none of them is run in the last of its own."""
+
+
+def examples(family: Family) -> str:
+    """Return the assignment of EXAMPLES: inputs, attributes and outputs of each."""
+    return Bracket("EXAMPLES = [", [_example(family, e) for e in family.examples], "]").render()
+
+
+def types(family: Family) -> str:
+    """Return the assignment of TYPES: by a dtype, those of all inputs and of all outputs when the op computes in it."""
+    op = family.forward
+    choices = {tuple(b.values())[0]: b for b in bindings(op) if len(set(b.values())) == 1} if used_variables(op) else {}
+    chosen = [d for d in TESTED if d in choices] or list(choices)[-1:]
+    rows = []
+    for dtype in chosen:
+        of = (
+            Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, choices[dtype]))}" for o in side], "}") for side in _sides(family)
+        )
+        rows.append(Bracket(f"{quoted(dtype.value)}: (", list(of), ")"))
+    if not rows:
+        of = (Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, {}))}" for o in side], "}") for side in _sides(family))
+        rows.append(Bracket('"own": (', list(of), ")"))
+    return Bracket("TYPES = {", rows, "}").render()
+
+
+def _sides(family: Family) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    return family.forward.inputs, family.forward.outputs
+
+
+def _dtype(o: Operand, binding: Mapping[str, DType]) -> str:
+    return resolve(o.type, binding).value
+
+
+def _example(family: Family, example: Example) -> Bracket:
+    given = dict(example.values)
+    parts = []
+    for names in (
+        [o.name for o in family.forward.inputs if given.get(o.name) is not None],
+        [a.name for a in family.forward.attributes if a.name in given],
+        [o.name for o in family.forward.outputs if o.name in given],
+    ):
+        parts.append(Bracket("{", [_entry(name, given[name]) for name in names], "}"))
+    return Bracket("(", parts, ")")
+
+
+def _entry(name: str, value: object) -> str | Bracket:
+    shown = number(value)
+    if isinstance(shown, Bracket):
+        return Bracket(f"{quoted(name)}: {shown.head}", shown.items, shown.tail)
+    return f"{quoted(name)}: {shown}"
+
+
+def number(value: object) -> str | Bracket:
+    """Return a number, string, or nested list of them."""
+    if isinstance(value, list | tuple):
+        return Bracket("[", [number(v) for v in value], "]")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+    return literal(value)
+
+
+def wrong_attribute(family: Family) -> str | None:
+    """Return an attribute's name and a value of a type it does not take, as arguments; None for an op without attributes."""
+    for a in family.forward.attributes:
+        return f"{quoted(a.name)}, {'1.5' if a.kind is AttributeKind.STR else quoted('text')}"
+    return None
+
+
+def defaults(family: Family) -> str:
+    """Return the assignment of DEFAULTS, the attributes' defaults."""
+    items = [f"{quoted(a.name)}: {number(a.default)}" for a in family.forward.attributes if not a.required]
+    return Bracket("DEFAULTS = {", items, "}").render()
