@@ -8,12 +8,13 @@ Float16 and bfloat16 are computed in float32, other types in their own.
 
 from __future__ import annotations
 
-import inspect
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from opc.emit import numpy_helpers
 from opc.emit.arrays import (
     ATOM,
     BITAND,
@@ -31,7 +32,6 @@ from opc.emit.arrays import (
     is_uniform,
     missing_entries,
 )
-from opc.emit.numpy_helpers import HELPERS, convert, erf, erfc, floordiv, mod, power, sigmoid
 from opc.emit.onnx_types import type_variable
 from opc.emit.python_text import WIDTH, docstring, literal, quoted
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
@@ -40,17 +40,26 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, 
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 
-__all__ = [
-    "convert",
-    "erf",
-    "erfc",
-    "floordiv",
-    "mod",
-    "numpy_function",
-    "numpy_module",
-    "power",
-    "sigmoid",
-]
+
+def _read_helpers() -> dict[str, str]:
+    """Return the source of every function of `numpy_helpers` by name. They are read, not imported: NumPy is slow to load."""
+    text = Path(__file__).with_name("numpy_helpers.py").read_text(encoding="utf-8")
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return {node.name: str(ast.get_source_segment(text, node)) for node in functions}
+
+
+HELPERS = _read_helpers()
+"""The helpers generated code may carry along: name to source."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a helper as a function: the function table's NumPy texts name them in this module."""
+    if name not in HELPERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from opc.emit import numpy_helpers
+
+    return getattr(numpy_helpers, name)
+
 
 RESERVED = ("np", "math", "ml_dtypes", "wanted", "len", "range", "tuple", *HELPERS)
 """Names that a generated function uses for something else than operands and attributes."""
@@ -72,7 +81,7 @@ def numpy_module(family: Family) -> str:
     """Return the Python source of a module with one function for every op of the family."""
     functions = "\n\n".join(numpy_function(op) for op in family.ops)
     used = _used_helpers(functions)
-    helpers = [inspect.getsource(getattr(numpy_helpers, name)).rstrip() for name in used]
+    helpers = [HELPERS[name] for name in used]
     body = "\n\n\n".join([*helpers, functions.rstrip()])
     imports = [f"import {m}" for m in ("math",) if re.search(rf"\b{m}\.", body)]
     packages = [
@@ -96,7 +105,7 @@ def _used_helpers(text: str) -> list[str]:
         source = waiting.pop()
         found = {name for name in HELPERS if re.search(rf"(?<![\w.]){name}\(", source)} - used
         used |= found
-        waiting += [inspect.getsource(getattr(numpy_helpers, name)).split("\n", 1)[1] for name in found]
+        waiting += [HELPERS[name].split("\n", 1)[1] for name in found]
     return [name for name in HELPERS if name in used]
 
 

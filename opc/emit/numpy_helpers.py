@@ -107,7 +107,3 @@ def take(x, indices, pad=0, checked=()):
         shape = np.broadcast_shapes(*(np.shape(i) for i in clipped))
         return np.broadcast_to(pad, shape).astype(x.dtype)
     return np.where(inside, x[tuple(clipped)], pad)
-
-
-HELPERS = tuple(name for name, value in list(globals().items()) if callable(value))
-"""The names of these functions."""
