@@ -201,6 +201,7 @@ class AttributeTyper:
     def checks(self) -> None:
         """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
         kept = self.scope.operands, self.scope.dims
+        used = set(self.scope.used)
         self.scope.operands, self.scope.dims = {}, {}
         for name, entry in self.spec.model.attributes.items():
             attribute = self.scope.attributes.get(name)
@@ -224,7 +225,7 @@ class AttributeTyper:
                     self._meets_check(attribute, check)
         self.scope.operands, self.scope.dims = kept
         # Naming an attribute in its own check is no use of it.
-        self.scope.used.clear()
+        self.scope.used.intersection_update(used)
 
     def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
         assert a.length is not None

@@ -20,6 +20,10 @@ from opc.lang.tree import Apply, Dots, Item, Name, Star, Statement, Subscript, T
 from opc.spec.text import Text, name_problem
 
 
+MAX_MISTAKES = 100
+"""After how many mistakes the rest of a body is not looked at."""
+
+
 @dataclass(slots=True)
 class Body:
     """What elaborating a body gives: the assignments in order, and the temporaries they define."""
@@ -50,6 +54,10 @@ class BodyTyper:
         for s in statements:
             self.scope.later.setdefault(s.target.id, s.target.span)
         for s in statements:
+            if len(self.found.items) - before >= MAX_MISTAKES:
+                self._error("too many mistakes; those below are not shown", s.target_span)
+                whole = False
+                break
             self._statement(s)
         self._unused(statements, whole)
         return self.body

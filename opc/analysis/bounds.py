@@ -285,6 +285,7 @@ class BoundsChecker:
         self.op = op
         self.found = found
         self.rules = dict(op.dims)
+        self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
         conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
         self.facts = tuple(self.expand(f) for c in conditions for f in facts_of(c))
 
@@ -308,7 +309,7 @@ class BoundsChecker:
                 if isinstance(d, Affine):
                     self._divisors(d, outer, o.span)
         for s in op.body:
-            target = op.operand(s.target)
+            target = self.operands[s.target]
             ranges = {i: self.expand(d) for i, d in zip(s.indices, target.dims) if isinstance(i, str) and isinstance(d, Affine)}
             self._values(s.value, ranges)
             for access in accesses(s):
@@ -338,7 +339,7 @@ class BoundsChecker:
 
     def _access(self, access: Access, prover: Prover) -> None:
         read = access.read
-        operand = self.op.operand(read.operand)
+        operand = self.operands[read.operand]
         for index, dim in zip(read.indices, operand.dims):
             if not isinstance(index, Affine) or isinstance(dim, Group):
                 continue

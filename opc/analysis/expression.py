@@ -25,6 +25,8 @@ _KIND_TYPE: dict[AttributeKind, ValueType] = {
     AttributeKind.BOOL: DType.BOOL,
     AttributeKind.STR: DType.BOOL,
 }
+_MAX_TERMS = 256
+"""How many terms a product of integer expressions may have to be written out; powers of sums would grow without bound."""
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -214,7 +216,7 @@ class ExpressionTyper:
                 return a + b
             case "sub":
                 return a - b
-            case "mul" if not (a.indices() and b.indices()):
+            case "mul" if not (a.indices() and b.indices()) and len(a.terms) * len(b.terms) <= _MAX_TERMS:
                 return a * b
             case "floordiv" | "mod" if not b.indices() and b.constant != 0:
                 return a // b if fn == "floordiv" else a % b

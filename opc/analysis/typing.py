@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.access import check_inplace
@@ -14,7 +14,7 @@ from opc.analysis.explicit import explicit_backward
 from opc.analysis.expression import ExpressionTyper
 from opc.analysis.scope import Scope
 from opc.analysis.signature import Signature
-from opc.diagnostics import Diagnostics, SpecError
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, Example, Op, Reference
 from opc.ir.verify import verify
@@ -32,11 +32,10 @@ def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     Raises:
         SpecError: with every mistake found in the spec.
     """
-    found = Diagnostics()
-    op = _elaborate(spec, found)[0]
+    elaborated = _elaborate(spec)
     if diagnostics is not None:
-        diagnostics.extend(found.items)
-    return op
+        diagnostics.extend(elaborated.warnings)
+    return elaborated.op
 
 
 def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | None = None) -> Op:
@@ -62,15 +61,25 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
 
 def examples_of(spec: Spec) -> tuple[Example, ...]:
     """Return the examples of a spec, checked against its op; SpecError as `elaborate`."""
-    return _elaborate(spec, Diagnostics())[1]
+    return _elaborate(spec).examples
 
 
 def reference_of(spec: Spec) -> Reference:
     """Return the references of a spec, checked against its op; SpecError as `elaborate`."""
-    return _elaborate(spec, Diagnostics())[2]
+    return _elaborate(spec).reference
 
 
-def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...], Reference]:
+@dataclass(frozen=True, slots=True)
+class _Elaborated:
+    op: Op
+    examples: tuple[Example, ...]
+    reference: Reference
+    warnings: tuple[Diagnostic, ...]
+
+
+@lru_cache(maxsize=8)
+def _elaborate(spec: Spec) -> _Elaborated:
+    found = Diagnostics()
     model = spec.model
     signature = Signature(spec, found)
     scope = signature.scope
@@ -109,7 +118,7 @@ def _elaborate(spec: Spec, found: Diagnostics) -> tuple[Op, tuple[Example, ...],
         if backward is not None:
             check_bounds(backward, found)
     found.raise_errors()
-    return op, examples, reference
+    return _Elaborated(op, examples, reference, tuple(found.items))
 
 
 @lru_cache(maxsize=256)

@@ -20,9 +20,9 @@ NodePath: TypeAlias = tuple[str | int, ...]
 """The keys and positions that lead to a value, such as ("attributes", "alpha", "check")."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """A spec and where everything in it stands.
+    """A spec and where everything in it stands. Each is equal to itself only.
 
     `hash` is the SHA-256 of the file's text.
     """

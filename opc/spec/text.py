@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import keyword
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
+
+
+@lru_cache(maxsize=4)
+def _line_starts(text: str) -> list[int]:
+    return [0, *(m.end() for m in re.finditer("\n", text))]
 
 
 def span_at(source: Source, start: int, end: int) -> Span:
@@ -15,8 +22,11 @@ def span_at(source: Source, start: int, end: int) -> Span:
     start = min(max(start, 0), len(text))
     end = min(max(end, start), len(text))
 
+    starts = _line_starts(text)
+
     def place(index: int) -> tuple[int, int]:
-        return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+        line = bisect_right(starts, index)
+        return line, index - starts[line - 1] + 1
 
     # A span that ends with a line ends before its break.
     if end > start and text[end - 1] == "\n":

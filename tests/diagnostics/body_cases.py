@@ -77,6 +77,7 @@ NAMES: list[Case] = [
     kernel("y = x if m == ⟦'three'⟧ else 0", "'m' is never 'three'", **KINDS),
     kernel("y = x if m == ⟦a⟧ else 0", "'m' is a str attribute, which is compared with a text", **KINDS),
     kernel("y = x if x == ⟦'one'⟧ else 0", "a text is only compared with a str attribute", **KINDS),
+    kernel("\n".join(f"t{i} = q" for i in range(100)) + "\n⟦y⟧ = z", "too many mistakes", "unknown name 'q'"),
     kernel("y = x\n⟦y⟧ = x", "'y' is assigned twice; first on line 9"),
     kernel("⟦t⟧ = x\ny = x", "the temporary 't' is not used"),
     kernel("y = x", "the input 'z' is not used", inputs="{x: 'T[...]', ⟦z⟧: 'T[...]'}"),
