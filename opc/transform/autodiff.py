@@ -90,8 +90,10 @@ class _Reverse:
                 factor = hoist_from(factor, inside, s.target, self.extractor)
                 part = scalar.cast_to(operand.type, scalar.mul(factor, adjoint))
                 if operand.optional:
-                    # The gradient of an operand that is absent is never asked for.
+                    # The gradient of an operand that is absent is never asked for; only its values must not be read.
                     part = scalar.assume(part, Present(operand.name), True)
+                    if operand.name in scalar.unguarded(part):
+                        part = scalar.select(Present(operand.name), part, ZERO)
                 target = self.targets[operand.name]
                 moved = transpose(access.read, inside, part, target, operand.dims)
                 self.contributions.setdefault(operand.name, []).append(moved)

@@ -26,6 +26,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
 from opc.transform.normalize import has_reduction, hoist, inline, prune, share, sink
 from opc.transform.simplify import simplify
+from opc.transform.tape import tape
 
 
 def floating(t: ElementType) -> bool:
@@ -76,7 +77,8 @@ def restrict(op: Op) -> Op:
 
 def prepare(op: Op) -> Op:
     """Return the op in the form that is differentiated: floating types, every reduction a statement, conditionals whole."""
-    return hoist(sink(restrict(op)), every=True)
+    op = hoist(sink(restrict(op)), every=True)
+    return tape(op, lambda name: is_floating(op.operand(name).type))
 
 
 def participants(op: Op) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:

@@ -117,11 +117,23 @@ def rename(e: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def rename_bound(e: Expr, namer: Namer) -> Expr:
-    """Return `e` with every index variable that a reduction binds given a fresh name."""
-    new = with_children(e, tuple(rename_bound(c, namer) for c in children(e)))
+    """Return `e` with every index variable that a reduction binds given a name `namer` has not handed out yet."""
+    free = free_indices(e)
+    namer.taken |= free
+    return _renamed(e, namer, free | bound_indices(e))
+
+
+def _renamed(e: Expr, namer: Namer, used: set[str]) -> Expr:
+    """As `rename_bound`; a new name must not be one of `used` either, since a reduction around `e` may bind that."""
+    new = with_children(e, tuple(_renamed(c, namer, used) for c in children(e)))
     if not isinstance(new, Reduce):
         return new
-    names = {a.index: namer.fresh(a.index, *INDEX_NAMES) for a in new.axes if isinstance(a, Axis)}
+    names: dict[str, str] = {}
+    for a in new.axes:
+        if isinstance(a, Axis):
+            wanted = a.index if a.index not in namer.taken else Namer(namer.taken | used).fresh(*INDEX_NAMES)
+            namer.taken.add(wanted)
+            names[a.index] = wanted
     values = {old: Affine.of(Index(n)) for old, n in names.items()}
     axes = tuple(Axis(names[a.index], _replace(a.extent, values)) if isinstance(a, Axis) else a for a in new.axes)
     return replace(new, axes=axes, body=substitute(new.body, values))

@@ -86,8 +86,11 @@ class _Forward:
                 moved = self._read(tangent, access.read)
                 part = scalar.mul(factor, scalar.cast_to(kind, moved))
                 if tangent.optional:
-                    # A tangent is never given without the operand it belongs to.
-                    part = scalar.assume(part, Present(access.read.operand), True)
+                    # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.
+                    operand = access.read.operand
+                    part = scalar.assume(part, Present(operand), True)
+                    if self.op.operand(operand).optional and operand in scalar.unguarded(part):
+                        part = scalar.select(Present(operand), part, ZERO)
                 by_loops[access.loops] = scalar.add(by_loops.get(access.loops, ZERO), part)
         total: Expr = ZERO
         for loops, part in by_loops.items():

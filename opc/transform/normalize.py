@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from opc.ir.affine import Affine
@@ -70,6 +70,11 @@ class Extractor:
     known: dict[tuple[Expr, tuple[DimSpec, ...]], str] = field(default_factory=dict)
     temporaries: list[Operand] = field(default_factory=list)
     statements: list[Assign] = field(default_factory=list)
+
+    @property
+    def optional(self) -> set[str]:
+        """The operands that may be absent."""
+        return {o.name for o in self.op.inputs if o.optional}
 
     def extract(self, e: Expr, domain: Domain, name: str) -> Expr | None:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one."""
@@ -141,10 +146,14 @@ class _Hoist:
 
 def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist) -> Expr:
     """Return `e`, which stands inside `domain` under conditions `guards`, with its reductions moved out."""
-    if isinstance(e, Select) and not scalar.any_reads(e.cond) and not free_indices(e.cond):
-        then = _hoisted(e.then, domain, (*guards, e.cond), root, how)
-        other = _hoisted(e.other, domain, (*guards, scalar.raw("not", e.cond)), root, how)
-        return replace(e, then=then, other=other)
+    if isinstance(e, Select):
+        fixed = [c for c in scalar.conjuncts(e.cond) if not scalar.any_reads(c) and not free_indices(c)]
+        whole = len(fixed) == len(scalar.conjuncts(e.cond))
+        inverse = (scalar.negation(e.cond),) if whole else ()
+        cond = _hoisted(e.cond, domain, guards, False, how)
+        then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how)
+        other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how)
+        return replace(e, cond=cond, then=then, other=other)
     inner_domain = domain.inside(e.axes) if isinstance(e, Reduce) else domain
     e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how) for c in children(e)))
     if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
@@ -154,6 +163,8 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     value: Expr = e
     for g in reversed(guards):
         value = Select(g, value, scalar.ZERO, value.type)
+    if scalar.unguarded(value) & how.extractor.optional:
+        return e
     return how.extractor.extract(value, domain, f"{how.target}_{e.kind}") or e
 
 
@@ -203,11 +214,21 @@ def _expensive(e: Expr, op: Op) -> bool:
     if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or is_bool(e.type) or has_reduction(e):
         return False
     found = list(reads(e))
-    guarded = any(r.checked or any(o.name == r.operand and o.optional for o in op.inputs) for r in found)
-    return bool(found) and not guarded
+    optional = {o.name for o in op.inputs if o.optional}
+    return bool(found) and not any(r.checked for r in found) and not scalar.unguarded(e) & optional
 
 
-_NOUNS = {"div": "ratio", "pow": "power", "floordiv": "quotient", "mod": "rest"}
+NOUNS = {
+    "div": "ratio",
+    "pow": "power",
+    "floordiv": "quotient",
+    "mod": "rest",
+    "mul": "product",
+    "add": "sum",
+    "sub": "difference",
+    "neg": "minus",
+}
+"""What a temporary that holds the result of an operator is called after."""
 
 
 def _shared(
@@ -217,7 +238,7 @@ def _shared(
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
             first = next(reads(e)).operand
-            name = f"{_NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
+            name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
             # Parts of a shared expression that occur elsewhere too are shared in their turn.
             kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor) for c in children(e)))
             new = extractor.extract(kept, domain, name)
@@ -288,21 +309,31 @@ def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
 
     Those in `keep` stay. `limit` bounds the number of nodes of a statement that grows by this.
     """
+    candidates = {o.name for o in op.temporaries} - set(keep)
+    body = list(op.body)
+    mentions = [Counter(r.operand for r in reads(s.value)) for s in body]
+    gone: set[int] = set()
     changed = True
     while changed:
         changed = False
-        for s in op.body:
-            if s.target in keep or s.target not in {o.name for o in op.temporaries}:
+        for n, s in enumerate(body):
+            users = [k for k, found in enumerate(mentions) if found[s.target] and k not in gone]
+            if n in gone or s.target not in candidates or not _inlines(s, [body[k] for k in users], op, limit):
                 continue
-            if _inlines(s, op, limit):
-                op = _inlined(op, s)
-                changed = True
-                break
-    return op
+            for k in users:
+                body[k] = _inlined(body[k], s)
+                mentions[k] = Counter(r.operand for r in reads(body[k].value))
+            gone.add(n)
+            changed = True
+    left = {body[n].target for n in gone}
+    return replace(
+        op,
+        body=tuple(s for n, s in enumerate(body) if n not in gone),
+        temporaries=tuple(o for o in op.temporaries if o.name not in left),
+    )
 
 
-def _inlines(s: Assign, op: Op, limit: int) -> bool:
-    users = [u for u in op.body if any(r.operand == s.target for r in reads(u.value))]
+def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
     uses = [r for u in users for r in reads(u.value) if r.operand == s.target]
     if any(r.pad is not None or not all(isinstance(i, Affine | GroupRef) for i in r.indices) for r in uses):
         return False
@@ -311,10 +342,12 @@ def _inlines(s: Assign, op: Op, limit: int) -> bool:
     if len(users) != 1 or _uses(users[0].value, s.target) != 1:
         return False
     user = users[0]
-    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * _mentions(user.value, s.target)
+    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)
+    if size > limit:
+        return False
     own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
     places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
-    return size <= limit and all(_covers(r, d) and own in (None, d) for r, d in places)
+    return all(_covers(r, d) and own in (None, d) for r, d in places)
 
 
 def _uses(e: Expr, name: str) -> int:
@@ -323,10 +356,6 @@ def _uses(e: Expr, name: str) -> int:
         return _uses(e.cond, name) + max(_uses(e.then, name), _uses(e.other, name))
     own = 1 if isinstance(e, Read) and e.operand == name else 0
     return own + sum(_uses(c, name) for c in children(e))
-
-
-def _mentions(e: Expr, name: str) -> int:
-    return sum(1 for r in reads(e) if r.operand == name)
 
 
 def _places(s: Assign, op: Op) -> Iterator[tuple[Read, Domain]]:
@@ -347,14 +376,8 @@ def _covers(r: Read, domain: Domain) -> bool:
     return {a.index for a in domain.axes} <= used and {name for name, _ in domain.groups} <= groups
 
 
-def _inlined(op: Op, definition: Assign) -> Op:
+def _inlined(user: Assign, definition: Assign) -> Assign:
     def rule(e: Expr) -> Expr:
         return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else e
 
-    body = tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body if s is not definition)
-    return replace(op, body=body, temporaries=tuple(o for o in op.temporaries if o.name != definition.target))
-
-
-def map_values(op: Op, change: Callable[[Expr], Expr]) -> Op:
-    """Return the op with the value of every statement changed."""
-    return replace(op, body=tuple(replace(s, value=change(s.value)) for s in op.body))
+    return replace(user, value=rewrite(user.value, rule))

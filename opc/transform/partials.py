@@ -97,7 +97,7 @@ class Differentiator:
             if not inner:
                 continue
             types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
-            factor = _fill(_template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
+            factor = _fill(template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
             for access, d in inner.items():
                 total[access] = scalar.add(total.get(access, ZERO), scalar.mul(factor, d))
         return _nonzero(total)
@@ -174,7 +174,7 @@ def _nonzero(found: Partials) -> Partials:
 
 
 @lru_cache(maxsize=1024)
-def _template(text: str, x: ValueType, y: ValueType | None, r: ValueType) -> Expr:
+def template(text: str, x: ValueType, y: ValueType | None, r: ValueType) -> Expr:
     """Return a derivative of the function table over placeholders of the given types."""
     return derivative_template(text)(Read("x", (), x), None if y is None else Read("y", (), y), Read("r", (), r))
 

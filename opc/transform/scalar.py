@@ -25,6 +25,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     children,
+    walk,
     with_children,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
@@ -293,12 +294,23 @@ class _Quotient:
 
 
 def _pushes(s: Select, factor: Expr) -> bool:
-    """Whether a product with conditional `s` is better written inside it: always where a side vanishes."""
+    """Whether a product with conditional `s` is better written inside it: where a side vanishes, or little is written twice."""
     if is_zero(s.then) or is_zero(s.other):
         return True
-    trivial = any(is_number(side, v) for side in (s.then, s.other) for v in (1, -1))
-    nested = any(isinstance(side, Select) and _pushes(side, factor) for side in (s.then, s.other))
-    return trivial or nested or is_leaf(factor) or not (any_reads(s.cond))
+    return is_leaf(factor) or (sum(1 for _ in walk(factor)) <= 6 and (_simplifies(s) or not any_reads(s.cond)))
+
+
+def _simplifies(s: Select) -> bool:
+    """Whether a side of `s` makes a product shorter."""
+    sides = (s.then, s.other)
+    return any(is_number(side, v) for side in sides for v in (0, 1, -1)) or any(
+        isinstance(side, Select) and _simplifies(side) for side in sides
+    )
+
+
+def asks_presence(e: Expr) -> bool:
+    """Whether `e` asks if an operand is present, so that what it guards may not be read without it."""
+    return any(isinstance(node, Present) for node in walk(e))
 
 
 def any_reads(e: Expr) -> bool:
@@ -357,7 +369,7 @@ def select(cond: Expr, then: Expr, other: Expr) -> Expr:
     then, other = assume(then, cond, True), assume(other, cond, False)
     if then == other:
         return then
-    if isinstance(then, Select) and then.other == other:
+    if isinstance(then, Select) and then.other == other and not (asks_presence(cond) and any_reads(then.cond)):
         return select(conjunction(cond, then.cond), then.then, other)
     return Select(cond, then, other, joined(then.type, other.type))
 
@@ -369,6 +381,29 @@ def conjunction(a: Expr, b: Expr) -> Expr:
     if isinstance(b, Const):
         return a if b.value else FALSE
     return a if a == b else raw("and", a, b)
+
+
+def conjuncts(cond: Expr) -> list[Expr]:
+    """Return the conditions that must all hold for `cond` to hold."""
+    if isinstance(cond, Call) and cond.fn == "and":
+        return [part for a in cond.args for part in conjuncts(a)]
+    return [cond]
+
+
+def unguarded(e: Expr, present: frozenset[str] = frozenset()) -> set[str]:
+    """Return the operands that `e` reads outside any side of a conditional that tells they are present."""
+    match e:
+        case Select():
+            given = {c.operand for c in conjuncts(e.cond) if isinstance(c, Present)}
+            inverse = conjuncts(negation(e.cond))
+            absent = {c.operand for c in inverse if isinstance(c, Present)}
+            sides = unguarded(e.then, present | given) | unguarded(e.other, present | absent)
+            return unguarded(e.cond, present) | sides
+        case Read():
+            own = set() if e.operand in present else {e.operand}
+            return own.union(*(unguarded(c, present) for c in children(e)))
+        case _:
+            return set().union(*(unguarded(c, present) for c in children(e)))
 
 
 def assume(e: Expr, cond: Expr, value: bool) -> Expr:

@@ -1,0 +1,92 @@
+"""Gives statements to the intermediate values that derivatives need, so that derived ops grow with their source and not faster.
+
+The derivative of a product holds its factors, that of a quotient the quotient, and so on. Written into one expression they would
+be copied into every derivative of every order; as temporaries they are read. What stays small is left in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from opc.ir.expr import Call, Expr, Read, Reduce, Select, children, reads, walk, with_children
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Assign, Op
+from opc.transform import scalar
+from opc.transform.indices import Namer, index_names, op_names
+from opc.transform.normalize import NOUNS, Extractor, has_reduction
+from opc.transform.partials import template
+from opc.transform.transpose import Domain
+
+SMALL = 20
+"""The number of nodes up to which an expression is copied rather than read back."""
+
+
+def tape(op: Op, active: Callable[[str], bool]) -> Op:
+    """Return the op with statements for the larger values that derivatives with respect to `active` operands hold.
+
+    A value from inside a conditional keeps the condition: where it does not hold, the temporary is 0 and has no gradient.
+    """
+    extractor = Extractor(op, Namer(op_names(op) | index_names(op)))
+    body: list[Assign] = []
+    for s in op.body:
+        taper = _Taper(extractor, active)
+        value = taper.visit(s.value, Domain.of(s, op.operand(s.target)), (), True)
+        body += [*extractor.statements, replace(s, value=value)]
+        extractor.statements.clear()
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
+
+
+class _Taper:
+    def __init__(self, extractor: Extractor, active: Callable[[str], bool]) -> None:
+        self.extractor = extractor
+        self.active = active
+
+    def visit(self, e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool) -> Expr:
+        if not self._varies(e):
+            return e
+        match e:
+            case Select():
+                then = self.visit(e.then, domain, (*guards, e.cond), root)
+                other = self.visit(e.other, domain, (*guards, scalar.negation(e.cond)), root)
+                return replace(e, then=then, other=other)
+            case Reduce():
+                return replace(e, body=self.visit(e.body, domain.inside(e.axes), guards, False))
+            case Call():
+                return self._call(e, domain, guards, root)
+            case _:
+                return with_children(e, tuple(self.visit(c, domain, guards, False) for c in children(e)))
+
+    def _call(self, e: Call, domain: Domain, guards: tuple[Expr, ...], root: bool) -> Expr:
+        needed = self._needed(e)
+        args = []
+        for name, a in zip("xy", e.args):
+            a = self.visit(a, domain, guards, False)
+            args.append(self._read_back(a, domain, guards) if name in needed else a)
+        e = replace(e, args=tuple(args))
+        return self._read_back(e, domain, guards) if "r" in needed and not root else e
+
+    def _needed(self, e: Call) -> set[str]:
+        """Return which of its arguments and its result the derivative of a call holds."""
+        texts = FUNCTIONS[e.fn].derivative
+        if texts is None:
+            return set()
+        types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
+        used = (template(t, *types) for t, a in zip(texts, e.args) if self._varies(a))
+        return {r.operand for d in used for r in reads(d)}
+
+    def _varies(self, e: Expr) -> bool:
+        fresh = {o.name for o in self.extractor.temporaries}
+        return any(r.operand in fresh or self.active(r.operand) for r in reads(e))
+
+    def _read_back(self, e: Expr, domain: Domain, guards: tuple[Expr, ...]) -> Expr:
+        if sum(1 for _ in walk(e)) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
+            return e
+        value = e
+        for g in reversed(guards):
+            if has_reduction(g):
+                return e
+            value = scalar.select(g, value, scalar.ZERO)
+        first = next(r for r in reads(e) if isinstance(r, Read)).operand
+        name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else f"{first}_value"
+        return self.extractor.extract(value, domain, name) or e
