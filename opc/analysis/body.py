@@ -19,7 +19,6 @@ from opc.lang.parse import parse_body
 from opc.lang.tree import Apply, Dots, Item, Name, Star, Statement, Subscript, Tree, parts
 from opc.spec.text import Text, name_problem
 
-
 MAX_MISTAKES = 100
 """After how many mistakes the rest of a body is not looked at."""
 
