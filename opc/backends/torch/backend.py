@@ -15,6 +15,7 @@ from opc.backends.base import Availability, BuildStep, Compile, Link
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.torch.export import onnx_source
 from opc.backends.torch.front import front_source
+from opc.backends.torch.generated_tests import test_source
 from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, operators_source
 from opc.diagnostics import Diagnostic
@@ -70,6 +71,7 @@ class TorchBackend:
             "torch/onnx.py": onnx_source(family),
             "torch/operators.py": operators_source(family),
             f"torch/{name}_torch.cpp": library_source(family),
+            **({"tests/test_torch.py": test_source(family)} if family.examples else {}),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
