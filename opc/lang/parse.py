@@ -351,9 +351,9 @@ class _Converter:
         for kw in node.keywords:
             self._error("arguments have no names here", kw.value, "write them in order")
         args = [self._item(a) for a in node.args]
-        if node.keywords or any(a is None for a in args):
-            return None
         known = tuple(a for a in args if a is not None)
+        if node.keywords or len(known) < len(args):
+            return None
         match node.func:
             case ast.Name() as fn:
                 return Apply(Name(fn.id, self.span(fn)), known, span)
@@ -373,8 +373,8 @@ class _Converter:
 
     def _items(self, node: ast.expr) -> tuple[Item, ...] | None:
         elements = node.elts if isinstance(node, ast.Tuple) else [node]
-        items = [self._item(e) for e in elements]
-        return None if any(i is None for i in items) else tuple(i for i in items if i is not None)
+        known = tuple(i for i in (self._item(e) for e in elements) if i is not None)
+        return known if len(known) == len(elements) else None
 
     def _item(self, node: ast.expr) -> Item | None:
         span = self.span(node)
