@@ -33,6 +33,9 @@ class LoadedOp:
         self._spec = spec
         self._out = out
         self._package = package
+        import numpy as np
+
+        self._array = np.ndarray
         self.numpy: ModuleType = packages.load(package, "numpy")
         self.__name__ = self.__qualname__ = package.name
         self._function: Callable[..., Any] = getattr(self.numpy, package.name)
@@ -42,8 +45,8 @@ class LoadedOp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the op; see the instance's own documentation."""
         torch = sys.modules.get("torch")
-        if torch is not None:
-            # Attributes are never tensors, so that the first tensor found decides.
+        # The usual call is told by its first argument. Attributes are never tensors, so that otherwise any tensor decides.
+        if torch is not None and not (args and type(args[0]) is self._array):
             for value in (*args, *kwargs.values()):
                 if isinstance(value, torch.Tensor):
                     return getattr(self.torch, self.__name__)(*args, **kwargs)

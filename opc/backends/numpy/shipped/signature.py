@@ -139,6 +139,7 @@ def weak_array(op: str, spec: Input, value: Any, known: np.dtype[Any] | None) ->
 
     Raises:
         TypeError: when that dtype can't hold such numbers.
+        ValueError: when a number is too large for it.
     """
     array = np.asarray(value)
     names = (array.dtype.name, "float64", "float32") if known is None else (known.name,)
@@ -146,9 +147,12 @@ def weak_array(op: str, spec: Input, value: Any, known: np.dtype[Any] | None) ->
         # NumPy has no rule for bfloat16, which takes what any floating dtype takes.
         kind = "float16" if name == "bfloat16" else name
         if name in spec.dtypes and np.can_cast(array.dtype, kind, "same_kind"):
-            return np.asarray(value, dtype=known or name)
+            try:
+                return np.asarray(value, dtype=known or name)
+            except OverflowError as error:
+                raise ValueError(f"{op}: {spec.name}: {error}") from None
     takes = ", ".join(spec.dtypes if known is None else names)
-    text = f"{op}: {spec.name} would have dtype {array.dtype}, it takes {takes}"
+    text = f"{op}: {spec.name} would have dtype {array.dtype}, but may be {takes}"
     raise TypeError(text)
 
 

@@ -148,9 +148,9 @@ class Op:
         for i, array in typed.items():
             spec = self.inputs[i]
             if array.dtype.name not in spec.dtypes:
-                takes = ", ".join(spec.dtypes)
+                takes = f"{spec.type} is one of {', '.join(spec.dtypes)}"
                 raise TypeError(
-                    self._said(f"{spec.name} has dtype {array.dtype}, it takes {takes}")
+                    self._said(f"{spec.name} has dtype {array.dtype}, but {takes}")
                 )
             other, dtype = dtypes.setdefault(spec.type, (spec.name, array.dtype))
             if dtype != array.dtype:
