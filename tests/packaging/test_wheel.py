@@ -1,0 +1,126 @@
+"""The wheel holds everything, brings in no framework, and works in an empty folder outside the source tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FRAMEWORKS = {"torch", "tensorflow", "jax", "onnxruntime", "onnxscript"}
+SPEC = """
+op: scaled
+domain: mine.ops
+version: 1
+doc: A number times x.
+types: {T: [float32, float64]}
+inputs: {x: 'T[...]'}
+attributes: {factor: {type: float, default: 2.0}}
+outputs: {y: 'T[...]'}
+kernel: y = factor * x
+examples:
+  - {x: [1.0, -2.0], y: [2.0, -4.0]}
+"""
+
+
+def run(*command: object, cwd: Path, environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(c) for c in command], cwd=cwd, capture_output=True, text=True, env={**os.environ, **(environment or {})}
+    )
+    assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a copy of the source tree, so that nothing of earlier builds gets in."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in ("opc", "runtime"):
+        shutil.copytree(ROOT / name, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md"):
+        shutil.copy(ROOT / name, folder / "source")
+    run(
+        sys.executable, "-m", "pip", "wheel", folder / "source", "--no-deps", "--no-build-isolation", "-w", folder, cwd=folder
+    )  # fmt: skip
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel in it; what opc depends on is taken from where the tests run."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "-q", wheel, cwd=folder)
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    # Folders named in a .pth file are searched, but their own .pth files, such as an editable opc's, are not read.
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return folder
+
+
+def test_wheel_holds_every_module_template_and_header(wheel: Path) -> None:
+    held = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "opc").rglob("*.py")}
+    wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "opc").rglob("templates/*") if p.is_file() and p.suffix != ".pyc"}
+    wanted |= {f"opc/{p.relative_to(ROOT)}" for p in (ROOT / "runtime").rglob("*.h")}
+    wanted.add("opc/py.typed")
+    assert wanted <= held, f"missing: {sorted(wanted - held)}"
+    assert {name.split("/")[0] for name in held} == {"opc", next(n for n in held if n.endswith("/METADATA")).split("/")[0]}
+
+
+def test_dependencies_hold_no_framework() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^A-Za-z0-9_-]", d)[0] for d in project["dependencies"]}
+    assert not names & FRAMEWORKS
+    assert {"torch", "onnxruntime"} <= set(project["optional-dependencies"])
+
+
+def test_version_stands_in_one_place(installed: Path) -> None:
+    import opc
+
+    program = "import opc, importlib.metadata as m; print(opc.__version__, m.version('opc'), opc.__file__)"
+    version, metadata, place = run(installed / "bin/python", "-c", program, cwd=installed).split()
+    assert version == metadata == opc.__version__
+    assert Path(place).is_relative_to(installed)
+
+
+def test_users_own_spec_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "scaled.yaml"
+    spec.write_text(SPEC)
+    quiet = {"OMP_WAIT_POLICY": "passive", "OPC_CACHE_DIR": str(tmp_path / "cache")}
+    command = installed / "bin/opc"
+    run(command, "generate", "scaled.yaml", cwd=tmp_path)
+    run(command, "generate", "scaled.yaml", "--check", cwd=tmp_path)
+    run(command, "build", "scaled.yaml", "--backend", "numpy", cwd=tmp_path, environment=quiet)
+    said = run(command, "test", "scaled.yaml", "--backend", "numpy", cwd=tmp_path, environment=quiet)
+    assert "scaled" in said
+    manifest = json.loads((tmp_path / "generated/scaled/manifest.json").read_text())
+    assert set(manifest["backends"]) == {"numpy", "onnx", "onnxruntime", "torch"}
+    program = "import opc, numpy; print(opc.load('scaled.yaml')(numpy.float64([1, 2])))"
+    assert run(installed / "bin/python", "-c", program, cwd=tmp_path, environment=quiet) == "[2. 4.]\n"
+    tests = tmp_path / "generated/scaled/tests/test_numpy.py"
+    run(sys.executable, "-m", "pytest", "-q", tests, cwd=tmp_path, environment=quiet)
+
+
+def test_no_compiler_is_told_not_thrown(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "scaled.yaml").write_text(SPEC)
+    done = subprocess.run(
+        [str(installed / "bin/opc"), "build", "scaled.yaml"],
+        cwd=tmp_path, capture_output=True, text=True, env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert "no C++ compiler was found" in said
+    assert "apt install g++" in said
+    assert "Traceback" not in said
