@@ -166,7 +166,11 @@ class TileText:
                 case Fold():
                     self.values[a.name] = Text(a.name, 8, a.type)
                 case Keep():
-                    self.values[a.name] = Text(f"{a.name}[{self.index}]", 8, a.type)
+                    self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
+
+    def _buffer(self, keep: Keep) -> str:
+        """Return the row a kept value stands in."""
+        return keep.name if keep.host is None else self.pointers[keep.host]
 
     @staticmethod
     def _simd(clauses: list[str]) -> str:
@@ -183,8 +187,8 @@ class TileText:
                 yield f"{margin}const {kind} {a.name} = {text.text};"
             case Keep():
                 text = self.expr.convert(a.value, a.type)
-                self.values[a.name] = Text(f"{a.name}{place}", 8, a.type)
-                yield self._wanted(a.name, margin, f"{a.name}{place} = {text.text};")
+                self.values[a.name] = Text(f"{self._buffer(a)}{place}", 8, a.type)
+                yield self._wanted(a.name, margin, f"{self._buffer(a)}{place} = {text.text};")
             case Fold(kind="max" | "min"):
                 key = self.values[f"key {a.name}"].text
                 text = self.expr.convert(a.value, a.type)

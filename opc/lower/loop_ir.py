@@ -105,12 +105,14 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A value of each point of the row, kept in a row buffer for later passes. In its own pass it is a local value too."""
+    """A value of each point of the row, kept for later passes: in a row buffer, or in the row of the product `host`, which is written
+    only when the value is no longer needed."""
 
     name: str
     type: ValueType
     value: Expr
     source: Assign
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +167,8 @@ class RowStage:
 
     @property
     def keeps(self) -> tuple[Keep, ...]:
-        """The row buffers."""
-        return tuple(a for p in self.passes for a in p.body if isinstance(a, Keep))
+        """The values that need a row buffer."""
+        return tuple(a for p in self.passes for a in p.body if isinstance(a, Keep) and a.host is None)
 
     @property
     def products(self) -> tuple[StageOperand, ...]:

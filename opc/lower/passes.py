@@ -70,7 +70,12 @@ class _Builder:
             [self._write_level(s) for _, s in self.puts] + [self.level[n] for n in self.folds] + [p for u in uses.values() for p in u],
             default=0,
         )
-        return tuple(self._pass(p, uses, keeps) for p in range(last + 1))
+        passes = [self._pass(p, uses, keeps) for p in range(last + 1)]
+        return tuple(_hosted(passes, {n: uses[n] for n in keeps}, self._hosts()))
+
+    def _hosts(self) -> dict[str, Step]:
+        """Return the products a kept value may be stored in until they are written: rows of outputs."""
+        return {name: s for name, s in self.puts if s.reduction is None and self._along_row(s)}
 
     def _write_level(self, s: Step) -> int:
         """The pass a product is written in; the result of a reduction is there in the next pass's prologue."""
@@ -146,3 +151,18 @@ class _Builder:
             return node
 
         return rewrite(e, rule)
+
+
+def _hosted(passes: list[Pass], uses: Mapping[str, list[int]], hosts: Mapping[str, Step]) -> list[Pass]:
+    """Let each kept value live in the row of a product that is written last of all that reads it."""
+    taken: dict[str, str] = {}
+    for name, where in uses.items():
+        last = passes[where[-1]].body
+        readers = [a for a in last if any(r.operand == name for r in reads(a.value))]
+        kind = next(a.type for p in passes for a in p.body if isinstance(a, Keep) and a.name == name)
+        host = readers[-1] if readers and isinstance(readers[-1], Put) else None
+        if host is not None and host.name in hosts and hosts[host.name].type == kind and host.name not in taken.values():
+            taken[name] = host.name
+    return [
+        replace(p, body=tuple(replace(a, host=taken.get(a.name)) if isinstance(a, Keep) else a for a in p.body)) for p in passes
+    ]

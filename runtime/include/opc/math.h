@@ -34,7 +34,6 @@
   }                                                       \
   }
 
-OPC_DECLARE_1(exp, OPC_VECTOR_MATH)
 OPC_DECLARE_1(log, OPC_VECTOR_MATH)
 OPC_DECLARE_1(sin, OPC_VECTOR_MATH)
 OPC_DECLARE_1(cos, OPC_VECTOR_MATH)
@@ -57,11 +56,47 @@ OPC_DECLARE_1(erf, OPC_VECTOR_MATH_235)
 OPC_DECLARE_1(erfc, OPC_VECTOR_MATH_235)
 #undef OPC_DECLARE_1
 
+extern "C" OPC_VECTOR_MATH double exp(double) noexcept;
 extern "C" OPC_VECTOR_MATH float powf(float, float) noexcept;
 extern "C" OPC_VECTOR_MATH double pow(double, double) noexcept;
 
 namespace opc {
 inline namespace OPC_VARIANT {
+
+/* x * y + z, rounded once where the instruction set has it and twice elsewhere. */
+static inline float multiply_add(float x, float y, float z) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+
+/* exp with an error below 1.6 ulp, measured over every float. It stands here rather than in a library so that it is inlined into loops:
+ * x = 2 h ln 2 + r with an integer h, exp(r) by a polynomial of least maximum relative error on |r| <= ln 2, and 2^h twice, so that
+ * subnormal results round as they should. */
+static inline float exp(float x) {
+  /* Beyond 104 the result is infinite, or 0, already; NaN passes. One comparison becomes a minimum instruction, two would not. */
+  const float size = __builtin_fabsf(x);
+  x = __builtin_copysignf(104.0f < size ? 104.0f : size, x);
+  const float shifted = multiply_add(x, 0.7213475204444817f, 0x1.8p23f); /* the last bits are those of h */
+  const float h = shifted - 0x1.8p23f;
+  const float r = multiply_add(h, -2.8572136405724535e-06f, multiply_add(h, -1.38629150390625f, x));
+  float p = 0.00019611445895861834f;
+  p = multiply_add(p, r, 0.0014104594010859728f);
+  p = multiply_add(p, r, 0.008336106315255165f);
+  p = multiply_add(p, r, 0.04166126251220703f);
+  p = multiply_add(p, r, 0.16666613519191742f);
+  p = multiply_add(p, r, 0.5000003576278687f);
+  p = multiply_add(p, r * r, r) + 1.0f;
+  uint32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits << 23) + 0x3f800000u;
+  float power;
+  memcpy(&power, &bits, sizeof power);
+  return p * power * power;
+}
+static inline double exp(double x) { return ::exp(x); }
 
 static inline float pow(float x, float y) { return powf(x, y); }
 static inline double pow(double x, double y) { return ::pow(x, y); }
@@ -83,10 +118,17 @@ static inline T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 
+static inline float abs(float x) { return __builtin_fabsf(x); }
+static inline double abs(double x) { return __builtin_fabs(x); }
+template <typename T>
+static inline T abs(T x) {
+  return x < 0 ? T(-x) : x;
+}
+
 /* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
 template <typename T>
 static inline T sigmoid(T x) {
-  const T e = exp(x < 0 ? x : -x);
+  const T e = exp(-abs(x));
   return (x >= 0 ? T(1) : e) / (T(1) + e);
 }
 
@@ -110,13 +152,6 @@ static inline T maximum(T x, T y) {
 template <typename T>
 static inline T minimum(T x, T y) {
   return x < y || x != x ? x : y;
-}
-
-static inline float abs(float x) { return __builtin_fabsf(x); }
-static inline double abs(double x) { return __builtin_fabs(x); }
-template <typename T>
-static inline T abs(T x) {
-  return x < 0 ? T(-x) : x;
 }
 
 /* -1, 0 or 1; 0 and NaN are their own sign. */
