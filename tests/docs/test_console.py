@@ -1,6 +1,7 @@
-"""Every `console` block of README and docs is run, and prints what stands there.
+"""The pages of the docs are followed as a reader would: each file they show is written, each command of a `console` block is run.
 
-Times and measured errors differ from run to run: numbers with a unit or an exponent are compared as "some number".
+What a command prints must be what stands there. Times and measured errors differ from run to run: those figures are compared as
+"some number". A code block is a file when the line before it is `<!-- file: PATH -->`.
 """
 
 import os
@@ -8,52 +9,53 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A measured figure: seconds, milliseconds, a ratio of error over bound.
-MEASURED = re.compile(r"\b\d+(\.\d+)?(e[-+]?\d+)?( ?(s|ms|us|ns|x|MiB|GB/s))\b|\b0\.\d+\b")
+MEASURED = re.compile(r"\b\d+(\.\d+)?(e[-+]?\d+)?( ?(s|ms|us|ns|x|MiB|GB/s))\b|\b\d\.\d+\b")
 
 
-def sessions() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return (page:line, [(command, expected output)]) for every console block."""
-    found = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        text = page.read_text()
-        for match in BLOCK.finditer(text):
-            steps: list[tuple[str, str]] = []
-            for line in match[1].splitlines():
-                if line.startswith("$ "):
-                    steps.append((line[2:], ""))
-                else:
-                    command, output = steps[-1]
-                    steps[-1] = (command, output + line + "\n")
-            found.append((f"{page.name}:{text[: match.start()].count(chr(10)) + 1}", steps))
-    return found
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """Yield (command, expected output) for every command of a console block."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
 
 
 def normalised(text: str) -> list[str]:
     """Return the lines with measured figures, padding and rules of tables taken out."""
     lines = [re.sub(r"\s+", " ", MEASURED.sub("#", re.sub(r"[─━]+", "─", line))).strip() for line in text.splitlines()]
-    return [line for line in lines if line]
+    return [re.sub(r"(# ?)+", "# ", line) for line in lines if line]
 
 
-SESSIONS = sessions()
+def steps(page: Path) -> list[re.Match[str]]:
+    """Return the blocks of a page that are files or console sessions, in order."""
+    return [m for m in BLOCK.finditer(page.read_text()) if m[1] or m[2] == "console"]
 
 
 def test_the_readme_shows_real_output() -> None:
-    assert sum(place.startswith("README") for place, _ in SESSIONS) >= 3
+    assert sum(m[2] == "console" for m in steps(PAGES[0])) >= 3
 
 
-@pytest.mark.parametrize(("place", "steps"), SESSIONS, ids=[p for p, _ in SESSIONS])
-def test_console_block(place: str, steps: list[tuple[str, str]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [p for p in PAGES if steps(p)], ids=lambda p: p.name)
+def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "specs", tmp_path / "specs")
-    env = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", COLUMNS="120", NO_COLOR="1")
-    for command, expected in steps:
-        done = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-        )
-        assert normalised(done.stdout) == normalised(expected), f"{place}: $ {command}\n{done.stdout}"
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = dict(os.environ, PATH=path, COLUMNS="110", NO_COLOR="1", OMP_WAIT_POLICY="passive")
+    for match in steps(page):
+        file, _, text = match.groups()
+        if file:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(text)
+            continue
+        for command, expected in commands(text):
+            done = subprocess.run(
+                command, shell=True, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+            )
+            assert normalised(done.stdout) == normalised(expected), f"{page.name}: $ {command}\n{done.stdout}"
