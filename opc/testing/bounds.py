@@ -202,17 +202,47 @@ def narrow(low: Array, high: Array, nan: Array) -> Bounds:
 
 
 def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precision) -> list[Array]:
-    """Return `fn` at the ends of both sets, in the wide type; once where both are single points."""
-    al, bl = a.low.astype(p.wide), b.low.astype(p.wide)
+    """Return `fn` at the ends of both sets, in the wide type; once where both are single points.
+
+    At an infinite end `fn` may have no value (0 * inf) where it has one at the large numbers beside it, so those are taken too.
+    """
     if a.high is a.low and b.high is b.low:
-        return [fn(al, bl)]
-    ah, bh = a.high.astype(p.wide), b.high.astype(p.wide)
-    return [fn(al, bl), fn(al, bh), fn(ah, bl), fn(ah, bh)]
+        return [fn(a.low.astype(p.wide), b.low.astype(p.wide))]
+    pairs = [(a, b)]
+    large = float(np.finfo(np.float64 if p.dtype is DType.FLOAT64 else np.float32).max)
+    inner = [_beside_infinity(v, large) for v in (a, b)]
+    if inner[0] is not a or inner[1] is not b:
+        pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
+    return [
+        fn(x.astype(p.wide), y.astype(p.wide))
+        for left, right in pairs
+        for x in (left.low, left.high)
+        for y in (right.low, right.high)
+    ]
+
+
+def _beside_infinity(a: Bounds, large: float) -> Bounds:
+    """Return the set with an infinite end that is not its only member replaced by the largest number of that sign."""
+    low = (a.low == -_INF) & (a.high > -_INF)
+    high = (a.high == _INF) & (a.low < _INF)
+    if not (low.any() or high.any()):
+        return a
+    return Bounds(np.where(low, -large, a.low), np.where(high, large, a.high), a.nan)
 
 
 def holds(a: Bounds, value: float) -> Array:
     """Where `value` is in the set."""
     return np.asarray((a.low <= value) & (a.high >= value))
+
+
+def has_minus_zero(a: Bounds) -> Array:
+    """Where -0 is in the set: a zero end of that sign, or a set that goes on below zero."""
+    return np.asarray(holds(a, 0.0) & ((a.low < 0) | np.signbit(a.low)))
+
+
+def has_plus_zero(a: Bounds) -> Array:
+    """Where +0 is in the set."""
+    return np.asarray(holds(a, 0.0) & ((a.high > 0) | ~np.signbit(a.high)))
 
 
 def add(a: Bounds, b: Bounds, p: Precision) -> Bounds:

@@ -18,7 +18,10 @@ from opc.testing.bounds import (
     Bounds,
     Precision,
     add,
+    corners,
     divide,
+    has_minus_zero,
+    has_plus_zero,
     holds,
     hull,
     multiply,
@@ -111,12 +114,14 @@ def unary(name: str, a: Bounds, p: Precision) -> Bounds:
     rule = _RULES[name]
     nan = a.nan | (~a.empty & ((a.low < rule.low) | (a.high > rule.high)))
     gone = a.empty | (a.high < rule.low) | (a.low > rule.high)
-    # `where` and not `maximum`: a zero end of the domain keeps its sign.
-    low = np.where(a.low < rule.low, rule.low, a.low).astype(p.wide)
+    # `where` and not `maximum`: a zero end of the domain keeps its sign, and a set from below zero holds -0.
+    low = np.where(a.low < rule.low, rule.low if rule.low else -0.0, a.low).astype(p.wide)
     high = low if a.high is a.low else np.where(a.high > rule.high, rule.high, a.high).astype(p.wide)
     ends = [rule.value(low)] if high is low else [rule.value(low), rule.value(high)]
     if rule.even:
-        ends = [*ends, np.where((a.low <= 0) & (a.high >= 0), rule.value(low * 0), ends[0])]
+        ends = [*ends, np.where((a.low <= 0) & (a.high >= 0), rule.value(np.zeros_like(low)), ends[0])]
+    if name == "rsqrt":
+        ends = [*ends, np.where(has_plus_zero(a), p.wide(_INF), ends[0])]
     least, most = hull(ends)
     if not rule.exact:
         least, most = spread(least, most, p, FUNCTIONS[name].ulp, rule.own)
@@ -136,7 +141,7 @@ def _periodic(name: str, a: Bounds, p: Precision) -> Bounds:
     if high is not low:
         first = {"sin": 0.5, "cos": 0.0, "tan": 0.5}[name]
         # Beyond 2^40 the position of an extreme is not known well enough any more: all values are possible.
-        vague = (low != high) & ((np.abs(low) > 2.0**40) | (np.abs(high) > 2.0**40) | infinite)
+        vague = (a.low != a.high) & ((np.abs(low) > 2.0**40) | (np.abs(high) > 2.0**40) | infinite)
         top = vague | _reaches(low, high, first, 2.0 if name != "tan" else 1.0)
         bottom = vague | _reaches(low, high, first + 1, 2.0 if name != "tan" else 1.0)
         reach = np.asarray(_INF if name == "tan" else 1 + 2 * FUNCTIONS[name].ulp * p.unit, p.wide)
@@ -153,22 +158,27 @@ def _reaches(low: Array, high: Array, first: float, period: float) -> Array:
 
 def power(a: Bounds, b: Bounds, p: Precision) -> Bounds:
     """a ** b as C's pow: monotone in each argument for a positive base, by parity of the exponent for a negative one."""
-    al, ah = a.low.astype(p.wide), a.high.astype(p.wide)
-    bl, bh = b.low.astype(p.wide), b.high.astype(p.wide)
+    negative, across = (a.low < 0) & ~a.empty, (a.low <= 0) & (a.high >= 0)
     whole = (b.low == b.high) & (np.floor(b.low) == b.low)
-    negative = (a.low < 0) & ~a.empty
-    ends = [np.power(x, y) for x in (al, ah) for y in (bl, bh)]
-    # A base set that reaches zero: 0 and, with a negative exponent, the infinities are possible.
-    across = (a.low <= 0) & (a.high >= 0) & ~a.empty & (a.low != a.high)
     odd = whole & (np.mod(b.low, 2) == 1)
-    ends += [np.where(across & (b.high > 0), p.wide(0), ends[0]), np.where(across & (b.low < 0), p.wide(_INF), ends[0])]
-    ends += [np.where(across & odd & (b.low < 0) & negative, p.wide(-_INF), ends[0])]
-    # An exponent that is uncertain over a negative base may be any integer between, or none.
-    unsure = negative & (b.low != b.high)
-    most_of = np.power(np.maximum(np.abs(al), np.abs(ah)), np.where(np.abs(bh) > np.abs(bl), bh, bl))
-    ends += [np.where(unsure, most_of, ends[0]), np.where(unsure, -most_of, ends[0])]
-    nan = a.nan | b.nan | (negative & ~whole & np.isfinite(a.low) & ~(np.isinf(b.low) & (b.low == b.high)))
-    low, high = spread(*hull(ends), p, FUNCTIONS["pow"].ulp, 8.0)
+    # The powers of the magnitudes of a.
+    nearest = np.where(across, 0.0, np.minimum(np.abs(a.low), np.abs(a.high)))
+    size = Bounds(nearest, np.maximum(np.abs(a.low), np.abs(a.high)), a.nan)
+    least, most = hull(corners(np.power, size, b, p))
+    # An odd power keeps the order and the sign, and goes to both infinities where a negative one meets zero.
+    ends = corners(np.power, a, b, p)
+    pole = across & (b.low < 0)
+    ends += [np.where(pole, p.wide(_INF), ends[0]), np.where(pole, p.wide(-_INF), ends[0])]
+    low_odd, high_odd = hull(ends)
+    # Of a negative base and an exponent that may be any, the power may have either sign, or none.
+    signed = negative | has_minus_zero(a)
+    unsure = signed & ~whole
+    low = np.where(signed & odd, low_odd, np.where(unsure, -most, least))
+    high = np.where(signed & odd, high_odd, most)
+    # A finite negative base has no power with an exponent that is no integer; infinite exponents count as even integers.
+    fraction = (b.low != b.high) | (np.isfinite(b.low) & ~whole)
+    nan = a.nan | b.nan | (negative & (a.high > -_INF) & fraction & ~b.empty)
+    low, high = spread(low, high, p, FUNCTIONS["pow"].ulp, 8.0)
     # pow(1, y) and pow(x, 0) are 1 even for NaN.
     one = holds(b, 0.0) | holds(a, 1.0)
     surely = ((b.low == 0) & (b.high == 0) & ~b.nan) | ((a.low == 1) & (a.high == 1) & ~a.nan)
@@ -182,10 +192,8 @@ def maximum(a: Bounds, b: Bounds) -> Bounds:
     """The greater of two, NaN where either is; exact. Of two zeros either sign may come."""
     gone = a.empty | b.empty
     low, high = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
-    tie = (a.low == 0) & (b.low == 0) & (np.signbit(a.low) | np.signbit(b.low))
-    low = np.where(tie, -0.0, low)
-    tie = (a.high == 0) & (b.high == 0) & ~(np.signbit(a.high) & np.signbit(b.high))
-    high = np.where(tie, 0.0, high)
+    low = np.where((low == 0) & (has_minus_zero(a) | has_minus_zero(b)), -0.0, low)
+    high = np.where((high == 0) & (has_plus_zero(a) | has_plus_zero(b)), 0.0, high)
     return Bounds(np.where(gone, _INF, low), np.where(gone, -_INF, high), a.nan | b.nan)
 
 
@@ -202,8 +210,7 @@ def floor_divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
 
 def modulo(a: Bounds, b: Bounds, p: Precision) -> Bounds:
     """a - floor(a / b) * b, with the sign of b: the exact remainder of points, else anything between 0 and b."""
-    low, high = np.mod(a.low.astype(p.wide), b.low.astype(p.wide)), None
-    low, high = hull([low])
+    low, high = hull([np.mod(a.low.astype(p.wide), b.low.astype(p.wide))])
     low, high = spread(low, high, p, 0.5)
     certain = (a.low == a.high) & (b.low == b.high)
     general = add(a, negate(multiply(floor_divide(a, b, p), b, p)), p)
@@ -213,6 +220,8 @@ def modulo(a: Bounds, b: Bounds, p: Precision) -> Bounds:
     gone = a.empty | b.empty | (certain & (low > high))
     low = np.where(certain, low, np.where(general_low <= general_high, general_low, zero_low))
     high = np.where(certain, high, np.where(general_low <= general_high, general_high, zero_high))
+    # Whether an exact multiple leaves +0 or -0 is left open.
+    low, high = np.where(low == 0, -0.0, low), np.where(high == 0, 0.0, high)
     return narrow(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from opc.ir.dtypes import DType
 from opc.testing import integers
-from opc.testing.bounds import Array, Bounds, Precision, narrow
+from opc.testing.bounds import Array, Bounds, Precision, exact, has_minus_zero, has_plus_zero, multiply, narrow
 from opc.testing.frame import DomainError
 
 _INF = np.inf
@@ -57,13 +57,10 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     error = p.wide(gamma(max(count - 1, 0), p.unit) + gamma(count + 2, p.own)) * total if count > 1 else total * 0
     low = low_in.sum(axis=axes) - error if count > 1 else low_in.sum(axis=axes)
     high = high_in.sum(axis=axes) + error if count > 1 else high_in.sum(axis=axes)
-    if count == 1:
-        low, high = _keep_zero(low, a.low, axes), _keep_zero(high, a.high, axes)
-    else:
-        # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
-        minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
-        low = np.where(low == 0, np.where(minus_zero, p.wide(-0.0), p.wide(0.0)), low)
-        high = np.where(high == 0, p.wide(0.0), high)
+    # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
+    minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
+    low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)
+    high = np.where(high == 0, p.wide(0.0), high)
     # A partial sum of the positive (negative) terms may overflow in some order, and then the result is infinite or NaN.
     limit = p.wide(p.overflow)
     stretch = 1 + p.wide(gamma(count + 2, p.unit)) if count > 1 else p.wide(1)
@@ -77,14 +74,7 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     return narrow(np.where(gone, _INF, low), np.where(gone, -_INF, high), np.asarray(nan))
 
 
-def _keep_zero(total: Array, terms: Array, axes: Axes) -> Array:
-    """Return the sum of a single term with the sign of its zero, which NumPy's sum drops."""
-    return np.where(total == 0, np.copysign(total, terms.max(axis=axes)), total)
-
-
 def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
-    from opc.testing.bounds import exact, multiply
-
     keep = [d for d in range(a.low.ndim) if d not in axes]
     flat = a.map(lambda v: np.moveaxis(v, keep, range(len(keep))).reshape([v.shape[d] for d in keep] + [count]))
     shape = flat.low.shape[:-1]
@@ -117,10 +107,8 @@ def _extreme(kind: str, a: Bounds, axes: Axes) -> Bounds:
         return Bounds(low, high, nan)
     gone = np.asarray(a.empty).any(axis=axes)
     # Zeros of both signs tie: either may come.
-    negative = ((a.low == 0) & np.signbit(a.low)).any(axis=axes)
-    positive = ((a.high == 0) & ~np.signbit(a.high)).any(axis=axes)
-    low = np.where((low == 0) & negative, -0.0, low)
-    high = np.where((high == 0) & positive, 0.0, high)
+    low = np.where((low == 0) & has_minus_zero(a).any(axis=axes), -0.0, low)
+    high = np.where((high == 0) & has_plus_zero(a).any(axis=axes), 0.0, high)
     return Bounds(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan)
 
 
