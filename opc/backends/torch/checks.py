@@ -7,20 +7,18 @@ import itertools
 import resource
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 import torch._dynamo.testing
 from torch import Tensor
 
 from opc.analysis.shape import ShapeError, infer
-from opc.backends.base import Check, Unsupported
+from opc.backends.base import Check
 from opc.backends.torch.derivatives import differentiable, rules
-from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Family, Operand, Role
+from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, outputs, sample, single
+from opc.ir.op import Role
 
 if TYPE_CHECKING:
     from opc.backends.torch.session import TorchSession
@@ -30,19 +28,6 @@ HUGE = 1 << 19
 
 CALLS = 128
 """How many of them it makes: forgotten, they would be far more memory than anything else the check uses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The arguments of one call: tensors by input, attributes by name."""
-
-    tensors: Mapping[str, Tensor | None]
-    attributes: Mapping[str, Any]
-
-    @property
-    def present(self) -> list[str]:
-        """The inputs that are given."""
-        return [name for name, t in self.tensors.items() if t is not None]
 
 
 def checks(session: TorchSession) -> tuple[Check, ...]:
@@ -69,60 +54,6 @@ def checks(session: TorchSession) -> tuple[Check, ...]:
             Check("torch.compile gradient", run.compile_gradient),
         ]
     return tuple(found)
-
-
-def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
-    """Return random tensors shaped like the spec's first example, its axes `times` as long where the op allows that.
-
-    Raises:
-        Unsupported: when the spec has no example.
-    """
-    if not family.examples:
-        raise Unsupported("the spec has no example to check this on")
-    op = family.forward
-    values = dict(family.examples[0].values)
-    attributes = {a.name: values[a.name] for a in op.attributes if a.name in values}
-    arrays = {x.name: None if values.get(x.name) is None else np.asarray(values[x.name]) for x in op.inputs}
-    longer = {n: None if a is None else np.tile(a, [times if s > 1 else 1 for s in a.shape]) for n, a in arrays.items()}
-    try:
-        infer(op, {n: None if a is None else a.shape for n, a in longer.items()}, attributes)
-    except ShapeError:
-        longer = arrays
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {x.name: None if (a := longer[x.name]) is None else _random(x, a, generator) for x in op.inputs}
-    return Sample(tensors, attributes)
-
-
-def _random(operand: Operand, like: Any, generator: torch.Generator) -> Tensor:
-    """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64."""
-    dtypes = candidates(operand.type)
-    if DType.FLOAT64 in dtypes:
-        return torch.randn(like.shape, generator=generator, dtype=torch.float64)
-    return torch.tensor(like, dtype=getattr(torch, dtypes[0].value))
-
-
-def outputs(result: Any) -> tuple[Tensor, ...]:
-    """Return the outputs of a call as a tuple."""
-    return result if isinstance(result, tuple) else (result,)
-
-
-def assert_equal(got: Any, expected: Any, what: str) -> None:
-    """Assert that nested tensors agree to a few roundings of what was added up for them."""
-    left, right = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(expected)
-    assert len(left) == len(right), f"{what}: {len(left)} results instead of {len(right)}"
-    for a, b in zip(left, right, strict=True):
-        assert a.shape == b.shape, f"{what}: shape {tuple(a.shape)} instead of {tuple(b.shape)}"
-        assert a.dtype == b.dtype, f"{what}: {a.dtype} instead of {b.dtype}"
-        torch.testing.assert_close(a, b, rtol=0, atol=_bound(b), equal_nan=True, msg=lambda m: f"{what}: {m}")
-
-
-def _bound(expected: Tensor) -> float:
-    """Return how far two ways of computing the same values may be apart: the rounding of each of so many terms of their size."""
-    if not expected.is_floating_point() or expected.numel() == 0:
-        return 0.0
-    finite = expected[torch.isfinite(expected)].abs()
-    scale = float(finite.max()) if finite.numel() else 0.0
-    return float(64 * torch.finfo(expected.dtype).eps * max(scale, 1.0))
 
 
 class _Checks:
@@ -185,7 +116,7 @@ class _Checks:
         call(**operands, out=made if len(made) > 1 else made[0])
         assert_equal(made, expected, "out")
         wrong = tuple(o.new_empty((*o.shape, 2)) for o in expected)
-        _refused(lambda: call(**operands, out=wrong if len(wrong) > 1 else wrong[0]), "an out of a wrong shape")
+        assert_refused(lambda: call(**operands, out=wrong if len(wrong) > 1 else wrong[0]), "an out of a wrong shape")
 
     def leak(self) -> None:
         """Large fresh outputs and refused calls leave no memory behind."""
@@ -201,7 +132,7 @@ class _Checks:
             call(**large)
         bad = {n: t if t is None else t.to(torch.complex64) for n, t in given.tensors.items()}
         for _ in range(CALLS):
-            _refused(lambda: call(**bad), "complex numbers")
+            assert_refused(lambda: call(**bad), "complex numbers")
         grown = _resident() - before
         size = sum(o.numel() * o.element_size() for o in outputs(call(**large)))
         assert grown < 8 * size + (16 << 20), (
@@ -283,13 +214,13 @@ class _Checks:
                 continue
             dims = tuple(0 if b else None for b in batched)
             arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
-            expected = _loop(function, arguments, dims)
+            expected = loop(function, arguments, dims)
             assert_equal(torch.vmap(function, dims)(*arguments), expected, f"vmap over {dims}")
         last = [s.movedim(0, -1) for s in stacked]
         every = (0,) * len(stacked)
-        assert_equal(torch.vmap(function, -1)(*last), _loop(function, stacked, every), "vmap over the last axis")
+        assert_equal(torch.vmap(function, -1)(*last), loop(function, stacked, every), "vmap over the last axis")
         twice = [torch.stack([s, s]) for s in stacked]
-        expected = _loop(lambda *a: _loop(function, a, every), twice, every)
+        expected = loop(lambda *a: loop(function, a, every), twice, every)
         assert_equal(torch.vmap(torch.vmap(function))(*twice), expected, "nested vmap")
 
     def vmap_grad(self) -> None:
@@ -302,9 +233,9 @@ class _Checks:
         for batched in ((True,) * len(tensors), *(tuple(i == j for j in range(len(tensors))) for i in range(len(tensors)))):
             dims = tuple(0 if b else None for b in batched)
             arguments = [s if b else t for s, t, b in zip(stacked, tensors, batched, strict=True)]
-            assert_equal(torch.vmap(gradient, dims)(*arguments), _loop(gradient, arguments, dims), f"vmap of grad over {dims}")
+            assert_equal(torch.vmap(gradient, dims)(*arguments), loop(gradient, arguments, dims), f"vmap of grad over {dims}")
         inner = torch.func.grad(lambda *a: torch.vmap(total)(*a).sum(), leaves)
-        assert_equal(inner(*stacked), _loop(gradient, stacked, (0,) * len(stacked)), "grad of vmap")
+        assert_equal(inner(*stacked), loop(gradient, stacked, (0,) * len(stacked)), "grad of vmap")
 
     def jvp(self) -> None:
         """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
@@ -400,7 +331,7 @@ class _Checks:
         """The exporter on torch.export makes one node of our domain, with dynamic sizes."""
         import onnx
 
-        model, tensors = self._module(_single(sample(self.family)))
+        model, tensors = self._module(single(sample(self.family)))
         table = self.session.module.custom_translation_table()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -413,7 +344,7 @@ class _Checks:
         """The older exporter makes the same node."""
         import onnx
 
-        model, tensors = self._module(_single(sample(self.family)))
+        model, tensors = self._module(single(sample(self.family)))
         self.session.module.register_onnx_symbolic(17)
         file = io.BytesIO()
         with warnings.catch_warnings():
@@ -444,37 +375,12 @@ class _Checks:
         assert_equal([torch.from_numpy(f) for f in found], list(outputs(model(*tensors))), "ONNX Runtime")
 
 
-def _single(given: Sample) -> Sample:
-    """Return the sample in float32, the usual type of a model."""
-    return Sample(
-        {n: t if t is None or not t.is_floating_point() else t.float() for n, t in given.tensors.items()}, given.attributes
-    )
-
-
 def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
     """Return the dynamic shapes of a model's arguments: every axis longer than 1 may vary, as far as the op lets it."""
     shapes = tuple({i: torch.export.Dim.AUTO for i, s in enumerate(t.shape) if s > 1} for t in tensors)
     return (shapes,)
 
 
-def _refused(call: Callable[[], Any], what: str) -> None:
-    """Assert that a call raises torch's error."""
-    try:
-        call()
-    except (RuntimeError, TypeError, ValueError):
-        return
-    raise AssertionError(f"{what} was accepted")
-
-
 def _resident() -> int:
     """Return the most memory the process has had, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _loop(function: Callable[..., Any], arguments: Sequence[Tensor], dims: Sequence[int | None]) -> Any:
-    """Return the stacked results of calling a function for each entry of the batched arguments."""
-    size = next(a.shape[0] for a, d in zip(arguments, dims, strict=True) if d is not None)
-    results = [function(*(a[i] if d is not None else a for a, d in zip(arguments, dims, strict=True))) for i in range(size)]
-    if isinstance(results[0], tuple):
-        return tuple(torch.stack(column) for column in zip(*results, strict=True))
-    return torch.stack(results)

@@ -1,0 +1,85 @@
+"""Families, and packages that are built once for all test runs, until they or opc change."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from opc.backends.torch.session import TorchSession
+from opc.build.builder import build_specs
+from opc.ir.op import Family
+from opc.pipeline import compile_text, load_family
+
+SPECS = Path(__file__).parents[3] / "specs"
+
+PANTRY = """
+op: pantry
+domain: opc.torch_test
+version: 1
+doc: One of every kind of attribute, and what vmap can't put into a group.
+types: {T: [bfloat16, float32, float64]}
+inputs:
+  x: T[..., D]
+  w?: T[D]
+attributes:
+  scale: {type: float, default: 1.0, check: scale >= 0}
+  shift: {type: 'int[2]', default: [0, 0]}
+  weights: {type: 'float[]', default: [1.0, 2.0]}
+  flip: {type: bool, default: false}
+  mode: {type: str, values: [plain, square], default: plain}
+outputs:
+  y: T[..., D]
+  total: acc(T)[...]
+kernel: |
+  v[..., d] = x[..., d] * scale + shift[0] - shift[1]
+  s[..., d] = v[..., d] * v[..., d] if mode == 'square' else v[..., d]
+  f[..., d] = -s[..., d] if flip else s[..., d]
+  y[..., d] = f[..., d] * (w[d] if present(w) else 1)
+  total[...] = sum[d](f[..., d])
+"""
+
+BARE = """
+op: bare
+domain: opc.torch_test
+version: 1
+doc: An op that is not differentiated.
+types: {T: [float32, float64]}
+inputs: {x: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: y = x * x
+gradient: none
+"""
+
+TEXTS = {"pantry": PANTRY, "bare": BARE}
+
+Loader = Callable[[str], Family]
+Sessions = Callable[[str], TorchSession]
+
+
+@pytest.fixture(scope="session")
+def family() -> Loader:
+    """Load a spec of the project, or of this file, by name."""
+    return lambda name: compile_text(TEXTS[name], f"{name}.yaml") if name in TEXTS else load_family(SPECS / f"{name}.yaml")
+
+
+@pytest.fixture(scope="session")
+def session(family: Loader, tmp_path_factory: pytest.TempPathFactory) -> Sessions:
+    """Build a spec for torch and load it."""
+    shared = tmp_path_factory.getbasetemp().parent / "opc-torch"
+    made: dict[str, TorchSession] = {}
+
+    def load(name: str) -> TorchSession:
+        if name not in made:
+            path = SPECS / f"{name}.yaml"
+            if name in TEXTS:
+                shared.mkdir(parents=True, exist_ok=True)
+                path = shared / f"{name}.yaml"
+                if not path.exists() or path.read_text() != TEXTS[name]:
+                    path.write_text(TEXTS[name])
+            (built,) = build_specs([path], shared, ["torch"])
+            assert built.package is not None, [d.render() for d in built.diagnostics]
+            assert built.ok, [d.render() for d in built.diagnostics]
+            made[name] = TorchSession(family(name) if name not in TEXTS else load_family(path), built.package)
+        return made[name]
+
+    return load

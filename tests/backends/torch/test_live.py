@@ -1,0 +1,228 @@
+"""Built operators in live torch: torch's promises, calls that must be refused, threads, autocast, copies of a package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from opc.backends.base import OpError, Unsupported  # noqa: E402
+
+from .conftest import Sessions  # noqa: E402
+
+CHECKED = ("leaky_relu", "dual_residual", "layer_norm", "add", "clamp")
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_checks(name: str, session: Sessions) -> None:
+    failures = []
+    for check in session(name).checks():
+        # The compilation by inductor and the exports take seconds each; the proof of every op runs them.
+        if check.name in ("torch.compile", "onnx export") and name not in ("leaky_relu", "layer_norm"):
+            continue
+        try:
+            check.run()
+        except Exception as error:
+            failures.append(f"{check.name}: {error}")
+    assert not failures, "\n".join(failures)
+
+
+def test_every_kind_of_attribute_arrives(session: Sessions) -> None:
+    x = np.array([[1.0, -2.0, 3.0]])
+    w = np.array([1.0, 10.0, 100.0])
+    attributes = {"scale": 2.0, "shift": [3, 1], "weights": [1.0], "flip": True, "mode": "square"}
+    found = session("pantry").call("pantry", {"x": x, "w": w}, attributes)
+    squares = -((2 * x + 2) ** 2)
+    assert np.array_equal(found["y"], squares * w)
+    assert np.array_equal(found["total"], squares.sum(-1))
+    assert np.array_equal(session("pantry").call("pantry", {"x": x, "w": None}, {})["y"], x)
+
+
+def test_bfloat16_goes_through(session: Sessions) -> None:
+    import ml_dtypes
+
+    x = np.array([[1.0, -2.0]], ml_dtypes.bfloat16)
+    found = session("pantry").call("pantry", {"x": x}, {"scale": 0.5})
+    assert found["y"].dtype == ml_dtypes.bfloat16
+    assert found["y"].astype(np.float32).tolist() == [[0.5, -1.0]]
+    assert found["total"].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "says"),
+    [
+        ({"x": np.zeros((2, 3)), "w": np.zeros(4)}, {}, "D is 3 in x, but 4 in w"),
+        ({"x": np.zeros((2, 3)), "w": np.zeros(3, np.float32)}, {}, "float64"),
+        ({"x": np.zeros((2, 3), np.complex64)}, {}, "dtype"),
+        ({"x": np.zeros(())}, {}, "axis"),
+        ({"x": np.zeros((2, 3))}, {"scale": -1.0}, "scale >= 0"),
+        ({"x": np.zeros((2, 3))}, {"mode": "cube"}, "mode = 'cube' is not one of 'plain', 'square'"),
+        ({"x": np.zeros((2, 3))}, {"shift": [1]}, "shift must have 2 elements, but has 1"),
+        ({"x": np.zeros((2, 3))}, {"scale": "big"}, "scale"),
+        ({"x": np.zeros((2, 3))}, {"size": 1}, "size"),
+    ],
+)
+def test_bad_calls_get_torchs_error_with_the_kernels_message(
+    inputs: dict[str, np.ndarray], attributes: dict[str, object], says: str, session: Sessions
+) -> None:
+    with pytest.raises(OpError) as caught:
+        session("pantry").call("pantry", inputs, attributes)
+    assert says in str(caught.value)
+
+
+def test_out_is_checked(session: Sessions) -> None:
+    function = session("leaky_relu").function
+    x = torch.randn(4, 3)
+    for wrong in (
+        torch.empty(3, 4),
+        torch.empty(4, 3, dtype=torch.float64),
+        torch.empty(3, 4).t(),
+        torch.empty(1, 3).expand(4, 3),
+    ):
+        with pytest.raises(RuntimeError, match="leaky_relu"):
+            function(x, out=wrong)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        function(x.requires_grad_(), out=torch.empty(4, 3))
+
+
+def test_writing_to_a_saved_tensor_is_noticed(session: Sessions) -> None:
+    x = torch.randn(4, requires_grad=True)
+    y = x.exp()  # exp's gradient needs its result
+    session("leaky_relu").function(torch.randn(4), out=y.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_tensors_elsewhere_are_refused(session: Sessions) -> None:
+    function = session("leaky_relu").function
+    assert function(torch.empty(2, 3, device="meta")).shape == (2, 3)
+    with pytest.raises(RuntimeError):
+        function(torch.eye(3).to_sparse())
+
+
+def test_negative_bit_is_resolved(session: Sessions) -> None:
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    lazy = z.conj().imag
+    assert lazy.is_neg()
+    assert torch.equal(session("leaky_relu").function(lazy, 0.5), torch.tensor([-1.0, 4.0]))
+
+
+def test_no_gradient_says_so(session: Sessions) -> None:
+    function = session("bare").function
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="bare has no derivative"):
+        function(x).sum().backward()
+    with pytest.raises(NotImplementedError, match="bare has no derivative"):
+        torch.func.jvp(function, (torch.ones(3),), (torch.ones(3),))
+    with pytest.raises(Unsupported):
+        session("bare").gradient({"x": np.ones(3)}, {}, {"y": np.ones(3)})
+
+
+def test_a_third_derivative_says_so(session: Sessions) -> None:
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    y = session("layer_norm").function(x)[0].pow(3).sum()
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    (second,) = torch.autograd.grad(first.pow(3).sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="layer_norm_backward_backward has no derivative"):
+        second.sum().backward()
+
+
+def test_autocast_brings_operands_to_one_dtype(session: Sessions) -> None:
+    function = session("layer_norm").function
+    x = torch.randn(2, 8, dtype=torch.bfloat16)
+    w = torch.randn(8, requires_grad=True)
+    with pytest.raises(RuntimeError, match="bfloat16"):
+        function(x, w)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, mean, rstd = function(x, w)
+        compiled = torch.compile(lambda a, b: function(a, b), fullgraph=True, backend="aot_eager")(x, w)
+    assert y.dtype == mean.dtype == rstd.dtype == torch.float32
+    assert torch.equal(compiled[0], y)
+    y.sum().backward()
+    assert w.grad is not None
+    assert w.grad.dtype == torch.float32
+
+
+def test_gradients_only_where_they_are_asked_for(session: Sessions) -> None:
+    operators = session("layer_norm").operators
+    x, w = torch.randn(4, 8), torch.randn(8)
+    _, mean, rstd = operators.layer_norm.op(x, w)
+    wanted = operators.layer_norm_backward.op(x, w, mean, rstd, torch.ones(4, 8), None, None, 1e-5, 0, [False, True, False])
+    assert wanted[0] is None
+    assert wanted[1].shape == (8,)
+    assert wanted[2] is None
+
+
+def test_batch_axes_must_agree(session: Sessions) -> None:
+    op = session("layer_norm").operators.layer_norm.op
+    with pytest.raises(RuntimeError, match="the same 1 batch axes in front"):
+        op(torch.randn(3, 2, 8), torch.randn(2, 8), None, 1e-5, 1)
+
+
+def test_empty_batches(session: Sessions) -> None:
+    function = session("layer_norm").function
+    y, mean, _ = torch.vmap(function)(torch.randn(0, 4, 8), torch.randn(0, 8))
+    assert y.shape == (0, 4, 8)
+    assert mean.shape == (0, 4)
+
+
+def test_calls_from_many_threads(session: Sessions) -> None:
+    function = session("leaky_relu").function
+    x = torch.randn(100_000)
+    expected = torch.nn.functional.leaky_relu(x, 0.25)
+    wrong = []
+
+    def work() -> None:
+        for _ in range(20):
+            if not torch.equal(function(x, 0.25), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_documentation_comes_from_the_spec(session: Sessions) -> None:
+    text = session("layer_norm").function.__doc__
+    assert text.startswith("Each row brought to mean 0 and variance 1")
+    assert "epsilon: Added to the variance. Must satisfy `epsilon >= 0`." in text
+    assert "w: T[D], T one of float16, bfloat16, float32, float64, or None. Scale, 1 when absent." in text
+
+
+def test_copies_of_a_package(session: Sessions, tmp_path: Path) -> None:
+    """A second copy uses the operators of the first; another version cannot be loaded beside it, and says so."""
+    original = session("leaky_relu").package
+    for name in ("one", "two"):
+        shutil.copytree(original, tmp_path / name)
+    path = tmp_path / "two" / "torch" / "operators.py"
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import torch
+from one.torch import leaky_relu as one
+from two.torch import leaky_relu as two
+x = torch.tensor([-1.0, 2.0], requires_grad=True)
+two(x, 0.5).sum().backward()
+assert x.grad.tolist() == [0.5, 1.0]
+assert torch.func.vmap(one)(torch.ones(3, 2)).shape == (3, 2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    path.write_text(path.read_text().replace(session("leaky_relu").family.source_hash, "other"))
+    failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "another opc_nn::leaky_relu is registered already" in failed.stderr
+
+
+def test_a_package_that_is_not_built_says_so(session: Sessions, tmp_path: Path) -> None:
+    shutil.copytree(session("leaky_relu").package, tmp_path / "unbuilt", ignore=shutil.ignore_patterns("build"))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import unbuilt.torch"
+    failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "build it with `opc build`" in failed.stderr
