@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shape import ShapeError, infer
 from opc.backends.base import OpError, Unsupported
-from opc.emit.onnx_types import TENSOR_TYPE, type_variable
+from opc.emit.onnx_types import TENSOR_TYPE, attribute_type, type_variable
 from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Op, Operand
 
@@ -64,8 +64,8 @@ class NodeCall:
                 trimmed([o.name if o.name in self.feeds else "" for o in op.inputs]),
                 trimmed([o.name if o.name in self.wanted else "" for o in op.outputs]),
                 domain=op.domain,
-                **self.attributes,
             )
+            node.attribute.extend(self._attribute(name, value) for name, value in self.attributes.items())
             inputs = [value(name, dtype) for name, dtype in self.dtypes.items()]
             outputs = [value(o.name, self._output_dtype(o)) for o in op.outputs if o.name in self.wanted]
         except (KeyError, TypeError, ValueError) as error:
@@ -74,6 +74,15 @@ class NodeCall:
         return helper.make_model(
             helper.make_graph([node], op.class_name, inputs, outputs), opset_imports=opsets, ir_version=IR_VERSION
         )
+
+    def _attribute(self, name: str, value: Any) -> Any:
+        """Return an attribute; the type of an empty list is that which the op declares."""
+        from onnx import AttributeProto, helper
+
+        declared = next((a for a in self.op.attributes if a.name == name), None)
+        if value == [] and declared is not None:
+            return helper.make_attribute(name, value, attr_type=AttributeProto.AttributeType.Value(attribute_type(declared)))
+        return helper.make_attribute(name, value)
 
     def _output_dtype(self, o: Operand) -> str:
         """Return the dtype an output has by the inputs' dtypes, right or wrong."""

@@ -351,7 +351,7 @@ class _OnnxEmitter(ArrayEmitter):
             if self.place(p) == span.split(", ")[1]:
                 parts.append(f"{BUILDER}.group_axes({span})")
             else:
-                raise NotExpressible("the axes of a group are needed at another place than an input has them")
+                parts.append(self.named_once(f"{BUILDER}.axes_from({self.place(p)}, {self.group_shape(Group(group))})"))
         return parts[0] if len(parts) == 1 and positions[0][1] else f"{BUILDER}.vector({', '.join(parts)})"
 
     # ---- operations ----------------------------------------------------------------------------------------------------

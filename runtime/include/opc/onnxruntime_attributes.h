@@ -129,6 +129,15 @@ class AttributeReader {
            source_.integers(name, nullptr, &size) || source_.numbers(name, nullptr, &size);
   }
 
+  /* Whether what reads as an empty list is an attribute of another type. */
+  bool given_otherwise(const char *name) const {
+    int64_t integer;
+    float number;
+    size_t integers = 0, numbers = 0, size = 0;
+    return source_.integer(name, &integer) || source_.number(name, &number) || source_.text(name, nullptr, &size) ||
+           (source_.integers(name, nullptr, &integers) && integers != 0) || (source_.numbers(name, nullptr, &numbers) && numbers != 0);
+  }
+
   bool read_scalar(const Attribute &a) {
     if (a.kind == kFloat) {
       float value;
@@ -147,6 +156,7 @@ class AttributeReader {
     size_t count = 0;
     const bool found = a.kind == kFloat ? source_.numbers(a.name, nullptr, &count) : source_.integers(a.name, nullptr, &count);
     if (!found) return false;
+    if (count == 0 && given_otherwise(a.name)) return false;
     if (a.length > 0 && count != static_cast<size_t>(a.length)) {
       snprintf(message_, sizeof message_, "%s: attribute '%s' must have %d values, not %zu", op_, a.name, a.length, count);
       return true;
