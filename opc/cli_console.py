@@ -97,6 +97,7 @@ def guarded(command: Callable[[], Any]) -> int:
             return FAILED
         if isinstance(error, OSError) and error.filename is not None:
             return fail(f"{shown(error.filename)}: {error.strerror}")
+        note("opc has met a bug of its own; please report it with the spec and what follows")
         raise
     return OK
 

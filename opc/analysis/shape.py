@@ -34,7 +34,7 @@ from opc.analysis.shape_steps import (
 )
 from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, resolve
-from opc.ir.expr import AttrRef, Expr, walk
+from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, AttributeValue, Group, Op, Operand
 
 __all__ = [
@@ -168,21 +168,14 @@ class _Run:
         return self.env
 
     def condition(self, step: CheckCondition) -> None:
-        """Evaluate a condition; for a list attribute's own check, for every element."""
-        attribute = step.attribute
-        value = None if attribute is None else self.env.attributes[attribute.name]
-        if attribute is not None and isinstance(value, tuple) and names_whole_list(step.condition, attribute.name):
-            for element in value:
-                self.env.attributes[attribute.name] = element
-                held = self.env.holds(step.condition)
-                self.env.attributes[attribute.name] = value
-                if not held:
-                    raise self.error(f"{attribute.name} has {format_value(element)}, which violates its check: {step.text}")
-        elif not self.env.holds(step.condition):
-            if attribute is not None:
-                raise self.error(f"{attribute.name} = {format_value(value)} violates its check: {step.text}")
-            values = ", ".join(f"{s} = {self.env.symbol(s)}" for s in sorted(symbols_of(step.condition), key=str))
-            raise self.error(f"requires {step.text}{f', but {values}' if values else ''}")
+        """Evaluate a condition."""
+        if self.env.holds(step.condition):
+            return
+        if step.attribute is not None:
+            value = self.env.attributes[step.attribute.name]
+            raise self.error(f"{step.attribute.name} = {format_value(value)} violates its check: {step.text}")
+        values = ", ".join(f"{s} = {self.env.symbol(s)}" for s in sorted(symbols_of(step.condition), key=str))
+        raise self.error(f"requires {step.text}{f', but {values}' if values else ''}")
 
     def operand(self, step: MatchOperand) -> None:
         """Check the rank of one input and match its axes."""
@@ -339,12 +332,6 @@ def infer_types(op: Op, dtypes: Mapping[str, DType | None], attributes: Mapping[
         if dtype is not None:
             match_type(operand.name, operand.type, dtype)
     return binding
-
-
-def names_whole_list(e: Expr, name: str) -> bool:
-    """Whether a condition names a list attribute without an index, and so speaks of each element."""
-    whole = any(isinstance(n, AttrRef) and n.name == name and n.element < 0 for n in walk(e))
-    return whole or any(isinstance(s, AttrInt) and s.name == name and s.element < 0 for s in symbols_of(e))
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape | None:

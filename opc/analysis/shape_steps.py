@@ -56,10 +56,7 @@ class CheckAttribute:
 
 @dataclass(frozen=True, slots=True)
 class CheckCondition:
-    """A condition over attributes and sizes holds. `attribute` is the attribute whose `check` it is, None for a `require`.
-
-    A check that names a list attribute without an index (`element` -1) holds for every element.
-    """
+    """A condition over attributes and sizes holds. `attribute` is the attribute whose `check` it is, None for a `require`."""
 
     condition: Expr
     text: str

@@ -46,12 +46,14 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
     """Return where a line may be broken, with a rank: depth of brackets and looseness of the operator."""
     places = []
     depth = 0
-    quoted = False
+    quoted = escaped = False
     for at, char in enumerate(line):
-        quoted ^= char == '"' and line[at - 1] != "\\"
-        if quoted:
+        if escaped or quoted:
+            escaped, quoted = not escaped and char == "\\", escaped or char != '"'
             continue
-        if char in "([{":
+        if char == '"':
+            quoted = True
+        elif char in "([{":
             depth += 1
         elif char in ")]}":
             depth -= 1

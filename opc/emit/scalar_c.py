@@ -24,7 +24,6 @@ class ScalarText:
 
     def __init__(self, op: Op, dim: Callable[[str], str], group: Callable[[str], str], axis: Callable[[str], str]) -> None:
         self.op, self.dim, self.group, self.axis = op, dim, group, axis
-        self.element: str | None = None
 
     def integer(self, size: Affine, bare: bool = False) -> str:
         """Return an expression over sizes and integer attributes, as an `opc::integer`; `bare` without outer parentheses."""
@@ -63,11 +62,10 @@ class ScalarText:
             return self.axis(name)
         if attribute.length is None:
             return f"attributes->{name}"
-        return f"attributes->{name}[{self.element if element < 0 else element}]"
+        return f"attributes->{name}[{element}]"
 
-    def condition(self, e: Expr, element: str | None = None) -> str:
-        """Return a condition; `element` is the C++ index that a list attribute named without an index takes."""
-        self.element = element
+    def condition(self, e: Expr) -> str:
+        """Return a condition, without outer parentheses."""
         text = self._value(e)
         return text[1:-1] if isinstance(e, Call) and text.startswith("(") else text
 
@@ -109,13 +107,16 @@ class ScalarText:
         return text
 
     def _call(self, e: Call) -> str:
+        if e.fn == "not" and isinstance(e.args[0], Present):
+            return self._value(e.args[0]).replace("!=", "==")
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return self._compare_strings(e)
         floating = Weak.FLOAT if Weak.FLOAT in (e.type, *(a.type for a in e.args)) else Weak.INT
         args = [self._as(a, floating) for a in e.args]
         if floating is Weak.INT and isinstance(e.args[0], Const) and e.type is not Weak.FLOAT:
             args[0] = f"opc::integer({args[0]})"
-        return f"({FUNCTIONS[e.fn].c.format(*args)})"
+        pattern = FUNCTIONS[e.fn].c
+        return pattern.format(*args) if pattern.startswith("opc::") else f"({pattern.format(*args)})"
 
     def _compare_strings(self, e: Call) -> str:
         refs = [a for a in e.args if isinstance(a, AttrRef)]

@@ -112,6 +112,8 @@ class ScalarText:
 
     def _call(self, e: Call) -> tuple[str, int]:
         args = [self._value(a) for a in e.args]
+        if e.fn == "not" and isinstance(e.args[0], Present):
+            return args[0][0].replace(" is not ", " is "), _COMPARE
         if e.fn == "not":
             return f"not {_at(args[0], _NOT)}", _NOT
         if e.fn == "neg":

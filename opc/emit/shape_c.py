@@ -25,79 +25,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.analysis.shape import names_whole_list
-from opc.analysis.shape_plan import plan, symbols_of
+from opc.analysis.shape_plan import plan
 from opc.analysis.shape_steps import (
     BindType,
     BroadcastGroup,
     CheckAttribute,
     CheckCondition,
-    DeriveDim,
     GroupKey,
-    GroupLength,
     MatchDim,
     MatchGroup,
     MatchOperand,
-    MatchSize,
     MatchType,
-    NeedOne,
-    Rest,
     ShapePlan,
     SizeOutput,
-    Step,
-    TypeName,
-    Unsure,
-    UpTo,
-    group_text,
-    symbol_text,
 )
 from opc.emit.abi import attributes_type, infer_prototype
+from opc.emit.c_layout import wrap
 from opc.emit.c_text import WIDTH, string_literal
-from opc.emit.scalar_c import ScalarText
-from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
-from opc.ir.expr import ELLIPSIS
-from opc.ir.op import Attribute, AttributeKind, DimSpec, Family, Group, Op, Operand
+from opc.emit.shape_steps_c import (
+    StepText,
+    as_bool,
+    axis_member,
+    axis_start,
+    dim_member,
+    group_member,
+    struct_name,
+    type_member,
+    unless,
+)
+from opc.ir.dtypes import TypeVar
+from opc.ir.op import AttributeKind, Family, Op
 
-
-def struct_name(op: Op) -> str:
-    """Return the name of the struct that holds what a call of `op` binds."""
-    return f"{op.name}_call"
-
-
-def type_member(name: str) -> str:
-    """Return the struct's member for a type variable."""
-    return f"type_{name}"
-
-
-def dim_member(name: str) -> str:
-    """Return the struct's member for a dimension."""
-    return f"dim_{name}"
-
-
-def group_member(key: GroupKey) -> str:
-    """Return the struct's member for an axis group."""
-    name = "ellipsis" if key[0] == ELLIPSIS else key[0]
-    return f"group_{name}" if key[1] is None else f"group_{name}_of_{key[1]}"
-
-
-def axis_member(name: str) -> str:
-    """Return the struct's member for an axis attribute's position, counted from the front."""
-    return f"axis_{name}"
-
-
-def axis_start(operand: Operand, entry: int, call: str = "call") -> str:
-    """Return the C++ expression of the position of an operand's first axis that entry number `entry` of its dims describes."""
-    before = operand.dims[:entry]
-    ranks = [f"{call}.{group_member((d.name, d.of))}.rank" for d in before if isinstance(d, Group)]
-    fixed = len(before) - len(ranks)
-    return " + ".join([*ranks, *([str(fixed)] if fixed or not ranks else [])])
+__all__ = [
+    "axis_member",
+    "axis_start",
+    "definitions",
+    "dim_member",
+    "group_member",
+    "struct_name",
+    "type_member",
+]
 
 
 def definitions(family: Family, op: Op) -> str:
     """Return the struct, the functions `bind_<op>` and `begin_<op>`, and `opc_<op>_infer`, as file-scope C++ text."""
     emitter = _Emitter(family, op)
-    return "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()]) + "\n"
+    text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
+    return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
 
 
 class _Emitter:
@@ -106,13 +80,7 @@ class _Emitter:
     def __init__(self, family: Family, op: Op) -> None:
         self.family, self.op = family, op
         self.plan: ShapePlan = plan(op)
-        self.scalar = ScalarText(op, dim=self._dim, group=lambda name: f"call.{group_member((name, None))}", axis=self._axis)
-
-    def _dim(self, name: str) -> str:
-        return f"call.{dim_member(name)}"
-
-    def _axis(self, name: str) -> str:
-        return f"call.{axis_member(name)}"
+        self.steps = StepText(op)
 
     def struct(self) -> str:
         """Return the struct of what a call binds."""
@@ -147,12 +115,12 @@ class _Emitter:
         ]
         steps = self.plan.steps
         first = next((i for i, s in enumerate(steps) if not isinstance(s, CheckAttribute | CheckCondition)), len(steps))
-        body = [line for step in steps[:first] for line in self._step(step)]
+        body = [line for step in steps[:first] for line in self.steps.step(step)]
         body.append("  if (inputs == nullptr) return OPC_OK; /* asked without tensors */")
-        body += [line for step in steps[first:] for line in self._step(step)]
+        body += [line for step in steps[first:] for line in self.steps.step(step)]
         text = "\n".join(body)
         if op.attributes:
-            lines += _unless('match.given("the attributes", attributes)')
+            lines += unless('match.given("the attributes", attributes)')
         unused = {"attributes": "attributes" in text or bool(op.attributes), "call": "call." in text, "types": "types[" in text}
         lines += [f"  static_cast<void>({name});" for name, used in unused.items() if not used]
         body += self._nothing_to_compute()
@@ -166,7 +134,7 @@ class _Emitter:
             return
         yield f"  if ({' && '.join(f'types[{i}].ndim < 0' for i in range(len(outputs)))}) {{"
         for need in dict.fromkeys(need for s in outputs for need in s.needs):
-            yield from self._need(need, margin="    ")
+            yield from self.steps.need(need, margin="    ")
         yield "  }"
 
     def _type_sets(self) -> Iterator[str]:
@@ -199,7 +167,7 @@ class _Emitter:
             f"const {attributes_type(self.family)} *attributes, {struct_name(op)} &call, const opc_context *context"
         )
         checks = " &&\n                 ".join(
-            f"match.output({string_literal(o.name)}, outputs[{i}], types[{i}], {_bool(o.optional)})"
+            f"match.output({string_literal(o.name)}, outputs[{i}], types[{i}], {as_bool(o.optional)})"
             for i, o in enumerate(op.outputs)
         )
         return "\n".join(
@@ -228,225 +196,3 @@ class _Emitter:
                 "}",
             ]
         )
-
-    def _step(self, step: Step) -> Iterator[str]:
-        match step:
-            case CheckAttribute():
-                yield from self._attribute(step.attribute)
-            case CheckCondition():
-                yield from self._condition(step)
-            case BindType():
-                yield from self._bind_type(step)
-            case MatchType():
-                yield from self._match_type(step)
-            case MatchOperand():
-                yield from self._operand(step)
-            case NeedOne():
-                yield from self._need(step)
-            case BroadcastGroup():
-                yield from self._broadcast(step)
-            case DeriveDim():
-                name, text = string_literal(step.dim), string_literal(str(step.size))
-                yield f"  const opc::integer size_{step.dim} = {self.scalar.integer(step.size, bare=True)};"
-                yield from _unless(f"match.derive({self._dim(step.dim)}, {name}, {text}, size_{step.dim})")
-            case MatchSize():
-                yield from self._match_size(step)
-            case SizeOutput():
-                yield from self._output(step)
-
-    def _attribute(self, attribute: Attribute) -> Iterator[str]:
-        name, value = string_literal(attribute.name), f"attributes->{attribute.name}"
-        if attribute.length == -1:
-            yield from _unless(f"match.list({name}, {value}_length, {value})")
-        if attribute.kind is AttributeKind.DTYPE:
-            choices, count = "the dtypes", len(DType)
-        elif attribute.values:
-            choices, count = ", ".join(f"'{v}'" for v in attribute.values), len(attribute.values)
-        else:
-            return
-        check = "match.choice({}, {}, {}, {})"
-        if attribute.length is None:
-            yield from _unless(check.format(name, value, count, string_literal(choices)))
-        else:
-            yield self._loop(attribute)
-            yield from _unless(check.format(name, f"{value}[i]", count, string_literal(choices)), margin="    ")
-            yield "  }"
-
-    def _loop(self, attribute: Attribute) -> str:
-        count = f"attributes->{attribute.name}_length" if attribute.length == -1 else str(attribute.length)
-        return f"  for (int64_t i = 0; i < {count}; ++i) {{"
-
-    def _condition(self, step: CheckCondition) -> Iterator[str]:
-        attribute, text = step.attribute, step.text
-        if attribute is not None and attribute.length is not None and names_whole_list(step.condition, attribute.name):
-            specifier, value = _printed(attribute, f"attributes->{attribute.name}[i]")
-            yield self._loop(attribute)
-            yield f"    if (!({self.scalar.condition(step.condition, element='i')})) {{"
-            message = f"{attribute.name} has {specifier}, which violates its check: %s"
-            yield f"      match.refuse({string_literal(message)}, {value}, {string_literal(text)});"
-            yield from ("      return match.code;", "    }", "  }")
-            return
-        yield f"  if (!({self.scalar.condition(step.condition)})) {{"
-        if attribute is not None and attribute.length is None and attribute.kind is not AttributeKind.STR:
-            specifier, value = _printed(attribute, f"attributes->{attribute.name}")
-            message = f"{attribute.name} = {specifier} violates its check: %s"
-            yield f"    match.refuse({string_literal(message)}, {value}, {string_literal(text)});"
-        elif attribute is not None:
-            yield f'    match.refuse("%s violates its check: %s", {string_literal(attribute.name)}, {string_literal(text)});'
-        else:
-            symbols = sorted(symbols_of(step.condition), key=str)
-            values = ", ".join(f"{s} = %lld" for s in symbols)
-            message = f"requires %s{f', but {values}' if values else ''}"
-            numbers = "".join(f", static_cast<long long>({self.scalar.integer(Affine.of(s))}.value)" for s in symbols)
-            yield f"    match.refuse({string_literal(message)}, {string_literal(text)}{numbers});"
-        yield from ("    return match.code;", "  }")
-
-    def _bind_type(self, step: BindType) -> Iterator[str]:
-        name = step.attribute.name
-        element = f"static_cast<opc::dtype>(attributes->{name})"
-        yield from _unless(self._bind_call(step.variable, name, element))
-
-    def _bind_call(self, variable: TypeVar, operand: str, element: str) -> str:
-        name = string_literal(variable.name)
-        member, allowed = f"call.{type_member(variable.name)}", f"{variable.name}_types"
-        return f"match.bind({member}, {name}, {allowed}, {string_literal(operand)}, {element})"
-
-    def _match_type(self, step: MatchType) -> Iterator[str]:
-        operand = step.operand
-        tensor = self._input(operand)
-        guard = f"{tensor} != nullptr" if operand.optional else None
-        name = string_literal(operand.name)
-        calls = [] if operand.optional else [f"match.given({string_literal(f'the input {operand.name}')}, {tensor})"]
-        if isinstance(operand.type, TypeVar):
-            calls.append(self._bind_call(operand.type, operand.name, f"opc::dtype_of(*{tensor})"))
-        else:
-            calls.append(f"match.has_type({self._dtype(operand.type)}, {name}, *{tensor})")
-        yield from _unless(*calls, guard=guard)
-
-    def _dtype(self, t: ElementType) -> str:
-        match t:
-            case DType():
-                return f"opc::dtype_{t}"
-            case TypeVar():
-                return f"call.{type_member(t.name)}.element"
-            case Acc(of=DType() as dtype):
-                return f"opc::dtype_{dtype.accumulator}"
-            case Acc():
-                return f"opc::accumulator_dtype({self._dtype(t.of)})"
-
-    def _input(self, operand: Operand) -> str:
-        return f"inputs[{self.op.inputs.index(operand)}]"
-
-    def _operand(self, step: MatchOperand) -> Iterator[str]:
-        operand = step.operand
-        tensor = self._input(operand)
-        calls = [f"match.input({string_literal(operand.name)}, {tensor}, {step.fixed}, {_bool(not step.exact)})"]
-        for place in step.places:
-            name = place.attribute.name
-            calls.append(
-                f"match.place({self._axis(name)}, {string_literal(name)}, attributes->{name}, {place.first}, {place.last})"
-            )
-        for axis in step.axes:
-            match axis:
-                case MatchDim():
-                    calls.append(f"match.next({self._dim(axis.dim)}, {string_literal(axis.dim)})")
-                case MatchGroup():
-                    member, text = f"call.{group_member(axis.group)}", string_literal(group_text(axis.group))
-                    calls.append(f"match.next({member}, {text}, {self._length(axis.length, member)})")
-                case _:
-                    calls.append("match.skip()")
-        yield from _unless(*calls, guard=f"{tensor} != nullptr" if operand.optional else None)
-
-    def _length(self, length: GroupLength, member: str) -> str:
-        match length:
-            case Rest():
-                return f"match.rest({length.after})"
-            case UpTo():
-                return f"match.up_to({self._axis(length.attribute)}, {length.before}, {length.after})"
-            case _:
-                return f"match.same({member}, {length.after})"
-
-    def _is_bound(self, symbol: Unsure) -> str:
-        match symbol:
-            case TypeName():
-                return f"call.{type_member(symbol.name)}.element != opc::dtype_unknown"
-            case str():
-                return f"{self._dim(symbol)}.size >= 0"
-            case _:
-                return f"call.{group_member(symbol)}.rank >= 0"
-
-    def _need(self, step: NeedOne, margin: str = "  ") -> Iterator[str]:
-        message = f"{symbol_text(step.symbol)} is unknown: give {' or '.join(step.operands)}"
-        yield from _unless(f'{self._is_bound(step.symbol)} || match.refuse("%s", {string_literal(message)})', margin=margin)
-
-    def _broadcast(self, step: BroadcastGroup) -> Iterator[str]:
-        array = f"{group_member((step.name, None))}_sources"
-        sources = ", ".join(f"&call.{group_member(s)}" for s in step.sources)
-        yield f"  const opc::group *const {array}[] = {{{sources}}};"
-        yield from _unless(f"match.broadcast(call.{group_member((step.name, None))}, {array}, {len(step.sources)})")
-
-    def _match_size(self, step: MatchSize) -> Iterator[str]:
-        operand = step.operand
-        tensor = self._input(operand)
-        name, text = string_literal(operand.name), string_literal(str(step.size))
-        yield from _unless(
-            f"match.has_size({name}, *{tensor}, {step.axis}, {text}, {self.scalar.integer(step.size)})",
-            guard=f"{tensor} != nullptr" if operand.optional else None,
-        )
-
-    def _output(self, step: SizeOutput) -> Iterator[str]:
-        operand = step.operand
-        index = self.op.outputs.index(operand)
-        margin = "  "
-        if step.needs:
-            bound = " && ".join(self._is_bound(need.symbol) for need in step.needs)
-            yield f"  types[{index}].ndim = -1;"
-            yield f"  if ({bound}) {{"
-            margin = "    "
-        yield f"{margin}opc::start_type(types[{index}], {self._dtype(operand.type)});  // {operand.name}"
-        yield from _unless(*(self._append(operand, dim, f"types[{index}]") for dim in operand.dims), margin=margin)
-        if step.needs:
-            yield "  }"
-
-    def _append(self, operand: Operand, dim: DimSpec, target: str) -> str:
-        if isinstance(dim, Group):
-            return f"match.append({target}, call.{group_member((dim.name, dim.of))})"
-        atom = dim.single
-        if isinstance(atom, Dim):
-            return f"match.append({target}, {self._dim(atom.name)})"
-        name, text = string_literal(f"a size of {operand.name}"), string_literal(str(dim))
-        return f"match.append({target}, {name}, {text}, {self.scalar.integer(dim, bare=True)})"
-
-
-def _unless(*calls: str, margin: str = "  ", guard: str | None = None) -> Iterator[str]:
-    """Yield the statement that returns when one of the calls is false; they are made only where `guard` holds."""
-    if not calls:
-        return
-    condition = ""
-    for separator in (" && ", f" &&\n{margin}      "):
-        joined = separator.join(calls)
-        negated = f"!{joined}" if len(calls) == 1 and "||" not in joined else f"!({joined})"
-        condition = negated if guard is None else f"{guard} && {negated}"
-        if guard is not None and "\n" in negated:
-            condition = f"{guard} &&\n{margin}    {negated}"
-        if "\n" not in condition and len(margin) + len(condition) + 24 <= WIDTH:
-            yield f"{margin}if ({condition}) return match.code;"
-            return
-    yield f"{margin}if ({condition}) {{"
-    yield f"{margin}  return match.code;"
-    yield f"{margin}}}"
-
-
-def _printed(attribute: Attribute, value: str) -> tuple[str, str]:
-    """Return how printf writes a value of the attribute: the conversion and the argument."""
-    match attribute.kind:
-        case AttributeKind.FLOAT:
-            return "%g", value
-        case AttributeKind.BOOL:
-            return "%s", f'{value} ? "true" : "false"'
-        case _:
-            return "%lld", f"static_cast<long long>({value})"
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from opc.analysis.shape import names_whole_list
 from opc.analysis.shape_plan import plan, symbols_of
 from opc.analysis.shape_steps import (
     BindType,
@@ -130,10 +129,9 @@ class ShapeFunctions:
     def _condition(self, step: CheckCondition) -> Iterator[str]:
         attribute, rule = step.attribute, self.scalar.condition(step.condition)
         if attribute is not None and not any(isinstance(s, Dim | GroupSize) for s in symbols_of(step.condition)):
-            each = attribute.length is not None and names_whole_list(step.condition, attribute.name)
             name, text = quoted(attribute.name), quoted(step.text)
             arguments = [name, attribute.name, text, f"lambda {attribute.name}: {rule}"]
-            yield bracketed(f"call.check{'_each' if each else ''}(", arguments)
+            yield bracketed("call.check(", arguments)
             return
         for symbol in sorted(symbols_of(step.condition), key=str):
             yield from self._uses(Affine.of(symbol))

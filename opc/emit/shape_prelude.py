@@ -72,7 +72,7 @@ MAXIMUM = '''
 
 def _maximum(x: float, y: float) -> float:
     """Return the greater of two numbers, NaN when one is."""
-    return x if x != x else y if y != y else max(x, y)
+    return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
 '''
 
 CALL = '''
@@ -107,16 +107,6 @@ CHECK = '''
             raise self.error(
                 f"{attribute} = {_value(value)} violates its check: {text}"
             )
-'''
-
-CHECK_EACH = '''
-    def check_each(self, attribute: str, values: Any, text: str, rule: Any) -> None:
-        """Every element of a list attribute passes the attribute's check."""
-        for value in values:
-            if not _holds(rule, value):
-                raise self.error(
-                    f"{attribute} has {_value(value)}, which violates its check: {text}"
-                )
 '''
 
 VALUE = '''
@@ -363,7 +353,6 @@ REQUIRE = '''
 METHODS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("choice", CHOICE, ()),
     ("check", CHECK, (VALUE, HOLDS)),
-    ("check_each", CHECK_EACH, (VALUE, HOLDS)),
     ("type", TYPE, ()),
     ("has_type", HAS_TYPE, ()),
     ("operand", OPERAND, ()),

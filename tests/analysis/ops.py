@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.ir.affine import Affine, AttrInt, Dim
 from opc.ir.dtypes import ANY, FLOATING, Acc, DType, ElementType, TypeVar, Weak
-from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue
+from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, StrConst
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand, Requirement
 
 T = TypeVar("T", FLOATING)
@@ -84,7 +84,8 @@ SCALE_BACKWARD = op(
 )
 STRIDE = Attribute(
     "stride", AttributeKind.INT, 2, False, (1, 1),
-    check=compare("gt", AttrRef("stride", Weak.INT), 0), check_text="stride > 0",
+    check=Call("and", tuple(compare("gt", AttrRef("stride", Weak.INT, i), 0) for i in range(2)), DType.BOOL),
+    check_text="stride > 0",
 )  # fmt: skip
 PADDING = Attribute("padding", AttributeKind.INT, None, False, 0)
 H, W = Dim("H"), Dim("W")
@@ -104,12 +105,19 @@ POOL_BACKWARD = op(
     (STRIDE, PADDING),
     (("OH", OH), ("OW", OW)),
 )
-MODE = Attribute("mode", AttributeKind.STR, None, False, "full", ("full", "half"))
+MODE = Attribute(
+    "mode", AttributeKind.STR, None, False, "full", ("full", "half"),
+    check=Call("or", (
+        Call("ne", (AttrRef("mode", DType.BOOL), StrConst("half")), DType.BOOL),
+        compare("lt", AttrRef("padding", Weak.INT), 2),
+    ), DType.BOOL),
+    check_text="mode != 'half' or padding < 2",
+)  # fmt: skip
 HALVE = op(
     "halve",
     [operand("x", DOTS, D), operand("s", Affine.of(2), D)],
     [operand("y", DOTS, D // 2)],
-    (MODE,),
+    (MODE, PADDING),
     require=(Requirement(compare("eq", IndexValue(D % 2), 0), "D % 2 == 0"),),
 )
 R = TypeVar("R", ANY)
@@ -120,10 +128,36 @@ CONVERT = op(
     (Attribute("to", AttributeKind.DTYPE, None, False, "float32", binds="R"),),
     types=(T, R),
 )
+
+
+def weak(fn: str, *args: Expr) -> Expr:
+    return Call(fn, args, Weak.INT)
+
+
+NV, DV = dim_value("N"), dim_value("D")
+NESTED = op(
+    "nested",
+    [operand("x", N), operand("w", D)],
+    [operand("y", N)],
+    require=tuple(
+        Requirement(compare("lt", e, limit), text)
+        for e, limit, text in (
+            (weak("mul", weak("add", NV, DV), NV), 40, "(N + D) * N < 40"),
+            (weak("sub", NV, weak("sub", DV, NV)), 9, "N - (D - N) < 9"),
+            (weak("neg", weak("sub", NV, DV)), 4, "-(N - D) < 4"),
+            (weak("floordiv", weak("sub", NV, DV), NV), 1, "(N - D) // N < 1"),
+            (
+                weak("maximum", weak("mod", DV, NV), weak("abs", DV)),
+                3,
+                "maximum(D % N, abs(D)) < 3",
+            ),
+        )
+    ),
+)
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT,
+    HALVE, CONVERT, NESTED,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -174,7 +208,7 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (SCALE_BACKWARD, {"x": (2,), "d_y": (2,)}, {}, {"d_x": (2,)}),
     (SCALE_BACKWARD, {"x": (2,), "w": (5,), "d_y": (2,)}, {}, {"d_x": (2,), "d_w": (5,)}),
     (POOL, {"x": (2, 7, 8)}, {"stride": [2, 1], "padding": 1}, {"y": (2, 4, 8)}),
-    (POOL, {"x": (2, 7, 8)}, {"stride": [2, 0]}, "pool: stride has 0, which violates its check: stride > 0"),
+    (POOL, {"x": (2, 7, 8)}, {"stride": [2, 0]}, "pool: stride = [2, 0] violates its check: stride > 0"),
     (POOL, {"x": (1, 8)}, {}, "pool: OH = (H + padding*2 - 3) // stride[0] + 1 would be -1"),
     (POOL_BACKWARD, {"x": (7, 8), "d_y": (5, 6)}, {}, {"d_x": (7, 8)}),
     (
@@ -182,9 +216,18 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
         "pool_backward: axis 1 of d_y must have size OW = 6, but has 5",
     ),
     (HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "half"}, {"y": (3, 4)}),
+    (
+        HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "half", "padding": 2},
+        "halve: mode = 'half' violates its check: mode != 'half' or padding < 2",
+    ),
     (HALVE, {"x": (3, 8), "s": (3, 8)}, {}, "halve: axis 0 of s must have size 2, but has 3"),
     (HALVE, {"x": (3, 7), "s": (2, 7)}, {}, "halve: requires D % 2 == 0, but D = 7"),
     (HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "none"}, "halve: mode = 'none' is not one of 'full', 'half'"),
     (CONVERT, {"x": (3, 8)}, {"to": "int32"}, {"y": (3, 8)}),
+    (NESTED, {"x": (3,), "w": (2,)}, {}, {"y": (3,)}),
+    (NESTED, {"x": (5,), "w": (3,)}, {}, "nested: requires (N + D) * N < 40, but D = 3, N = 5"),
+    (NESTED, {"x": (0,), "w": (2,)}, {}, "nested: requires (N - D) // N < 1, but D = 2, N = 0"),
+    (NESTED, {"x": (1,), "w": (7,)}, {}, "nested: requires -(N - D) < 4, but D = 7, N = 1"),
+    (NESTED, {"x": (2,), "w": (3,)}, {}, "nested: requires maximum(D % N, abs(D)) < 3, but D = 3, N = 2"),
 )  # fmt: skip
 """Op, input shapes, attributes, and the outputs' shapes or the message of the refusal."""

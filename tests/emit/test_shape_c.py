@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from opc.analysis.attributes import fill
 from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.emit import abi, shape_c
+from opc.emit.c_layout import wrap
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
 from tests.analysis import ops
@@ -245,4 +247,12 @@ def test_text_of_an_author_stays_text() -> None:
     text = 'alpha > 0 %s\\"; system("true"); //'
     alpha = ops.Attribute("alpha", AttributeKind.FLOAT, None, False, 1.0, check=check, check_text=text)
     op = ops.op("odd", [ops.operand("x", ops.DOTS)], [ops.operand("y", ops.DOTS)], (alpha,))
-    assert 'attributes->alpha, "alpha > 0 %s\\\\\\"; system(\\"true\\"); //");' in shape_c.definitions(Family(op), op)
+    assert '"alpha > 0 %s\\\\\\"; system(\\"true\\"); //");' in shape_c.definitions(Family(op), op)
+
+
+def test_lines_are_broken_outside_of_strings() -> None:
+    text = 'call("a, b + c and so on until the line is too long, a \\"quote\\", a backslash \\\\", one + two, "x, \\\\", other);'
+    pieces = wrap(text * 2)
+    assert len(pieces) > 1
+    assert all(len(re.findall(r'(?<!\\)(?:\\\\)*"', piece)) % 2 == 0 for piece in pieces)
+    assert " ".join(piece.strip() for piece in pieces) == text * 2
