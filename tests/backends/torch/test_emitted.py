@@ -96,10 +96,19 @@ kernel: output = ctx * needs
 
 
 def test_a_name_that_torch_needs_is_refused() -> None:
-    spec = "op: bad\ndoc: A copy.\ndomain: opc.torch_test\nversion: 1\ntypes: {T: [float32]}\ninputs: {out: 'T[...]'}\noutputs: {y: 'T[...]'}\n"
-    (found,) = TorchBackend().requires(compile_text(spec + "kernel: y = out\n", "bad.yaml"))
+    spec = """
+op: bad
+doc: A copy.
+domain: opc.torch_test
+version: 1
+types: {T: [float32]}
+inputs: {out: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: y = out
+"""
+    (found,) = TorchBackend().requires(compile_text(spec, "bad.yaml"))
     assert "'out'" in found.message
-    assert found.span.line == 6
+    assert found.span.line == 7
 
 
 @pytest.mark.parametrize("name", ALL)
