@@ -9,6 +9,7 @@ import platform
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from opc.build import builder, files, stamp
 from opc.diagnostics import Diagnostic, SpecError
 
 _LOG = logging.getLogger("opc")
+_KEY_LENGTH = 20
 
 
 class LoadedOp:
@@ -59,8 +61,23 @@ class LoadedOp:
         Raises:
             SpecError: when the op can't be built for torch.
         """
-        _build(self._out / self._spec.name, self._out, "torch")
-        return packages.load(self._package, "torch")
+        spec = self._out / self._spec.name
+        _build(spec, self._out, "torch")
+        try:
+            return packages.load(self._package, "torch")
+        except ImportError:
+            # torch keeps an op until the process ends: one of this name, loaded before its spec was changed, is in the way.
+            return packages.load(self._build_beside(spec), "torch")
+
+    def _build_beside(self, spec: Path) -> Path:
+        """Return a package of the same op in a domain, and so a torch namespace, of its own."""
+        from opc.pipeline import load_family
+
+        family = load_family(spec)
+        domain = f"{family.forward.domain}.r{self._out.name[-_KEY_LENGTH:]}"
+        ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
+        renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}
+        return _package(builder.build_families([replace(family, **renamed)], self._out / "reloaded", ["torch"], say=_LOG.warning))
 
     def __repr__(self) -> str:
         return f"<op {self.__name__} from {self._spec}>"
@@ -92,8 +109,11 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
     package = _build(path, out, "numpy")
     # The torch module may be built much later, when the user's file says something else.
     copy = out / path.name
-    if not copy.exists() or copy.read_bytes() != text:
-        files.write(copy, text.decode("utf-8"), package / files.BUILD)
+    if files.read(copy) is None:
+        from opc.build import locks, ninja
+
+        with locks.hold(out / ninja.FOLDER, _LOG.warning):
+            files.write(copy, text.decode("utf-8"), package / files.BUILD)
     return LoadedOp(path, out, package)
 
 
@@ -125,12 +145,16 @@ def _key(name: str, text: bytes) -> str:
     content.update(text)
     for own in sorted(stamp.own_files()):
         content.update(Path(own).read_bytes())
-    return content.hexdigest()[:20]
+    return content.hexdigest()[:_KEY_LENGTH]
 
 
 def _build(spec: Path, out: Path, backend: str) -> Path:
     """Return the package of `spec` below `out`, built for one backend."""
-    (built,) = builder.build_specs([spec], out, [backend], say=_LOG.warning)
+    return _package(builder.build_specs([spec], out, [backend], say=_LOG.warning))
+
+
+def _package(results: tuple[builder.Built, ...]) -> Path:
+    (built,) = results
     if built.package is None or not built.ok:
         raise SpecError(built.diagnostics)
     return built.package

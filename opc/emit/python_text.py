@@ -21,27 +21,26 @@ def docstring(text: str, indent: int = 0) -> str:
     """
     margin = " " * indent
     lines: list[str] = []
+    # Quotes in a row, or beside the delimiter, would be read as the delimiter.
+    quotes = '""' in text or text.strip().startswith('"') or text.strip().endswith('"')
     for number, line in enumerate(text.strip().split("\n")):
-        line = _escape(line.rstrip())
+        line = _escape(line.rstrip(), quotes)
         # The first line holds the opening quotes, and the only line the closing ones too.
         room = WIDTH - indent - (6 if "\n" not in text.strip() else 3 if number == 0 else 0)
         if line.startswith(" ") or len(line) <= room:
             lines.append(line)
         else:
             lines += textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
-    if lines[-1].endswith('"') or (len(lines) == 1 and lines[0].startswith('"')):
-        # A quote next to the delimiter would be read as part of it.
-        lines = [line.replace('"', '\\"') for line in lines]
     body = "\n".join(margin + line if line and i else line for i, line in enumerate(lines))
     single = len(lines) == 1 and indent + len(lines[0]) + 6 <= WIDTH
     return f'{margin}"""{body}"""' if single else f'{margin}"""{body}\n{margin}"""'
 
 
-def _escape(line: str) -> str:
-    printable = "".join(
-        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "?" for c in line.replace("\\", "\\\\")
-    )
-    return printable.replace('"""', '\\"\\"\\"')
+def _escape(line: str, quotes: bool) -> str:
+    """Return a line for a string literal in three double quotes; `quotes` escapes the single ones in it."""
+    line = line.replace("\\", "\\\\")
+    line = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
+    return line.replace('"', '\\"') if quotes else line
 
 
 def comment(text: str, indent: int = 0) -> str:

@@ -104,6 +104,18 @@ def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
         leaky_relu(torch.ones(2, dtype=torch.int32))
 
 
+def test_changed_spec_is_reloaded_for_torch_too(spec: Path) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1.0, 2.0])
+    first = opc.load(spec)
+    assert first(x).tolist() == [2.0, 4.0]
+    spec.write_text(SPEC.replace("n * x", "n * x + 1"))
+    second = opc.load(spec)
+    assert second(x).tolist() == [3.0, 5.0]
+    assert first(x).tolist() == [2.0, 4.0]
+    assert second(x, n=1.0).tolist() == [2.0, 3.0]
+
+
 def test_import_is_cheap_and_numpy_users_need_no_framework(spec: Path) -> None:
     """Loading the package brings in nothing; loading an op on NumPy arrays brings in no framework."""
     program = (
