@@ -22,7 +22,7 @@ def examples(family: Family) -> str:
 def types(family: Family) -> str:
     """Return the assignment of TYPES: by a dtype, those of all inputs and of all outputs when the op computes in it."""
     op = family.forward
-    choices = {tuple(b.values())[0]: b for b in bindings(op) if len(set(b.values())) == 1} if used_variables(op) else {}
+    choices = {next(iter(b.values())): b for b in bindings(op) if len(set(b.values())) == 1} if used_variables(op) else {}
     chosen = [d for d in TESTED if d in choices] or list(choices)[-1:]
     rows = []
     for dtype in chosen:
