@@ -10,7 +10,7 @@ import pytest
 
 from opc.build.builder import build_specs
 from opc.pipeline import load_family
-from opc.testing import bench_peers, bench_report, bench_timing
+from opc.testing import bench_commands, bench_peers, bench_report, bench_timing
 from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
 from opc.testing.bench_peers import Problem, attempt
 from opc.testing.bench_timing import Contender, Timing, time_in_turn
@@ -205,3 +205,30 @@ def test_machine_and_memory() -> None:
     block = np.ones(64 << 20, np.uint8)
     assert resident() - before > 60 << 20
     del block
+
+
+def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+
+    def seconds(arguments: list[str], folder: Path) -> float:
+        ran.append([Path(a).stem for a in arguments])
+        return 0.2
+
+    monkeypatch.setattr(bench_commands, "_seconds", seconds)
+    found = Benchmark()
+    said: list[str] = []
+    bench_commands.measure_builds(found, [Path("a/relu.yaml"), Path("a/leaky_relu.yaml")], said.append)
+    assert ran[0] == ["generate", "leaky_relu", "-o", "warm"]
+    assert ran[1] == ["build", "leaky_relu", "-o", "one"]
+    assert ran[2:] == [["build", "relu", "leaky_relu", "-o", "every"]] * (1 + bench_commands.REPEATS)
+    assert [(t.name, t.limit) for t in found.targets] == [
+        ("build of leaky_relu, all backends", 2.0),
+        ("build of 2 ops, all backends", 40.0),
+        ("build of 2 ops, nothing changed", 0.3),
+    ]
+    assert [r.seconds for r in found.rows] == [0.2] * 3
+
+
+def test_a_command_that_fails_ends_the_measurement(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"opc build gone\.yaml failed:\n.*there is no file gone\.yaml"):
+        bench_commands._seconds(["build", "gone.yaml"], tmp_path)
