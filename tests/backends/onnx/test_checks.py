@@ -1,0 +1,125 @@
+"""ONNX's own tools on every op of `specs/`: checker, inference, function, inliner, text; and the generated test as it stands."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from opc.backends.base import OpError, Unsupported
+from opc.backends.onnx.backend import OnnxBackend
+from opc.backends.onnx.session import OnnxSession
+from opc.emit import shape_python
+from opc.ir.op import Family
+from opc.pipeline import compile_text, load_family
+from opc.testing import cases, oracle, tolerance
+
+SPECS = sorted((Path(__file__).parents[3] / "specs").glob("*.yaml"))
+
+
+def load(family: Family, out: Path) -> OnnxSession:
+    """Write the ONNX part of a package, which is plain Python, and load it."""
+    package = out / family.name
+    header = {"__init__.py": "", "shape.py": shape_python.emit(family), "manifest.json": family.source_hash}
+    for path, text in {**header, **OnnxBackend().emit(family)}.items():
+        place = package / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    session = OnnxBackend().session(family, package)
+    assert isinstance(session, OnnxSession)
+    return session
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], OnnxSession]:
+    out = tmp_path_factory.mktemp("onnx")
+
+    return cache(lambda spec: load(load_family(spec), out))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
+def test_checks(session: Callable[[Path], OnnxSession], spec: Path) -> None:
+    for check in session(spec).checks():
+        check.run()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
+def test_calls_against_the_oracle(session: Callable[[Path], OnnxSession], spec: Path) -> None:
+    """A sample; `opc test` runs them all."""
+    loaded = session(spec)
+    family = loaded.family
+    for op in family.ops:
+        parent = None if op is family.forward else family.forward
+        for case in cases.accepted(op, parent, random=0)[::12]:
+            inputs = case.arrays()
+            try:
+                got = loaded.call(op.name, inputs, case.attributes, case.wanted)
+            except Unsupported:
+                continue
+            for name, want in oracle.evaluate(op, inputs, case.attributes, wanted=case.wanted).items():
+                assert tolerance.compare(name, got[name], want).ok, case.name
+        for case in cases.refused(op, parent):
+            with pytest.raises(OpError):
+                loaded.call(op.name, case.arrays(), case.attributes, case.wanted)
+
+
+# Every attribute kind in one op, with what no example of `specs/` has.
+KINDS = """
+op: kinds
+doc: A test.
+domain: opc.test
+version: 2
+types: {T: [float32, float64], I: [int8, int32]}
+inputs: {x: "T[N, M]", i: "I[N, M]"}
+attributes:
+  scale: {type: float, default: 0.1}
+  shift: {type: int, default: 3}
+  flip: {type: bool, default: false}
+  mode: {type: str, values: ["plain", "double"], default: "plain"}
+  pair: {type: "int[2]", default: [1, 2]}
+outputs: {y: "T[N, M]", j: "I[N, M]", a: "acc(I)[N]", k: "int64[N]"}
+gradient: none
+kernel: |
+  t[n, m] = x[n, m] * scale + shift
+  y[n, m] = (-t[n, m] if flip else t[n, m]) * (2 if mode == 'double' else 1)
+  j[n, m] = i[n, m] * pair[0] + pair[1]
+  a[n] = sum[m](i[n, m])
+  k[n] = argmax[m](x[n, m])
+"""
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{}, {"scale": 0.5}, {"shift": -1}, {"flip": True}, {"mode": "double"}, {"pair": [3, 100]}],
+    ids=str,
+)
+@pytest.mark.parametrize("integer", ["int8", "int32"])
+def test_attributes_of_every_kind(tmp_path: Path, attributes: dict[str, Any], integer: str) -> None:
+    family = compile_text(KINDS, "kinds.yaml")
+    session = load(family, tmp_path)
+    inputs = {"x": np.array([[1, np.nan], [2, 3]], "float32"), "i": np.array([[1, 2], [60, 70]], integer)}
+    got = session.call("kinds", inputs, attributes)
+    for name, want in oracle.evaluate(family.forward, inputs, attributes).items():
+        assert tolerance.compare(name, got[name], want).ok, name
+    models = session.module
+    model = models.make_model(
+        "Kinds", dtypes={"T": "float32", "I": integer}, shapes={"x": [2, 2], "i": [2, 2]}, function=True, **attributes
+    )
+    for (name, value), result in zip(got.items(), ReferenceEvaluator(model).run(None, inputs), strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-6, err_msg=name)
+        assert result.dtype == value.dtype, name
+
+
+def test_files_are_the_same_every_time() -> None:
+    for spec in SPECS[:4]:
+        assert OnnxBackend().emit(load_family(spec)) == OnnxBackend().emit(load_family(spec))
+
+
+def test_a_name_the_generated_modules_need_is_refused() -> None:
+    text = KINDS.replace("scale", "wanted")
+    (diagnostic,) = OnnxBackend().requires(compile_text(text, "kinds.yaml"))
+    assert "'wanted'" in diagnostic.message
+    assert diagnostic.span.line == 9

@@ -1,0 +1,67 @@
+"""What is said in standard operators, and the reasons where that is not possible."""
+
+import pytest
+
+from opc.emit.onnx_function import FunctionBody, Refusal, function_body
+from opc.pipeline import compile_text
+
+HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\ntypes: {T: [float16, float32, float64]}\ngradient: none\n"
+
+
+def body(inputs: str, outputs: str, kernel: str, more: str = "") -> FunctionBody | Refusal:
+    text = f"{HEAD}inputs: {{{inputs}}}\noutputs: {{{outputs}}}\n{more}kernel: |\n  {kernel}\n"
+    return function_body(compile_text(text, "probe.yaml").forward)
+
+
+def lines(found: FunctionBody | Refusal) -> list[str]:
+    assert isinstance(found, FunctionBody), found
+    return [line.strip() for line in found.source.split("\n")[2:] if line.strip()]
+
+
+def test_elementwise() -> None:
+    found = body('x: "T[...]"', 'y: "T[...]"', "y = x if x > 0 else 2 * x")
+    assert lines(found) == [
+        'x = body.compute(x, "T")',
+        "t1 = body.Greater(x, body.number(0, x))",
+        "t2 = body.Where(t1, x, body.Mul(body.number(2, x), x))",
+        'y = body.store(t2, "T")',
+        "return (y,)",
+    ]
+
+
+def test_a_reduction_over_the_last_axis_is_put_back() -> None:
+    found = body('x: "T[..., D]"', 'y: "T[..., D]"', "y[..., d] = x[..., d] / sum[k](x[..., k])")
+    assert "body.ReduceSum(x, body.vector(-1), keepdims=0)" in "\n".join(lines(found))
+    assert "body.Unsqueeze(" in "\n".join(lines(found))
+
+
+def test_an_axis_attribute_is_counted_from_the_front_once() -> None:
+    more = "attributes:\n  axis: {type: axis, dim: N, default: -1}\n"
+    found = body('x: "T[*A, N, *B]"', 'y: "T[*A, *B]"', "y[*A, *B] = sum[n](x[*A, n, *B])", more)
+    assert [line for line in lines(found) if "body.axis(" in line] == ['axis = body.axis("axis", x)']
+
+
+def test_a_maximum_keeps_nan() -> None:
+    assert "body.reduce_max(" in "\n".join(lines(body('x: "T[N]"', 'y: "T[]"', "y = max[n](x[n])")))
+
+
+def test_optional_inputs_and_strings_are_python_s_business() -> None:
+    more = 'attributes:\n  mode: {type: str, values: ["a", "b"], default: "a"}\n'
+    found = body('x: "T[...]", "w?": "T[...]"', 'y: "T[...]"', "y = x * (w if present(w) else 1) if mode == 'a' else x", more)
+    text = "\n".join(lines(found))
+    assert 'if mode == "a":' in text
+    assert "w if w is not None else body.number(1, x)" in text
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "kernel", "reason"),
+    [
+        ('x: "T[N]"', 'y: "T[N]"', "y[n] = pad(x[n + 1], 0)", "x is read at computed indices, [n + 1]"),
+        ('x: "T[...]"', 'y: "T[...]"', "y = x // 2.0", "no standard operator computes floordiv of floating numbers"),
+        ('x: "T[...]"', 'y: "int32[...]"', "y = cast(int32, x)", "truncates a floating number to an integer with saturation"),
+    ],
+)
+def test_reasons(inputs: str, outputs: str, kernel: str, reason: str) -> None:
+    found = body(inputs, outputs, kernel)
+    assert isinstance(found, Refusal)
+    assert reason in found.reason

@@ -1,0 +1,143 @@
+"""Generated NumPy code computes what the oracle says, and is laid out as formatters do."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.emit.numpy import HELPERS, function_name, numpy_function, numpy_module
+from opc.ir.functions import FUNCTIONS
+from opc.pipeline import compile_text, load_family
+from opc.testing import oracle, tolerance
+
+SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
+HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\n"
+
+# Signature and kernel; what `specs/` does not have: other orders of axes, computed indices, groups in odd places.
+KERNELS = {
+    "transposed": ('x: "T[N, M]"', 'y: "T[M, N]"', "y[m, n] = x[n, m] * 2"),
+    "between groups": ('x: "T[N, ...]", w: "T[N]"', 'y: "T[N, ...]"', "y[n, ...] = x[n, ...] * w[n]"),
+    "outer product": ('x: "T[N]", z: "T[M]"', 'y: "T[N, M]"', "y[n, m] = x[n] * z[m]"),
+    "matrix product": ('x: "T[..., K]", w: "T[M, K]"', 'y: "T[..., M]"', "y[..., m] = sum[k](x[..., k] * w[m, k])"),
+    "over a group": ('x: "T[..., D]"', 'y: "T[D]"', "y[d] = sum[...](x[..., d])"),
+    "no axis left": ('x: "T[N, M]"', 'y: "T[]"', "y = max[n, m](x[n, m])"),
+    "argmax of two axes": ('x: "T[..., N, M]"', 'y: "int64[...]"', "y[...] = argmax[n, m](x[..., n, m])"),
+    "shifted": ('x: "T[N]"', 'y: "T[N]"', "y[n] = pad(x[n + 1], -1) - pad(x[n - 1], 1)"),
+    "window": ('x: "T[..., N]"', 'y: "T[..., N]"', "y[..., n] = sum[p:3](pad(x[..., n + p - 1], 0))"),
+    "halves": ('x: "T[..., D]"', 'y: "T[..., D]"', "y[..., d] = pad(x[..., d + D // 2], 0) if d < D // 2 else x[..., d]"),
+    "positions": ('x: "T[N, M]"', 'y: "T[N, M]"', "y[n, m] = x[n, m] * n + m"),
+    "constant": ('x: "T[N]"', 'y: "T[N]"', "y[n] = 1.5"),
+    "count": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m](1 if x[n, m] > 0 else 0) + pad(x[n, 0], 0)"),
+    "unused axis": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m:M](pad(x[n, 0], 0)) / M"),
+}
+
+
+def evaluate(op: Any, module: str, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+    namespace: dict[str, Any] = {}
+    exec(module, namespace)
+    result: tuple[Any, ...] = namespace[function_name(op)](*inputs, **attributes)
+    return result
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_kernels(name: str, dtype: str) -> None:
+    inputs, outputs, kernel = KERNELS[name]
+    text = f"{HEAD}types: {{T: floating}}\ninputs: {{{inputs}}}\noutputs: {{{outputs}}}\ngradient: none\nkernel: |\n  {kernel}\n"
+    family = compile_text(text, "probe.yaml")
+    op = family.forward
+    rng = np.random.default_rng(5)
+    sizes = {"N": 3, "M": 4, "K": 5, "D": 6}
+    arrays = {
+        o.name: rng.standard_normal([n for d in o.dims for n in ([2, 3] if str(d) == "..." else [sizes[str(d)]])]).astype(dtype)
+        for o in op.inputs
+    }
+    results = evaluate(op, numpy_module(family), *arrays.values())
+    for result, (output, want) in zip(results, oracle.evaluate(op, arrays).items(), strict=True):
+        compared = tolerance.compare(output, np.asarray(result), want)
+        assert compared.ok, compared.message
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "int64"])
+def test_integers_wrap_in_their_own_dtype(dtype: str) -> None:
+    text = (
+        f'{HEAD}types: {{T: integer}}\ninputs: {{x: "T[N]"}}\noutputs: {{y: "T[N]", s: "acc(T)[]"}}\ngradient: none\nkernel: |\n'
+    )
+    family = compile_text(text + "  y[n] = x[n] * 100 - 300 + n\n  s = sum[n](x[n])\n", "probe.yaml")
+    x = {"x": np.array([1, 2, 100], dtype)}
+    results = evaluate(family.forward, numpy_module(family), *x.values())
+    for result, (name, want) in zip(results, oracle.evaluate(family.forward, x).items(), strict=True):
+        assert tolerance.compare(name, np.asarray(result), want).ok, name
+
+
+@pytest.mark.parametrize("value", [-1e30, -128.9, -0.5, 0.5, 127.9, 1e30, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "bool"])
+def test_casts_saturate(value: float, dtype: str) -> None:
+    text = f'{HEAD}inputs: {{x: "float64[N]"}}\noutputs: {{y: "{dtype}[N]"}}\ngradient: none\nkernel: |\n  y[n] = cast({dtype}, x[n])\n'
+    family = compile_text(text, "probe.yaml")
+    x = {"x": np.array([value])}
+    (result,) = evaluate(family.forward, numpy_module(family), *x.values())
+    want = oracle.evaluate(family.forward, x)["y"]
+    assert tolerance.compare("y", np.asarray(result), want).ok
+
+
+def test_attributes_alone_follow_ieee_754() -> None:
+    text = (
+        f'{HEAD}types: {{T: floating}}\ninputs: {{x: "T[N]"}}\nattributes: {{a: {{type: float, default: 0.0}}}}\n'
+        'outputs: {y: "T[N]"}\ngradient: none\nkernel: |\n  y[n] = x[n] * (1 / a)\n'
+    )
+    family = compile_text(text, "probe.yaml")
+    (result,) = evaluate(family.forward, numpy_module(family), np.array([1.0, -1.0, 0.0], "float32"))
+    np.testing.assert_array_equal(result, np.array([np.inf, -np.inf, np.nan], "float32"))
+
+
+def test_outputs_that_are_not_wanted_are_not_made() -> None:
+    family = load_family(next(p for p in SPECS if p.stem == "prelu"))
+    assert family.backward is not None
+    x, slope, d_y = (np.ones(3, "float32") for _ in range(3))
+    d_x, d_slope = evaluate(family.backward, numpy_module(family), x, slope, d_y, wanted=("d_x",))
+    assert d_slope is None
+    np.testing.assert_array_equal(d_x, d_y)
+
+
+def test_a_module_carries_only_the_helpers_it_calls() -> None:
+    module = numpy_module(load_family(next(p for p in SPECS if p.stem == "silu")))
+    assert "def sigmoid(" in module
+    assert not any(f"def {name}(" in module for name in HELPERS if name != "sigmoid")
+
+
+@pytest.mark.parametrize("name", sorted(n for n, f in FUNCTIONS.items() if "np." not in f.numpy and "(" in f.numpy))
+def test_helpers_of_the_function_table_can_be_imported(name: str) -> None:
+    import opc.emit.numpy as emitter
+
+    helper = FUNCTIONS[name].numpy.split("(")[0]
+    assert callable(getattr(emitter, helper))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
+def test_layout(spec: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ruff")
+    place = tmp_path / "reference.py"
+    place.write_text(numpy_module(load_family(spec)))
+    run = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", str(place)]
+    assert subprocess.run(run, capture_output=True, text=True).stdout == ""
+
+
+def test_text_of_a_function() -> None:
+    family = load_family(next(p for p in SPECS if p.stem == "softmax"))
+    body = numpy_function(family.forward).split('"""')[-1]
+    assert body.split("\n")[1:] == [
+        "    dtype = x.dtype",
+        "    compute = np.result_type(dtype, np.float32)",
+        "    x = x.astype(compute)",
+        "    axis = axis % x.ndim",
+        "    m = np.max(x, axis=axis)",
+        "    e = np.exp(x - np.expand_dims(m, axis))",
+        "    y_sum = np.sum(e, axis=axis)",
+        "    y = e / np.expand_dims(y_sum, axis)",
+        "    return (y.astype(dtype),)",
+        "",
+    ]
