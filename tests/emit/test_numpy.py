@@ -76,7 +76,8 @@ def test_integers_wrap_in_their_own_dtype(dtype: str) -> None:
 @pytest.mark.parametrize("value", [-1e30, -128.9, -0.5, 0.5, 127.9, 1e30, np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "bool"])
 def test_casts_saturate(value: float, dtype: str) -> None:
-    text = f'{HEAD}inputs: {{x: "float64[N]"}}\noutputs: {{y: "{dtype}[N]"}}\ngradient: none\nkernel: |\n  y[n] = cast({dtype}, x[n])\n'
+    signature = f'inputs: {{x: "float64[N]"}}\noutputs: {{y: "{dtype}[N]"}}'
+    text = f"{HEAD}{signature}\ngradient: none\nkernel: |\n  y[n] = cast({dtype}, x[n])\n"
     family = compile_text(text, "probe.yaml")
     x = {"x": np.array([value])}
     (result,) = evaluate(family.forward, numpy_module(family), *x.values())
