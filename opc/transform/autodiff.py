@@ -11,7 +11,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand, Role
-from opc.transform import scalar
+from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
 from opc.transform.normalize import Extractor, hoist_from
@@ -88,20 +88,20 @@ class _Reverse:
                 operand = self.op.operand(access.read.operand)
                 inside = domain.inside(access.loops)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
-                part = scalar.cast_to(operand.type, scalar.mul(factor, adjoint))
+                part = scalar.cast_to(operand.type, algebra.mul(factor, adjoint))
                 if operand.optional:
                     # The gradient of an operand that is absent is never asked for; only its values must not be read.
                     part = scalar.assume(part, Present(operand.name), True)
                     if operand.name in scalar.unguarded(part):
                         part = scalar.select(Present(operand.name), part, ZERO)
                 target = self.targets[operand.name]
-                moved = transpose(access.read, inside, part, target, operand.dims)
+                moved = transpose(access.read, inside, part, target, operand.dims, dict(self.op.dims))
                 self.contributions.setdefault(operand.name, []).append(moved)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):
             total: Expr = ZERO
             for part in self.contributions.get(o.name, []):
-                total = scalar.add(total, part)
+                total = algebra.add(total, part)
             name = self.gradients[o.name]
             self.statements.append(Assign(name, self.targets[o.name], total))
             outputs.append((Operand(name, o.type, o.dims, True, f"Gradient of {o.name}."), o.name))
@@ -129,7 +129,7 @@ class _Reverse:
             return None
         total: Expr = ZERO
         for part in parts:
-            total = scalar.add(total, part)
+            total = algebra.add(total, part)
         operand = self.op.operand(s.target)
         if scalar.is_zero(total):
             return None

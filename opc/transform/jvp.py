@@ -10,7 +10,7 @@ from dataclasses import replace
 from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis
 from opc.ir.op import Assign, Op, Operand
-from opc.transform import scalar
+from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.partials import Access, Differentiator
@@ -84,17 +84,17 @@ class _Forward:
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
                 moved = self._read(tangent, access.read)
-                part = scalar.mul(factor, scalar.cast_to(kind, moved))
+                part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.
                     operand = access.read.operand
                     part = scalar.assume(part, Present(operand), True)
                     if self.op.operand(operand).optional and operand in scalar.unguarded(part):
                         part = scalar.select(Present(operand), part, ZERO)
-                by_loops[access.loops] = scalar.add(by_loops.get(access.loops, ZERO), part)
+                by_loops[access.loops] = algebra.add(by_loops.get(access.loops, ZERO), part)
         total: Expr = ZERO
         for loops, part in by_loops.items():
-            total = scalar.add(total, sum_over(loops, part))
+            total = algebra.add(total, sum_over(loops, part))
         return total
 
     def _read(self, tangent: Operand, read: Read) -> Expr:

@@ -36,7 +36,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.transform import scalar
+from opc.transform import algebra, scalar
 from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, rename, rename_bound
 from opc.transform.scalar import ONE, ZERO
 
@@ -99,7 +99,7 @@ class Differentiator:
             types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
             factor = _fill(template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
             for access, d in inner.items():
-                total[access] = scalar.add(total.get(access, ZERO), scalar.mul(factor, d))
+                total[access] = algebra.add(total.get(access, ZERO), algebra.mul(factor, d))
         return _nonzero(total)
 
     def _select(self, e: Select) -> Partials:
@@ -119,7 +119,7 @@ class Differentiator:
             weight = self._product_of_others(e)
         else:
             weight = self._chosen(e)
-        return _nonzero({replace(a, loops=(*e.axes, *a.loops)): scalar.mul(weight, d) for a, d in inner.items()})
+        return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(weight, d) for a, d in inner.items()})
 
     def _chosen(self, e: Reduce) -> Expr:
         """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
@@ -185,7 +185,7 @@ def _fill(template: Expr, values: Mapping[str, Expr]) -> Expr:
         case Read():
             return values[template.operand]
         case Call():
-            return scalar.call(template.fn, *(_fill(a, values) for a in template.args))
+            return algebra.call(template.fn, *(_fill(a, values) for a in template.args))
         case Select():
             parts = (_fill(p, values) for p in (template.cond, template.then, template.other))
             return scalar.select(*parts)

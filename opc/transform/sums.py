@@ -18,7 +18,7 @@ from opc.ir.expr import (
     free_indices,
     reads,
 )
-from opc.transform import scalar
+from opc.transform import algebra, scalar
 
 
 def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
@@ -50,14 +50,14 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
         return scalar.select(body.cond, sum_over(loops, body.then), sum_over(loops, body.other))
     match body:
         case Call(fn="neg", args=(inner,)):
-            return scalar.neg(sum_over(loops, inner))
+            return algebra.neg(sum_over(loops, inner))
         case Call(fn="div", args=(numerator, denominator)) if not varies(denominator, loops):
-            return scalar.div(sum_over(loops, numerator), denominator)
-    factors = scalar.product_factors(body)
+            return algebra.div(sum_over(loops, numerator), denominator)
+    factors = algebra.product_factors(body)
     outside = [f for f in factors if not varies(f, loops)]
     inside = [f for f in factors if varies(f, loops)]
     if outside and (inside or _counts(loops)):
-        return scalar.mul(scalar.product(outside), sum_over(loops, scalar.product(inside)) if inside else _size(loops))
+        return algebra.mul(algebra.product(outside), sum_over(loops, algebra.product(inside)) if inside else _size(loops))
     return Reduce("sum", loops, body, sum_type(body.type))
 
 

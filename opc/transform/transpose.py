@@ -13,11 +13,26 @@ Conditions go outermost. See Li et al., "Differentiable programming for image pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Index, Mod, Symbol
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, IndexValue, Read, ReduceAxis
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Read,
+    ReduceAxis,
+    Select,
+    map_affine,
+    rewrite,
+)
 from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.transform import scalar
 from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, substitute
@@ -55,7 +70,14 @@ class Domain:
         return Domain(axes, tuple(groups.items()))
 
 
-def transpose(read: Read, domain: Domain, value: Expr, target: Sequence[str | GroupRef], dims: Sequence[DimSpec]) -> Expr:
+def transpose(
+    read: Read,
+    domain: Domain,
+    value: Expr,
+    target: Sequence[str | GroupRef],
+    dims: Sequence[DimSpec],
+    derived: Mapping[str, Affine] = MappingProxyType({}),
+) -> Expr:
     """Return what the adjoint `value` of `read`, at every point of `domain`, adds to the gradient of the operand read.
 
     Args:
@@ -64,9 +86,10 @@ def transpose(read: Read, domain: Domain, value: Expr, target: Sequence[str | Gr
         value: the adjoint, an expression over the domain.
         target: the index names and groups of the gradient's statement, one for each entry of the operand's shape.
         dims: the shape of the operand.
+        derived: what derived dimensions are in terms of others; a loop over a size derived from the operand's is a long one.
     """
     names = {a.index for a in domain.axes} | bound_indices(value) | {t for t in target if isinstance(t, str)}
-    system = _System(Namer(names), list(domain.axes), value)
+    system = _System(Namer(names), list(domain.axes), value, derived)
     groups: list[ReduceAxis] = []
     used = {}
     for entry, name, dim in zip(read.indices, target, dims, strict=True):
@@ -88,6 +111,7 @@ class _Equation:
 
     left: Affine
     right: Affine | Expr
+    dim: Affine
 
 
 @dataclass(slots=True)
@@ -97,31 +121,34 @@ class _System:
     namer: Namer
     loops: list[Axis]
     value: Expr
+    derived: Mapping[str, Affine]
     equations: list[_Equation] = field(default_factory=list)
     ranges: dict[str, Affine] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
+    finals: dict[str, str] = field(default_factory=dict)
+    """The gradient's index names, put in at the end: until then they stand under names that no loop has."""
 
     def equate(self, name: str, dim: Affine, entry: Affine | Expr) -> None:
         """Ask that position `name` of an axis of size `dim` be the access's index `entry`."""
         position = self.namer.fresh(f"{name}_", f"{name}__")
         self.ranges[position] = dim
-        self.equations.append(_Equation(Affine.of(Index(position)), entry))
+        self.equations.append(_Equation(Affine.of(Index(position)), entry, dim))
         self.finals[position] = name
-
-    finals: dict[str, str] = field(default_factory=dict)
-    """The gradient's index names, put in at the end: until then they stand under names that no loop has."""
 
     def solve(self, groups: tuple[ReduceAxis, ...]) -> Expr:
         """Return the sum over the loops that no equation could remove."""
         self._divide()
-        for axis in sorted(self.loops, key=_shorter):
-            equation = self._best(axis.index)
+        for index in [a.index for a in sorted(self.loops, key=self._length)]:
+            equation = self._best(index)
             if equation is not None:
-                self._eliminate(axis, equation)
+                self._eliminate(next(a for a in self.loops if a.index == index), equation)
         for equation in self.equations:
             right = equation.right
             wanted = IndexValue(right) if isinstance(right, Affine) else right
             self.guards.append(scalar.compare("eq", IndexValue(equation.left), wanted))
+        if any(_divided(g) for g in (*self.guards, self.value)):
+            self.guards = [self._settled(g) for g in self.guards]
+            self.value = self._settled(self.value)
         final = {old: Affine.of(Index(new)) for old, new in self.finals.items()}
         # A loop left over must not have the name of one of the gradient's indices.
         taken = Namer(self.namer.taken)
@@ -147,10 +174,24 @@ class _System:
         return scalar.select(condition, total, ZERO)
 
     def _divide(self) -> None:
-        """Replace `j == e // s` by `j*s + r == e` with a fresh loop r over s, and `j == e % s` by `q*s + j == e`."""
+        """Replace `j == e // s` by `j*s + r == e` with a fresh loop r over s, and `j == e % s` by `q*s + j == e`.
+
+        Where the adjoint vanishes unless s divides e, the rest r is 0 and needs no loop.
+        """
+        conditions: list[Expr] = []
+        inner = self.value
+        while isinstance(inner, Select) and scalar.is_zero(inner.other):
+            conditions += scalar.conjuncts(inner.cond)
+            inner = inner.then
+        exact: list[Expr] = []
         for equation in self.equations:
             atom = equation.right.single if isinstance(equation.right, Affine) else None
-            if isinstance(atom, FloorDiv):
+            divides = None if not isinstance(atom, FloorDiv) else _divides(atom)
+            if isinstance(atom, FloorDiv) and divides in conditions:
+                exact.append(scalar.TRUE if divides is None else divides)
+                equation.left = equation.left * atom.denominator
+                equation.right = atom.numerator
+            elif isinstance(atom, FloorDiv):
                 rest = self.namer.fresh(*INDEX_NAMES)
                 self.loops.append(Axis(rest, atom.denominator))
                 equation.left = equation.left * atom.denominator + Index(rest)
@@ -165,10 +206,30 @@ class _System:
                     self.loops.append(Axis(quotient, (extent + atom.denominator - 1) // atom.denominator))
                     equation.left = atom.denominator * Index(quotient) + equation.left
                     equation.right = atom.numerator
+        if exact:
+            self.value = inner
+            for c in reversed([c for c in conditions if c not in exact]):
+                self.value = scalar.select(c, self.value, ZERO)
 
     def _extent(self, numerator: Affine) -> Affine | None:
         """Return the extent of the loop that a bare numerator runs over."""
         return next((a.extent for a in self.loops if a.index == numerator.index), None)
+
+    def _length(self, axis: Axis) -> int:
+        """Sort key, longest first: loops over a size that an operand's axis determines, over another size, over a window."""
+        sizes = self._sizes(axis.extent)
+        own = (e.dim for e in self.equations if isinstance(e.right, Affine) and axis.index in e.right.indices())
+        if any(sizes & self._sizes(dim) for dim in own):
+            return 0
+        return 1 if sizes else 2
+
+    def _sizes(self, extent: Affine) -> set[str]:
+        """Return the dimensions an extent is computed from."""
+        found: set[str] = set()
+        for atom in extent.atoms():
+            if isinstance(atom, Dim):
+                found |= {atom.name} | (self._sizes(self.derived[atom.name]) if atom.name in self.derived else set())
+        return found
 
     def _best(self, index: str) -> _Equation | None:
         """Return the equation to solve for a loop: a bare index first, then a unit coefficient, then any other."""
@@ -209,6 +270,46 @@ class _System:
             else:
                 other.right = substitute(other.right, values)
 
+    def _settled(self, e: Expr) -> Expr:
+        """Return `e` with divisions that come out even carried out, and comparisons decided that the ranges tell."""
+
+        def rule(node: Expr) -> Expr:
+            match node:
+                case Call(fn="and"):
+                    return scalar.conjunction(*node.args)
+                case Call(fn="ge" | "lt" | "eq", args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
+                    left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
+                    if node.fn == "ge" and self._nonnegative(left - right):
+                        return scalar.TRUE
+                    if node.fn == "lt" and self._nonnegative(right - left - 1):
+                        return scalar.TRUE
+                    return scalar.compare(node.fn, scalar.index_value(left), scalar.index_value(right))
+                case Select():
+                    return scalar.select(node.cond, node.then, node.other)
+                case _:
+                    return node
+
+        return rewrite(map_affine(e, self._cancelled), rule)
+
+    def _cancelled(self, a: Affine) -> Affine:
+        """Return `a` with (s*q + r) // s as q and (s*q + r) % s as r, where 0 <= r < s at every point; else q + r // s, r % s."""
+        total = Affine.of(0)
+        for monomial, coefficient in a.terms:
+            product = Affine.of(coefficient)
+            for atom in monomial:
+                if not isinstance(atom, FloorDiv | Mod):
+                    product = product * atom
+                    continue
+                s = self._cancelled(atom.denominator)
+                quotient, rest = _split(self._cancelled(atom.numerator), s)
+                within = rest.constant == 0 or (self._nonnegative(rest) and self._nonnegative(s - 1 - rest))
+                if isinstance(atom, Mod):
+                    product = product * (rest if within else rest % s)
+                else:
+                    product = product * (quotient if within else quotient + rest // s)
+            total = total + product
+        return total
+
     def _nonnegative(self, a: Affine) -> bool:
         """Whether `a` >= 0 at every point, by putting in the end of each index range where `a` is least."""
         ranges = {**self.ranges, **{axis.index: axis.extent for axis in self.loops}}
@@ -223,9 +324,43 @@ class _System:
         return _sign(a) is True
 
 
-def _shorter(axis: Axis) -> bool:
-    """Sort key: loops over a dimension come before those over attributes and numbers, which are windows."""
-    return not any(isinstance(s, Dim) for s in axis.extent.atoms())
+def _divided(e: Expr) -> bool:
+    """Whether an index in `e` is a quotient or remainder."""
+    found = False
+
+    def look(a: Affine) -> Affine:
+        nonlocal found
+        found = found or any(isinstance(atom, FloorDiv | Mod) for monomial, _ in a.terms for atom in monomial)
+        return a
+
+    map_affine(e, look)
+    return found
+
+
+def _split(a: Affine, s: Affine) -> tuple[Affine, Affine]:
+    """Return q and r with a == s*q + r, where r has no multiple of the product of symbols `s`."""
+    quotient = Affine.of(0)
+    if len(s.terms) != 1 or s.constant is not None:
+        return quotient, a
+    (factors, scale), rest = s.terms[0], Affine.of(0)
+    for monomial, coefficient in a.terms:
+        left = list(monomial)
+        whole = coefficient % scale == 0
+        for atom in factors:
+            if atom in left:
+                left.remove(atom)
+            else:
+                whole = False
+        term = Affine.of(coefficient // scale if whole else coefficient)
+        for atom in left if whole else monomial:
+            term = term * atom
+        quotient, rest = (quotient + term, rest) if whole else (quotient, rest + term)
+    return quotient, rest
+
+
+def _divides(quotient: FloorDiv) -> Expr:
+    """Return the condition that a division leaves no rest, as eliminating a loop writes it."""
+    return scalar.compare("eq", scalar.index_value(quotient.numerator % quotient.denominator), ZERO)
 
 
 def _coefficient(equation: _Equation, index: str) -> Affine | None:
