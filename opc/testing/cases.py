@@ -306,7 +306,9 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case
     if derived and len(table) > FEW:
         kinds: dict[str, list[Case]] = {}
         for case in table:
-            kinds.setdefault(case.name.split("-")[1], []).append(case)
+            kind = case.name.split("-")[1]
+            # Which operands are absent and which outputs unwanted matters as much as the kind.
+            kinds.setdefault(case.name.split("-", 1)[1] if kind in ("wanted", "without") else kind, []).append(case)
         turns = itertools.zip_longest(*kinds.values())
         table = [c for turn in turns for c in turn if c is not None][:FEW]
     count = random // 4 if derived else random

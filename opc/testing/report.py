@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.testing.results import ORACLE, Cell, Report, Status, as_json
+from opc.testing.results import ORACLE, Cell, Report, Result, Status, as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_FAILURES = 20
-"""How many failures the terminal shows; HTML, JUnit and JSON have all."""
+"""How many groups of failures the terminal shows; HTML, JUnit and JSON have all failures."""
 
 _COLOUR = {
     Status.PASSED: "green",
@@ -52,12 +52,26 @@ def print_report(report: Report, console: Console) -> None:
     for spec, message in report.mistakes.items():
         console.print(Text(message or f"{spec} could not be built", "red"))
     failures = [r for r in report.results if r.status is Status.FAILED]
-    for r in failures[:MOST_FAILURES]:
-        console.print(Text.assemble(("FAILED ", "bold red"), (f"{r.backend} ", "bold"), f"{r.kind} {r.name}: {r.message}"))
-    if len(failures) > MOST_FAILURES:
-        console.print(f"and {len(failures) - MOST_FAILURES} more failures; --report writes them all")
+    _print_failures(failures, console)
     verdict = "all that ran is right" if report.ok else f"{len(failures)} failed" if failures else "nothing was proved"
     console.print(Text(verdict, "bold green" if report.ok else "bold red"))
+
+
+def _print_failures(failures: list[Result], console: Console) -> None:
+    """Print the first failure of each op, backend and kind, and how many more of its like there are."""
+    from rich.text import Text
+
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for r in failures:
+        groups.setdefault((r.backend, r.op, r.kind), []).append(r)
+    for (backend, _, kind), found in list(groups.items())[:MOST_FAILURES]:
+        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+        first = found[0]
+        console.print(
+            Text.assemble(("FAILED ", "bold red"), (f"{backend} ", "bold"), f"{kind} {first.name}: {first.message}{more}")
+        )
+    if len(groups) > MOST_FAILURES:
+        console.print(f"and {len(groups) - MOST_FAILURES} more kinds of failure; --report writes them all")
 
 
 def _columns(report: Report) -> list[str]:

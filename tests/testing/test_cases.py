@@ -1,0 +1,155 @@
+"""The cases cover what they promise, are the same every time, and bad calls are bad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.analysis.shape import ShapeError, infer, infer_types
+from opc.ir.dtypes import DType
+from opc.ir.op import Family, Op
+from opc.pipeline import load_family
+from opc.testing.arguments import LAYOUTS, TensorArg, special_values
+from opc.testing.cases import Case, accepted, refused
+from opc.testing.examples import check_examples
+from opc.testing.samples import attribute_samples
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def family(name: str) -> Family:
+    return load_family(SPECS / f"{name}.yaml")
+
+
+def dtype_of(case: Case, name: str) -> str:
+    arg = case.inputs[name]
+    return "" if arg is None else str(arg.data.dtype)
+
+
+def types_and_shapes(op: Op, case: Case) -> None:
+    infer_types(op, {n: None if a is None else DType(str(a.data.dtype)) for n, a in case.inputs.items()}, case.attributes)
+    infer(op, {n: None if a is None else a.data.shape for n, a in case.inputs.items()}, case.attributes)
+
+
+@pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "add"])
+def test_cases_are_deterministic(name: str) -> None:
+    op = family(name).forward
+    first, second = accepted(op), accepted(op)
+    assert [c.name for c in first] == [c.name for c in second]
+    assert len({c.name for c in first}) == len(first)
+    for a, b in zip(first, second, strict=True):
+        assert a.attributes == b.attributes
+        for n, arg in a.inputs.items():
+            other = b.inputs[n]
+            assert (arg is None) == (other is None)
+            if arg is not None and other is not None:
+                assert arg.layout == other.layout
+                assert arg.data.tobytes() == other.data.tobytes()
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu"])
+def test_pointwise_cases_cover_the_list(name: str) -> None:
+    op = family(name).forward
+    cases = accepted(op)
+    assert 100 <= len(cases) <= 300
+    arrays = [c.inputs["x"] for c in cases]
+    shapes = {a.data.shape for a in arrays if a is not None}
+    assert {len(s) for s in shapes} >= {0, 1, 2, 3, 4, 5}
+    sizes = {n for s in shapes for n in s}
+    assert {0, 1, 2, 3, 5, 7, 13, 17, 67, 131} <= sizes
+    assert max(int(np.prod(s)) for s in shapes) >= 100_000
+    assert {dtype_of(c, "x") for c in cases} == {d.value for d in op.types[0].dtypes}
+    assert {a.layout for a in arrays if a is not None} == {"contiguous", *LAYOUTS}
+    for dtype in op.types[0].dtypes:
+        if dtype.is_floating:
+            own = [a.data.astype(np.float64) for c, a in zip(cases, arrays) if a is not None and dtype_of(c, "x") == dtype.value]
+            values = np.concatenate([v.reshape(-1) for v in own])
+            assert np.isnan(values).any()
+            assert np.isposinf(values).any()
+            assert np.isneginf(values).any()
+            assert ((values == 0) & np.signbit(values)).any()
+            assert (np.abs(values) == np.abs(special_values(dtype)[2].astype(np.float64))).any()
+
+
+def test_every_axis_enum_value_optional_and_broadcast() -> None:
+    axes = {(len(c.inputs["x"].data.shape), c.attributes.get("axis", -1)) for c in accepted(family("softmax").forward)}  # type: ignore[union-attr]
+    for rank in range(1, 5):
+        assert {(rank, a) for a in range(-rank, rank)} <= axes
+    modes = {c.attributes.get("approximate", "default") for c in accepted(family("gelu").forward)}
+    assert modes == {"default", "tanh", "none"} or modes == {"default", "tanh"}
+    given = {tuple(n for n in ("w", "b") if c.inputs[n] is not None) for c in accepted(family("layer_norm").forward)}
+    assert given == {(), ("w",), ("b",), ("w", "b")}
+    pairs = {(c.inputs["a"].data.shape, c.inputs["b"].data.shape) for c in accepted(family("add").forward)}  # type: ignore[union-attr]
+    assert ((2, 1, 5), (3, 1)) in pairs
+    assert any(a == () and len(b) == 3 for a, b in pairs)
+    assert any(len(a) == 3 and b == () for a, b in pairs)
+
+
+def test_unwanted_outputs_and_derived_ops() -> None:
+    fam = family("layer_norm")
+    assert fam.backward is not None
+    assert fam.backward_jvp is not None
+    wanted = {c.wanted for c in accepted(fam.backward, fam.forward)}
+    assert {("d_x",), ("d_w",), ("d_b",)} <= wanted
+    for case in accepted(fam.backward_jvp, fam.backward):
+        if case.inputs.get("w") is None:
+            assert case.inputs.get("t_w") is None
+
+
+def test_accepted_calls_are_accepted_and_refused_ones_refused() -> None:
+    for name in ("leaky_relu", "layer_norm", "add", "softmax", "clamp"):
+        fam = family(name)
+        for op in fam.ops:
+            for case in accepted(op, random=4):
+                types_and_shapes(op, case)
+            for case in refused(op):
+                with pytest.raises(ShapeError):
+                    types_and_shapes(op, case)
+
+
+def test_bad_calls_are_of_every_kind() -> None:
+    kinds = {c.name.split("-")[1] for name in ("layer_norm", "softmax", "gelu") for c in refused(family(name).forward)}
+    assert kinds >= {"dtype", "missing", "rank", "size", "axis", "attribute"}
+
+
+def test_attribute_samples_keep_to_the_check() -> None:
+    op = family("leaky_relu").forward
+    good, bad = attribute_samples(op, op.attribute("alpha"))
+    for value in good:
+        infer(op, {"x": (2,)}, {"alpha": value})
+    for value in bad:
+        with pytest.raises(ShapeError):
+            infer(op, {"x": (2,)}, {"alpha": value})
+    gelu = family("gelu").forward
+    assert attribute_samples(gelu, gelu.attribute("approximate")) == (["none", "tanh"], ["no_such_value"])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0, 3), (2, 1, 4)])
+def test_layouts(layout: str, shape: tuple[int, ...]) -> None:
+    data = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    view = TensorArg(data, layout).array()
+    assert view.shape == shape
+    if layout != "broadcast":
+        assert np.array_equal(view, data)
+    if data.size > 4 and view.ndim > 1:
+        expected = {
+            "strided": all(s > 4 for s in view.strides),
+            "negative": all(s < 0 for s in view.strides),
+            "transposed": view.strides[0] < view.strides[-1],
+            "broadcast": 0 in view.strides,
+            "offset": view.__array_interface__["data"][0] % 8 == 4,
+        }
+        assert expected[layout]
+
+
+def test_examples_hold_and_wrong_ones_do_not() -> None:
+    from dataclasses import replace
+
+    fam = family("leaky_relu")
+    assert [wrong for _, wrong in check_examples(fam)] == [""] * len(fam.examples)
+    values = tuple((n, [[0.0, -0.0011], [-0.2, 1.0]] if n == "y" else v) for n, v in fam.examples[0].values)
+    wrong = replace(fam, examples=(replace(fam.examples[0], values=values),))
+    assert all(message for _, message in check_examples(wrong))

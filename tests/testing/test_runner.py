@@ -1,0 +1,158 @@
+"""The runner: processes, crashes, reports. Plans and answers of real ops are in the other tests."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+import opc
+from opc.testing import runner
+from opc.testing.process import CrashedError, Worker
+from opc.testing.report import print_report, write_html, write_junit
+from opc.testing.results import ORACLE, Report, Result, Status, as_json
+from tests.testing import fakes
+
+ROOT = Path(__file__).parents[2]
+FAKES = (fakes.Relu(), fakes.Crashing(), fakes.Careless(), fakes.Missing(), fakes.Emulated(), fakes.Compiled())
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """relu on every fake backend, two workers at once, nothing built."""
+    folder = tmp_path_factory.mktemp("relu")
+    spec = ROOT / "specs" / "relu.yaml"
+
+    def build_specs(specs: list[Path], *_: object, **__: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="relu", package=folder, ok=True, skipped={}, diagnostics=()) for _ in specs]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setattr("opc.build.builder.build_specs", build_specs)
+        patch.setattr("opc.backends.registry.select", lambda wanted: FAKES)
+        return runner.run_tests([spec], [b.name for b in FAKES], folder, 2)
+
+
+def test_the_right_backend_passes(report: Report) -> None:
+    cell = report.cell("relu", "fake")
+    failed = [r.name for r in cell.failures]
+    assert failed == ["relu/fails"]
+    assert cell.count(Status.PASSED) > 150
+    assert cell.kinds["forward"] >= 120
+    assert cell.kinds["ONNX node case"] == 1
+    assert any("no derived ops here" in reason for reason in cell.reasons)
+    assert "this promise is broken" in cell.failures[0].message
+
+
+def test_a_crash_fails_its_call_and_the_run_goes_on(report: Report) -> None:
+    cell = report.cell("relu", "crashing")
+    crashed = [r for r in cell.failures if "SIGSEGV" in r.message]
+    assert crashed
+    assert all("33" in r.name or "random" in r.name for r in crashed if r.kind == "forward")
+    whole = report.cell("relu", "fake")
+    # Every call is accounted for once: those that crashed as failures, the others as on the backend that is right.
+    assert len(cell.results) == len(whole.results)
+    assert cell.count(Status.PASSED) + len(crashed) == whole.count(Status.PASSED)
+
+
+def test_a_careless_backend_is_caught(report: Report) -> None:
+    cell = report.cell("relu", "careless")
+    messages = [r.message for r in cell.failures]
+    assert any("must be NaN" in m for m in messages)
+    assert any("was accepted, but must be refused" in m for m in messages)
+    assert any("changed its input x" in m for m in messages)
+    assert cell.status is Status.FAILED
+
+
+def test_missing_emulated_and_compiled_are_kinds_of_their_own(report: Report) -> None:
+    assert report.backends["missing"] == "not run: its framework is not installed; install with: pip install missing"
+    assert report.cell("relu", "missing").results == ()
+    emulated = report.cell("relu", "emulated")
+    assert emulated.count(Status.PASSED) == 0
+    assert emulated.count(Status.EMULATED) > 150
+    compiled = report.cell("relu", "compiled")
+    assert compiled.status is Status.COMPILED
+    assert compiled.count(Status.PASSED, Status.EMULATED) == 0
+    assert report.exit_code == 1
+
+
+def test_proofs_without_backend_stand_under_the_oracle(report: Report) -> None:
+    cell = report.cell("relu", ORACLE)
+    assert cell.status is Status.PASSED
+    assert cell.kinds["gradient against differences"] >= 10
+    assert cell.kinds["example"] >= 1
+
+
+def test_reports_in_every_form(report: Report, tmp_path: Path) -> None:
+    text = io.StringIO()
+    print_report(report, Console(file=text, width=200))
+    assert "ONNX node case" in text.getvalue()
+    assert "compiled, not executed" in text.getvalue()
+    assert "crashed with SIGSEGV" in text.getvalue()
+    write_html(report, tmp_path / "out.html")
+    html = (tmp_path / "out.html").read_text()
+    assert "<script" not in html
+    assert "http://" not in html
+    assert "crashed with SIGSEGV" in html
+    write_junit(report, tmp_path / "out.xml")
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    failures = sum(int(s.get("failures", 0)) for s in root)
+    assert failures == sum(r.status is Status.FAILED for r in report.results)
+    data = json.loads(json.dumps(as_json(report), allow_nan=False))
+    assert data["totals"]["forward"] == report.totals()["forward"]
+
+
+def test_results_survive_the_wire() -> None:
+    result = Result("op", "b", "forward", "name", Status.FAILED, float("inf"), 0.5, "wrong", 3)
+    assert Result.from_dict(json.loads(json.dumps(result.as_dict(), allow_nan=False))) == result
+
+
+def test_exit_codes() -> None:
+    good = Report(results=[Result("op", "b", "forward", "n", Status.PASSED)])
+    assert good.exit_code == 0
+    assert Report().exit_code == 1
+    assert Report(mistakes={"spec": "wrong"}).exit_code == 2
+    assert not Report(results=[Result("op", "b", "forward", "n", Status.FAILED)]).ok
+
+
+def test_a_silent_worker_is_ended(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\nexec sleep 60\n")
+    script.chmod(0o755)
+    worker = Worker(str(script), patience=0.3)
+    with pytest.raises(CrashedError, match="no sign of life"):
+        list(worker.run({"task": "plan"}))
+    worker.close()
+
+
+def test_a_dead_worker_tells_its_last_words(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\nread line\necho 'out of memory' >&2\nexit 3\n")
+    script.chmod(0o755)
+    worker = Worker(str(script))
+    with pytest.raises(CrashedError, match="ended with code 3: out of memory"):
+        list(worker.run({"task": "plan"}))
+    worker.close()
+
+
+def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
+    report = Report()
+    package = runner._Package("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
+    schedule = runner._Schedule(report, [package], tmp_path, FAKES[:1], None, 60.0)
+    schedule.ready = schedule.run_tasks(package)
+    schedule.run(1)
+    assert "can't start" in report.results[0].message
+
+
+def test_frameworks_may_print(tmp_path: Path) -> None:
+    worker = Worker(sys.executable)
+    answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "cache": ""}))
+    assert "error" in answers[-1]
+    worker.close()
+    assert opc.__version__

@@ -1,0 +1,143 @@
+"""Independent truth: references are evaluated without trusting them, mapped rightly, and able to fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.ir.dtypes import Weak
+from opc.ir.expr import Call, Const
+from opc.ir.op import Family, Reference
+from opc.pipeline import load_family
+from opc.testing.cases import accepted
+from opc.testing.onnx_truth import collect, onnx_cases
+from opc.testing.oracle import evaluate
+from opc.testing.tolerance import compare
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def doubled(family: Family) -> Family:
+    forward = family.forward
+    outputs = {o.name for o in forward.outputs}
+    body = tuple(
+        replace(s, value=Call("mul", (s.value, Const(2.0, Weak.FLOAT)), s.value.type)) if s.target in outputs else s
+        for s in forward.body
+    )
+    return replace(family, forward=replace(forward, body=body))
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, object]]]:
+    return collect(tmp_path_factory.mktemp("onnx") / "cases.pickle")
+
+
+@pytest.mark.parametrize(("name", "least"), [("leaky_relu", 3), ("softmax", 7), ("gelu", 4), ("clamp", 2), ("rms_norm", 3)])
+def test_onnx_outputs_lie_in_the_sets(name: str, least: int, nodes: dict[str, list[dict[str, object]]]) -> None:
+    family = load_family(SPECS / f"{name}.yaml")
+    cases, others = onnx_cases(family, nodes)
+    assert len(cases) >= least
+    assert all(reason for _, reason in others)
+    for c in cases:
+        found = evaluate(family.forward, c.case.arrays(), c.case.attributes)
+        for output, value in c.expected.items():
+            assert compare(output, np.asarray(value), found[output]).ok
+
+
+def test_a_wrong_op_disagrees_with_onnx(nodes: dict[str, list[dict[str, object]]]) -> None:
+    family = doubled(load_family(SPECS / "sigmoid.yaml"))
+    cases, _ = onnx_cases(family, nodes)
+    assert cases
+    for c in cases:
+        found = evaluate(family.forward, c.case.arrays(), c.case.attributes)
+        assert not compare("y", np.asarray(c.expected["y"]), found["y"]).ok
+
+
+@pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "softplus"])
+def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
+    pytest.importorskip("torch")
+    from opc.testing.torch_truth import check_reference
+
+    family = load_family(SPECS / f"{name}.yaml")
+    cases = [c for c in accepted(family.forward, random=1) if "sizes-7" in c.name or "sizes-2x3" in c.name]
+    assert cases
+    for c in cases:
+        right, wrong = check_reference(family, c), check_reference(doubled(family), c)
+        assert right is not None
+        assert right.ok, right.message
+        assert wrong is not None
+        assert not wrong.ok
+
+
+@pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
+def test_opinfo_samples_become_calls(name: str, least: int) -> None:
+    pytest.importorskip("torch")
+    from opc.testing.torch_truth import check_reference, opinfo_cases
+
+    family = load_family(SPECS / f"{name}.yaml")
+    cases, others = opinfo_cases(family)
+    assert len(cases) >= least
+    assert all(reason for _, reason in others)
+    for c in cases[:8]:
+        found = check_reference(family, c)
+        assert found is not None
+        assert found.ok
+
+
+HOSTILE = (
+    "__import__('os').system('true')",
+    "torch.os.system",
+    "torch.load(x)",
+    "torch.from_file('/etc/passwd')",
+    "torch.hub.load('a', 'b')",
+    "torch.nn.functional.torch.load(x)",
+    "torch.nn.functional.warnings.warn(x)",
+    "x.__class__",
+    "x.numpy().tofile(alpha)",
+    "x.data_ptr()",
+    "(lambda: x)()",
+    "[x for x in x]",
+    "torch.save(x, x)",
+    "open(x)",
+    "x.apply_(x)",
+    "x if __debug__ else y",
+    "torch.relu(*x)",
+    "exec",
+    "torch.utils.cpp_extension.load(x)",
+    "torch.nn.Module()",
+    "x := 3",
+    "f'{x}'",
+    "x.map_(x, x)",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_references_are_not_trusted(text: str) -> None:
+    torch = pytest.importorskip("torch")
+    from opc.testing.torch_expression import ReferenceTextError, evaluate, parse
+
+    with pytest.raises(ReferenceTextError):
+        evaluate(parse(text), {"x": torch.ones(2), "alpha": "name"})
+
+
+def test_references_may_compute() -> None:
+    torch = pytest.importorskip("torch")
+    from opc.testing.torch_expression import evaluate, parse
+
+    names = {"x": torch.tensor([[1.0, -2.0]]), "w": None, "alpha": 0.5, "mode": "tanh", "axis": 1}
+    for text, want in (
+        ("torch.where(x >= 0, x, alpha * x)", [[1.0, -1.0]]),
+        ("torch.relu(x) if mode == 'tanh' and w is None else x", [[1.0, 0.0]]),
+        ("torch.sum(x, axis, keepdim=True).expand_as(x)", [[-1.0, -1.0]]),
+        ("x.clone()[..., :1] + x.shape[-1]", [[3.0]]),
+        ("(x ** 2, -x)[0]", [[1.0, 4.0]]),
+    ):
+        assert evaluate(parse(text), names).tolist() == want
+
+
+def test_no_reference_no_cases(nodes: dict[str, list[dict[str, object]]]) -> None:
+    family = replace(load_family(SPECS / "relu.yaml"), reference=Reference())
+    assert onnx_cases(family, nodes) == ([], [])
