@@ -58,7 +58,10 @@ def has_choice(op: Op) -> bool:
 
 
 def _constant(t: ElementType) -> str:
-    return f"_DTYPES_{''.join(c if c.isalnum() else '_' for c in str(t)).strip('_')}"
+    # The variable of a gradient has the name of the op's own and stands for its floating dtypes only.
+    kinds = {d.is_floating for d in candidates(t)}
+    name = "".join(c if c.isalnum() else "_" for c in str(t)).strip("_")
+    return f"_DTYPES_{name}{'_MIXED' if len(kinds) > 1 else ''}"
 
 
 def _values(a: Attribute) -> str:
