@@ -16,7 +16,6 @@ from opc.diagnostics import Diagnostic
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
@@ -39,8 +38,8 @@ class Availability:
 class Compile:
     """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++".
 
-    The language's standard, optimisation, position independence, and the include directories of the runtime and of the package are
-    added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system.
+    The language's standard, optimisation, position independence, and the include directories of the runtime and of the package
+    are added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system.
     """
 
     source: str
@@ -167,5 +166,3 @@ class Backend(Protocol):
     def session(self, family: Family, package: Path) -> Session:
         """Load the built package and return the session the proof calls."""
         ...
-
-
