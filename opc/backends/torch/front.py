@@ -39,6 +39,7 @@ def front_source(family: Family) -> str:
             doc=docstring(_document(op), 4),
             write=bracketed("_out(", [*passed, *given], ")", 8),
             inputs=", ".join(x.name for x in op.inputs),
+            single=op.inputs[0].name if len(op.inputs) == 1 else None,
             tracked=bracketed("return _op(", passed, ")", 8),
             raw=bracketed("return _raw(", passed, ")", 4),
             lists=any(a.length is not None for a in op.attributes),

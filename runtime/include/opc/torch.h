@@ -93,6 +93,27 @@ class Tensor {
     view_.device = {kDLCPU, 0};
   }
 
+  /* Becomes a fresh contiguous tensor with the axes `front` and behind them those of `type`; false when torch has no memory. */
+  bool allocate(const int64_t *front, int32_t front_count, const opc_tensor_type &type) {
+    const int32_t ndim = front_count + type.ndim;
+    int64_t elements = 1;
+    int64_t stride = 1;
+    for (int32_t axis = ndim - 1; axis >= 0; --axis) {
+      const int64_t size = axis < front_count ? front[axis] : type.shape[axis - front_count];
+      shape_[axis] = size;
+      strides_[axis] = stride;
+      elements *= size;
+      stride *= size > 1 ? size : 1;
+    }
+    const int32_t device = aoti_torch_device_type_cpu();
+    if (aoti_torch_empty_strided(ndim, shape_, strides_, to_torch(type.dtype), device, 0, &handle_) != 0) return false;
+    void *data = nullptr;
+    torch_get_mutable_data_ptr(handle_, &data);
+    opc_advise_huge_pages(data, static_cast<size_t>(elements) * (type.dtype.bits / 8));
+    view_ = {data, {kDLCPU, 0}, ndim, type.dtype, shape_, strides_, 0};
+    return true;
+  }
+
   /* Gives the reference back to torch; an undefined tensor, None in Python, for an empty one. */
   StableIValue release() {
     if (!handle_) aoti_torch_new_uninitialized_tensor(&handle_);
@@ -108,6 +129,8 @@ class Tensor {
   static constexpr uint8_t kDLOpaqueHandle = 3;
   AtenTensorHandle handle_ = nullptr;
   DLTensor view_ = {};
+  int64_t shape_[2 * OPC_MAX_RANK]; /* of a tensor that was allocated here */
+  int64_t strides_[2 * OPC_MAX_RANK];
 };
 
 /* The arguments of a call, taken off torch's stack one after the other.
@@ -285,7 +308,9 @@ class Call : public Arguments {
       infer(views, &attributes, types, &context);
       check();
       for (int i = 0; i < OutputCount; ++i)
-        if (wanted_[i]) allocate(outputs_[i], types[i]);
+        if (wanted_[i] && !outputs_[i].allocate(batch_shape_, batch_axes_, types[i]))
+          note("%s: torch has no memory for the outputs", op_);
+      check();
     }
     for (int i = 0; i < OutputCount; ++i) outputs[i] = outputs_[i].view();
     strip_batch_axes(outputs, OutputCount);
@@ -338,27 +363,6 @@ class Call : public Arguments {
       }
       view->byte_offset = static_cast<uint64_t>(elements * (view->dtype.bits / 8));
     }
-  }
-
-  /* Makes a fresh contiguous tensor of `type`, behind the batch axes. */
-  void allocate(Tensor &output, const opc_tensor_type &type) {
-    const int64_t ndim = batch_axes_ + type.ndim;
-    int64_t shape[2 * OPC_MAX_RANK];
-    int64_t strides[2 * OPC_MAX_RANK];
-    int64_t count = 1;
-    int64_t stride = 1;
-    for (int64_t axis = ndim - 1; axis >= 0; --axis) {
-      shape[axis] = axis < batch_axes_ ? batch_shape_[axis] : type.shape[axis - batch_axes_];
-      strides[axis] = stride;
-      count *= shape[axis];
-      stride *= shape[axis] > 1 ? shape[axis] : 1;
-    }
-    AtenTensorHandle handle = nullptr;
-    if (aoti_torch_empty_strided(ndim, shape, strides, to_torch(type.dtype), aoti_torch_device_type_cpu(), 0, &handle) != 0)
-      note("%s: torch could not allocate an output of %lld elements", op_, static_cast<long long>(count));
-    check();
-    output.take(handle, true);
-    opc_advise_huge_pages(output.view()->data, static_cast<size_t>(count) * (type.dtype.bits / 8));
   }
 
   Tensor inputs_[InputCount];
