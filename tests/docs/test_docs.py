@@ -50,3 +50,13 @@ def test_the_list_of_functions_is_complete() -> None:
 def test_links_inside_the_project_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_page_on_packages_names_every_file() -> None:
+    page = (ROOT / "docs" / "package.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    package = ROOT / "generated" / "leaky_relu"
+    files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    shown = {f for f in files if not f.startswith("build/") and f not in ("__init__.py", "tests/__init__.py")}
+    assert named == shown
