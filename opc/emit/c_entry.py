@@ -99,7 +99,7 @@ class EntryText:
         for variant in self.variants:
             for s in variant.program.stages:
                 for name in self.tiles[s.name].symbols:
-                    found[("bool" if name.startswith("has_") else "int64_t", name)] = None
+                    found[("int32_t" if name.startswith("has_") else "int64_t", name)] = None
         return list(found)
 
     def _arguments(self) -> Iterator[str]:
@@ -108,7 +108,7 @@ class EntryText:
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
         for kind, name in self.members():
-            if kind == "bool":
+            if kind == "int32_t":
                 operand = next(i for i in inputs if present_member(i) == name)
                 values.append(f"inputs[{inputs.index(operand)}] != nullptr")
             else:

@@ -111,7 +111,8 @@ class TileText:
             else:
                 yield f"  const {target} {local} = {target}({place});"
         for member in self.symbols:
-            kind = "bool" if member.startswith("has_") else "int64_t"
+            # A loop over 32 or 64 bits blends by an int32_t, not by a bool.
+            kind = "int32_t" if member.startswith("has_") else "int64_t"
             yield f"  const {kind} {member} = {self.arguments}.{member};"
 
     def _row_pointers(self) -> Iterator[str]:

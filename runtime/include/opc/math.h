@@ -11,6 +11,9 @@
 
 #include "opc/variant.h"
 
+/* Inlined always: a call left in a loop keeps the loop from being vectorised. */
+#define OPC_INLINE __attribute__((always_inline)) static inline
+
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(OPC_NO_VECTOR_MATH)
 #define OPC_VECTOR_MATH __attribute__((const, simd("notinbranch")))
 #else
@@ -29,8 +32,8 @@
   extern "C" simd double name(double) noexcept;           \
   namespace opc {                                         \
   inline namespace OPC_VARIANT {                          \
-  static inline float name(float x) { return name##f(x); } \
-  static inline double name(double x) { return ::name(x); } \
+  OPC_INLINE float name(float x) { return name##f(x); } \
+  OPC_INLINE double name(double x) { return ::name(x); } \
   }                                                       \
   }
 
@@ -64,7 +67,7 @@ namespace opc {
 inline namespace OPC_VARIANT {
 
 /* x * y + z, rounded once where the instruction set has it and twice elsewhere. */
-static inline float multiply_add(float x, float y, float z) {
+OPC_INLINE float multiply_add(float x, float y, float z) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return __builtin_fmaf(x, y, z);
 #else
@@ -75,7 +78,7 @@ static inline float multiply_add(float x, float y, float z) {
 /* exp for -104 <= x <= 89, with an error below 1.7 ulp. It stands here rather than in a library so that it is inlined into loops:
  * x = 2 h ln 2 + r with an integer h, exp(r) by a polynomial of least maximum relative error on |r| <= ln 2, and 2^h twice, so that
  * subnormal results round as they should. */
-static inline float exp_inside(float x) {
+OPC_INLINE float exp_inside(float x) {
   const float shifted = multiply_add(x, 0.7213475204444817f, 0x1.8p23f); /* the last bits are those of h */
   const float h = shifted - 0x1.8p23f;
   const float r = multiply_add(h, -2.8572136405724535e-06f, multiply_add(h, -1.38629150390625f, x));
@@ -93,16 +96,16 @@ static inline float exp_inside(float x) {
   return p * power * power;
 }
 
-static inline float exp(float x) {
+OPC_INLINE float exp(float x) {
   /* Outside of the interval exp_inside means nothing; a NaN goes through it. */
   const float result = x < -104.0f ? 0.0f : exp_inside(x);
   return x > 89.0f ? __builtin_inff() : result;
 }
-static inline double exp(double x) { return ::exp(x); }
+OPC_INLINE double exp(double x) { return ::exp(x); }
 
 /* erf with an error below 2 ulp: x + x P(x^2) near 0, and 1 - exp(-t Q(t)) of t = |x| beyond, with polynomials of least maximum relative
  * error. From 4 on the result is 1. */
-static inline float erf(float x) {
+OPC_INLINE float erf(float x) {
   const float s = x * x;
   const float p0 = multiply_add(-0.37612494826316833f, s, 0.12837915122509003f);
   const float p2 = multiply_add(-0.02676662616431713f, s, 0.1128181666135788f);
@@ -120,73 +123,73 @@ static inline float erf(float x) {
   const float far = __builtin_copysignf(1.0f - exp_inside(-t * q), x);
   return size > 0.921875f ? far : near;
 }
-static inline double erf(double x) { return ::erf(x); }
+OPC_INLINE double erf(double x) { return ::erf(x); }
 
-static inline float pow(float x, float y) { return powf(x, y); }
-static inline double pow(double x, double y) { return ::pow(x, y); }
+OPC_INLINE float pow(float x, float y) { return powf(x, y); }
+OPC_INLINE double pow(double x, double y) { return ::pow(x, y); }
 
-static inline float sqrt(float x) { return __builtin_sqrtf(x); }
-static inline double sqrt(double x) { return __builtin_sqrt(x); }
-static inline float floor(float x) { return __builtin_floorf(x); }
-static inline double floor(double x) { return __builtin_floor(x); }
-static inline float ceil(float x) { return __builtin_ceilf(x); }
-static inline double ceil(double x) { return __builtin_ceil(x); }
-static inline float trunc(float x) { return __builtin_truncf(x); }
-static inline double trunc(double x) { return __builtin_trunc(x); }
+OPC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+OPC_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+OPC_INLINE float floor(float x) { return __builtin_floorf(x); }
+OPC_INLINE double floor(double x) { return __builtin_floor(x); }
+OPC_INLINE float ceil(float x) { return __builtin_ceilf(x); }
+OPC_INLINE double ceil(double x) { return __builtin_ceil(x); }
+OPC_INLINE float trunc(float x) { return __builtin_truncf(x); }
+OPC_INLINE double trunc(double x) { return __builtin_trunc(x); }
 /* Half to even: the rounding mode every host runs in. */
-static inline float round(float x) { return __builtin_rintf(x); }
-static inline double round(double x) { return __builtin_rint(x); }
+OPC_INLINE float round(float x) { return __builtin_rintf(x); }
+OPC_INLINE double round(double x) { return __builtin_rint(x); }
 
 template <typename T>
-static inline T rsqrt(T x) {
+OPC_INLINE T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 
-static inline float abs(float x) { return __builtin_fabsf(x); }
-static inline double abs(double x) { return __builtin_fabs(x); }
+OPC_INLINE float abs(float x) { return __builtin_fabsf(x); }
+OPC_INLINE double abs(double x) { return __builtin_fabs(x); }
 template <typename T>
-static inline T abs(T x) {
+OPC_INLINE T abs(T x) {
   return x < 0 ? T(-x) : x;
 }
 
 /* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
 template <typename T>
-static inline T sigmoid(T x) {
+OPC_INLINE T sigmoid(T x) {
   const T e = exp(-abs(x));
   return (x >= 0 ? T(1) : e) / (T(1) + e);
 }
 
 template <typename T>
-static inline bool isnan(T x) {
+OPC_INLINE bool isnan(T x) {
   return x != x;
 }
 
 template <typename T>
-static inline bool isinf(T x) {
+OPC_INLINE bool isinf(T x) {
   return x == T(__builtin_inf()) || x == -T(__builtin_inf());
 }
 
 /* The larger one; NaN when either is. */
 template <typename T>
-static inline T maximum(T x, T y) {
+OPC_INLINE T maximum(T x, T y) {
   return x > y || x != x ? x : y;
 }
 
 /* The smaller one; NaN when either is. */
 template <typename T>
-static inline T minimum(T x, T y) {
+OPC_INLINE T minimum(T x, T y) {
   return x < y || x != x ? x : y;
 }
 
 /* -1, 0 or 1; 0 and NaN are their own sign. */
 template <typename T>
-static inline T sign(T x) {
+OPC_INLINE T sign(T x) {
   return x > 0 ? T(1) : x < 0 ? T(-1) : x;
 }
 
 /* x to the power of a small constant, by repeated squaring. */
 template <int N, typename T>
-static inline T power(T x) {
+OPC_INLINE T power(T x) {
   if constexpr (N < 0) {
     return T(1) / power<-N>(x);
   } else if constexpr (N == 0) {
@@ -200,27 +203,27 @@ static inline T power(T x) {
 
 /* Division that rounds to minus infinity. On integers, division by zero gives 0, as NumPy has it. */
 template <typename T>
-static inline T floordiv(T x, T y) {
+OPC_INLINE T floordiv(T x, T y) {
   if (y == 0) return T(0);
   if (y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
   const T quotient = T(x / y);
   return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
 }
-static inline float floordiv(float x, float y) { return floor(x / y); }
-static inline double floordiv(double x, double y) { return floor(x / y); }
+OPC_INLINE float floordiv(float x, float y) { return floor(x / y); }
+OPC_INLINE double floordiv(double x, double y) { return floor(x / y); }
 
 /* The remainder of floordiv: it has the sign of y. */
 template <typename T>
-static inline T mod(T x, T y) {
+OPC_INLINE T mod(T x, T y) {
   if (y == 0 || y == T(-1)) return T(0);
   const T remainder = T(x % y);
   return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
 }
-static inline float mod(float x, float y) {
+OPC_INLINE float mod(float x, float y) {
   const float remainder = __builtin_fmodf(x, y);
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : __builtin_copysignf(0.0f, y);
 }
-static inline double mod(double x, double y) {
+OPC_INLINE double mod(double x, double y) {
   const double remainder = __builtin_fmod(x, y);
   return remainder != 0 ? ((remainder < 0) != (y < 0) ? remainder + y : remainder) : __builtin_copysign(0.0, y);
 }
@@ -286,7 +289,7 @@ using accumulator = typename accumulator_of<T>::type;
 
 /* Conversion between value types: integers wrap; floating to integer truncates and saturates, NaN gives 0. */
 template <typename To, typename From>
-static inline To cast(From x) {
+OPC_INLINE To cast(From x) {
   constexpr bool from_float = From(0.5) != From(0) && From(2) != From(1);
   constexpr bool to_float = To(0.5) != To(0) && To(2) != To(1);
   constexpr bool to_bool = To(2) == To(1);
@@ -306,50 +309,50 @@ static inline To cast(From x) {
 
 /* Integers ordered as the floating values are, every NaN above infinity: a maximum over keys is one over values that keeps NaN, and
  * unlike that one it vectorises as a plain integer reduction. */
-static inline int32_t max_key(float x) {
+OPC_INLINE int32_t max_key(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return x != x ? INT32_MAX : bits ^ ((bits >> 31) & INT32_MAX);
 }
-static inline int64_t max_key(double x) {
+OPC_INLINE int64_t max_key(double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return x != x ? INT64_MAX : bits ^ ((bits >> 63) & INT64_MAX);
 }
 template <typename T>
-static inline T max_key(T x) {
+OPC_INLINE T max_key(T x) {
   return x;
 }
 
 /* The same with every NaN below minus infinity, for a minimum. */
-static inline int32_t min_key(float x) {
+OPC_INLINE int32_t min_key(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof bits);
   return x != x ? INT32_MIN : bits ^ ((bits >> 31) & INT32_MAX);
 }
-static inline int64_t min_key(double x) {
+OPC_INLINE int64_t min_key(double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return x != x ? INT64_MIN : bits ^ ((bits >> 63) & INT64_MAX);
 }
 template <typename T>
-static inline T min_key(T x) {
+OPC_INLINE T min_key(T x) {
   return x;
 }
 
 /* The keys no value is below, or above. */
 template <typename T>
-static inline typename limits<T>::key max_identity() {
+OPC_INLINE typename limits<T>::key max_identity() {
   return limits<typename limits<T>::key>::lowest;
 }
 template <typename T>
-static inline typename limits<T>::key min_identity() {
+OPC_INLINE typename limits<T>::key min_identity() {
   return limits<typename limits<T>::key>::highest;
 }
 
 /* The value of a key. */
 template <typename T>
-static inline T key_value(typename limits<T>::key key) {
+OPC_INLINE T key_value(typename limits<T>::key key) {
   return T(key);
 }
 template <>
