@@ -65,7 +65,7 @@ def library_source(family: Family) -> str:
         arrays=list(_arrays(family)),
         defaults=[f"{_default(family, f)}," for f in fields] or ["0,"],
         ops=ops,
-        overloads=[{"op": op["name"], "types": t["name"]} for op in ops for t in op["types"]],
+        overloads=[{"op": op["name"], "maker": op["maker"], "types": t["name"]} for op in ops for t in op["types"]],
     )  # fmt: skip
 
 
@@ -139,6 +139,7 @@ def _op(family: Family, op: Op) -> dict[str, Any]:
         "type": op.class_name,
         "title": _DERIVED[op.name.removeprefix(family.name)],
         "version": op.version,
+        "maker": _maker(op),
         "inputs": [_operand(o) for o in op.inputs],
         "outputs": [_operand(o) for o in op.outputs],
         "axes": [a for a in axes if a.entries],
@@ -146,6 +147,13 @@ def _op(family: Family, op: Op) -> dict[str, Any]:
         "axis_offset": f"offsetof(Attributes, {axis.name})" if axis else "-1",
         "types": list(_types(op)),
     }
+
+
+def _maker(op: Op) -> str:
+    """Return the call that makes an op's `CustomOp`."""
+    inputs, outputs = [o.name for o in op.inputs], [o.name for o in op.outputs]
+    pairs = "".join(f", {inputs.index(i)}, {outputs.index(o)}" for o, i in op.inplace)
+    return f"inplace_op<Attributes{pairs}>()" if pairs else "custom_op<Attributes>()"
 
 
 def _operand(o: Operand) -> str:

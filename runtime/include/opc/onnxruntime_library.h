@@ -355,6 +355,35 @@ constexpr CustomOp custom_op() {
   return c;
 }
 
+inline void release_inplace(int *inputs, int *outputs) {
+  free(inputs);
+  free(outputs);
+}
+
+/* Tells ONNX Runtime which output may take which input's memory: `Pairs` are an input, its output, and so on. */
+template <int... Pairs>
+size_t may_inplace(int **inputs, int **outputs) {
+  constexpr int pairs[] = {Pairs...};
+  constexpr size_t count = sizeof...(Pairs) / 2;
+  *inputs = static_cast<int *>(malloc(count * sizeof(int)));
+  *outputs = static_cast<int *>(malloc(count * sizeof(int)));
+  if (*inputs == nullptr || *outputs == nullptr) return 0;
+  for (size_t i = 0; i < count; ++i) {
+    (*inputs)[i] = pairs[2 * i];
+    (*outputs)[i] = pairs[2 * i + 1];
+  }
+  return count;
+}
+
+/* An op whose outputs may take inputs' memory. */
+template <typename A, int... Pairs>
+constexpr CustomOp inplace_op() {
+  CustomOp c = custom_op<A>();
+  c.get_may_inplace = may_inplace<Pairs...>;
+  c.release_may_inplace = release_inplace;
+  return c;
+}
+
 /* Adds the library's ops to the session options.
  *
  * ONNX Runtime refuses a domain that two libraries add, yet ops of one domain come in several libraries. So the first of them leaves the

@@ -52,13 +52,32 @@ kernel: |
   y = x * z
 """
 
+# An op that may write into its input.
+TRIPLED = """
+op: tripled
+doc: A test.
+domain: opc.test
+version: 1
+types: {T: [float32, float64]}
+inputs: {z: "T[...]", x: "T[...]"}
+outputs: {u: "T[...]", y: "T[...]"}
+inplace: {y: x}
+gradient: none
+kernel: |
+  u = z
+  y = 3 * x
+"""
+
+
+TEXTS = {"everything": EVERYTHING, "scaled": SCALED, "tripled": TRIPLED}
+
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Family, Path]]:
     """The two ops' families and package folders."""
     pytest.importorskip("onnxruntime")
     out = tmp_path_factory.mktemp("ort")
-    families = [compile_text(text, f"{name}.yaml") for name, text in (("everything", EVERYTHING), ("scaled", SCALED))]
+    families = [compile_text(text, f"{name}.yaml") for name, text in TEXTS.items()]
     results = build_families(families, out, ["onnx", "onnxruntime"])
     assert [d.render() for r in results for d in r.diagnostics] == []
     return {f.name: (f, out / f.name) for f in families}

@@ -183,6 +183,36 @@ def test_a_large_tensor_uses_all_its_elements(session: OnnxRuntimeSession) -> No
     np.testing.assert_array_equal(got["y"], x)
 
 
+def test_an_output_in_an_input_s_memory(module: Callable[[str, str], ModuleType]) -> None:
+    """The first node may overwrite its input, the second may not: that is needed once more."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Neg", ["x"], ["a"]),
+            helper.make_node("Tripled", ["x", "a"], ["unused", "b"], domain="opc.test"),
+            helper.make_node("Tripled", ["x", "b"], ["u", "c"], domain="opc.test"),
+            helper.make_node("Add", ["b", "c"], ["y"]),
+        ],
+        "chain",
+        [helper.make_tensor_value_info("x", 1, ["n", 4])],
+        [helper.make_tensor_value_info("y", 1, None), helper.make_tensor_value_info("u", 1, None)],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("opc.test", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    options = module("tripled", "onnxruntime").session_options()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model, options)
+    for _ in range(3):
+        y, u = session.run(None, {"x": X[0]})
+        np.testing.assert_array_equal(y, -12 * X[0])
+        np.testing.assert_array_equal(u, X[0])
+
+
+def test_an_op_tells_what_it_may_overwrite(built: Built) -> None:
+    sources = {n: OnnxRuntimeBackend().emit(f)[f"onnxruntime/{n}_ort.cpp"] for n, (f, _) in built.items()}
+    assert "inplace_op<Attributes, 1, 1>()" in sources["tripled"]
+    assert "inplace_op" not in sources["scaled"]
+
+
 def test_threads_share_a_session(built: Built) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
