@@ -57,6 +57,7 @@ def test_a_branch_that_the_call_decides_counts_alone() -> None:
     spec = """
 op: branchy
 domain: opc.test
+doc: Branches.
 version: 1
 types: {T: floating}
 inputs:
