@@ -15,6 +15,7 @@ from opc.ir.expr import (
     IndexValue,
     Present,
     Read,
+    Reduce,
     Select,
     StrConst,
     children,
@@ -135,6 +136,32 @@ def unguarded(e: Expr, present: frozenset[str] = frozenset()) -> set[str]:
             return set().union(*(unguarded(c, present) for c in children(e)))
 
 
+def rebuilt(e: Expr, new: tuple[Expr, ...]) -> Expr:
+    """Return `e` with its direct subexpressions replaced, its type and so its precision kept.
+
+    Where typed parts became literals and nothing else tells the type, a literal is converted.
+    """
+    if isinstance(e, Call):
+        before, after = _common(children(e)), _common(new)
+        if after != before:
+            new = tuple(cast_literal(old.type, n) for old, n in zip(children(e), new, strict=True))
+    elif isinstance(e, Reduce):
+        new = (cast_literal(e.body.type, new[0]),)
+    return with_children(e, new)
+
+
+def _common(parts: tuple[Expr, ...]) -> ValueType | None:
+    common: ValueType | None = parts[0].type
+    for p in parts[1:]:
+        common = None if common is None else join(common, p.type)
+    return common
+
+
+def cast_literal(t: ValueType, e: Expr) -> Expr:
+    """Return `e`, with a conversion where it is weakly typed and `t` is not."""
+    return Cast(e, t) if isinstance(e.type, Weak) and not isinstance(t, Weak) else e
+
+
 def assume(e: Expr, cond: Expr, value: bool) -> Expr:
     """Return `e` with every conditional decided that `cond`, known to have `value`, decides in whole or in part."""
     if isinstance(cond, Call) and cond.fn == ("and" if value else "or"):
@@ -148,7 +175,7 @@ def assume(e: Expr, cond: Expr, value: bool) -> Expr:
         return e if (known, then, other) == (e.cond, e.then, e.other) else select(known, then, other)
     kept = children(e)
     new = tuple(assume(c, cond, value) for c in kept)
-    return e if new == kept else with_children(e, new)
+    return e if new == kept else rebuilt(e, new)
 
 
 def _known(e: Expr, cond: Expr, value: bool) -> Expr:

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, rewrite
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, rewrite
 from opc.ir.op import Op
 from opc.transform import scalar
 
@@ -31,7 +31,9 @@ def erase(op: Op) -> Op:
 
 def simplify_expr(e: Expr) -> Expr:
     """Return an expression with the same value at every point, NaN and signed zeros included."""
-    return rewrite(e, _rule)
+    kept = children(e)
+    new = tuple(simplify_expr(c) for c in kept)
+    return _rule(e if new == kept else scalar.rebuilt(e, new))
 
 
 def _rule(e: Expr) -> Expr:

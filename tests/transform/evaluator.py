@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.affine import AttrInt, Dim, Index, Symbol
-from opc.ir.expr import Affine, Axis, Call, Const, Expr, IndexValue, Read, Reduce, Select
+from opc.ir.expr import Affine, Axis, Call, Cast, Const, Expr, IndexValue, Read, Reduce, Select
 
 Number = Any
 
@@ -65,6 +65,8 @@ class Point:
                 return self.read(e)
             case Select():
                 return self.value(e.then) if self.value(e.cond) else self.value(e.other)
+            case Cast():
+                return self.value(e.arg)
             case Call():
                 return FUNCTIONS[e.fn](*(self.value(a) for a in e.args))
             case Reduce(kind="sum"):

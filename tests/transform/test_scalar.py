@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, TypeVar, Weak
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select
 from opc.ir.printer import format_expr
 from opc.transform import algebra, scalar
 from opc.transform.simplify import simplify_expr
@@ -69,6 +69,8 @@ def floats(e: Expr) -> Expr:
         return Const(float(e.value), Weak.FLOAT)
     if isinstance(e, Call):
         return Call(e.fn, tuple(floats(a) for a in e.args), e.type)
+    if isinstance(e, Cast):
+        return floats(e.arg)
     if isinstance(e, Select):
         return Select(floats(e.cond), floats(e.then), floats(e.other), e.type)
     return e
