@@ -6,21 +6,19 @@ import io
 import itertools
 import resource
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch._dynamo.testing
-from torch import Tensor
-
 from opc.analysis.shape import ShapeError, infer
 from opc.backends.base import Check
-from opc.backends.torch.derivatives import differentiable, rules
-from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, outputs, sample, single
-from opc.ir.op import Role
+from opc.backends.torch.derivatives import differentiable
+from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, operator_calls, outputs, sample, single
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
     from opc.backends.torch.session import TorchSession
 
 HUGE = 1 << 19
@@ -83,6 +81,8 @@ class _Checks:
 
     def scalar(self, given: Sample) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """Return a number that depends on every output, nonlinearly, as a function of the tensors."""
+        import torch
+
         function, tensors = self.on(given)
 
         def total(*arguments: Tensor) -> Tensor:
@@ -93,6 +93,8 @@ class _Checks:
 
     def strides(self) -> None:
         """Strided, transposed and expanded inputs give what contiguous ones give."""
+        import torch
+
         function, tensors = self.on(sample(self.family))
         expected = function(*tensors)
         layouts: dict[str, Callable[[Tensor], Tensor]] = {
@@ -108,6 +110,8 @@ class _Checks:
 
     def out(self) -> None:
         """`out` is written to, and the results are those of a fresh call; wrong outputs and gradients are refused."""
+        import torch
+
         given = sample(self.family)
         function, tensors = self.on(given)
         expected = outputs(function(*tensors))
@@ -120,6 +124,8 @@ class _Checks:
 
     def leak(self) -> None:
         """Large fresh outputs and refused calls leave no memory behind."""
+        import torch
+
         given = sample(self.family)
         function, tensors = self.on(given)
         # The first calls bring what is allocated once.
@@ -150,47 +156,19 @@ class _Checks:
 
     def opcheck(self) -> None:
         """torch's own test of custom operators passes, on every operator of the family."""
+        import torch
         from torch.library import opcheck
 
         given = sample(self.family)
-        for op, arguments in self._calls(given):
+        for op, arguments in operator_calls(self.session, given):
             operator = getattr(self.session.operators, op)
             opcheck(operator.op, arguments)
-            opcheck(operator.raw, tuple(a.detach() if isinstance(a, Tensor) else a for a in arguments))
-
-    def _calls(self, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Yield every operator with arguments that come from a call of the forward op, and require gradients if it has any."""
-        derived_from = {rule.op.name for rule in rules(self.family) if rule.vjp}
-        session, attributes = self.session, self.session.attributes(self.op, self._defaults() | dict(given.attributes))
-        generator = torch.Generator().manual_seed(2)
-        operands: dict[str, dict[str, Tensor | None]] = {}
-        for op in self.family.ops:
-            if op.derivation is None:
-                tensors = dict(given.tensors)
-            else:
-                source = operands[op.derivation.of]
-                tensors = {}
-                for x, (role, of) in zip(op.inputs, op.derivation.inputs, strict=True):
-                    value = source.get(of)
-                    if value is not None and role in (Role.COTANGENT, Role.TANGENT):
-                        value = torch.randn(value.shape, generator=generator, dtype=value.dtype)
-                    tensors[x.name] = value
-            arguments = session.arguments(op, tensors, attributes)
-            results = outputs(getattr(session.operators, op.name).raw(*arguments))
-            operands[op.name] = {**tensors, **dict(zip((o.name for o in op.outputs), results, strict=True))}
-            differentiated = op.name in derived_from
-            yield (
-                op.name,
-                tuple(
-                    a.requires_grad_(differentiated) if isinstance(a, Tensor) and a.is_floating_point() else a for a in arguments
-                ),
-            )
-
-    def _defaults(self) -> dict[str, Any]:
-        return {a.name: a.default for a in self.op.attributes if not a.required}
+            opcheck(operator.raw, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
 
     def gradcheck(self) -> None:
         """Gradients of first and second order, forward mode and batched gradients agree with differences."""
+        import torch
+
         given = sample(self.family)
         function, tensors = self.on(given)
         moving = self.leaves(given)
@@ -205,6 +183,8 @@ class _Checks:
 
     def vmap(self) -> None:
         """vmap gives what a loop gives, for every choice of batched tensors, also nested."""
+        import torch
+
         items = [sample(self.family, seed) for seed in range(3)]
         function, tensors = self.on(items[0])
         columns = [[s.tensors[n] for s in items] for n in items[0].present]
@@ -225,6 +205,8 @@ class _Checks:
 
     def vmap_grad(self) -> None:
         """vmap of a gradient gives a loop of gradients, and the gradient of a vmapped function is right."""
+        import torch
+
         given = sample(self.family)
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
@@ -239,6 +221,8 @@ class _Checks:
 
     def jvp(self) -> None:
         """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
+        import torch
+
         given = sample(self.family)
         function, tensors = self.on(given)
         leaves = self.leaves(given)
@@ -269,6 +253,8 @@ class _Checks:
 
     def hessian(self) -> None:
         """Forward over reverse and reverse over reverse give one symmetric matrix."""
+        import torch
+
         given = sample(self.family, times=1)
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
@@ -281,6 +267,9 @@ class _Checks:
 
     def compile(self, backend: str, dynamic: bool | None) -> None:
         """torch.compile with fullgraph takes the op; with dynamic sizes it does so for other sizes without compiling again."""
+        import torch
+        import torch._dynamo.testing
+
         torch._dynamo.reset()
         given = sample(self.family)
         function, tensors = self.on(given)
@@ -296,6 +285,8 @@ class _Checks:
 
     def compile_gradient(self) -> None:
         """A compiled function has the gradients of the plain one."""
+        import torch
+
         torch._dynamo.reset()
         given = sample(self.family)
         total, tensors = self.scalar(given)
@@ -310,6 +301,8 @@ class _Checks:
         assert_equal(gradients(compiled), gradients(total), "compiled gradient")
 
     def _module(self, given: Sample) -> tuple[torch.nn.Module, tuple[Tensor, ...]]:
+        import torch
+
         function, tensors = self.on(given)
 
         class Model(torch.nn.Module):  # type: ignore[misc]
@@ -320,6 +313,8 @@ class _Checks:
 
     def export(self) -> None:
         """torch.export takes the op with every axis dynamic that may be, and the program runs on other sizes."""
+        import torch
+
         model, tensors = self._module(sample(self.family))
         program = torch.export.export(model, tensors, dynamic_shapes=_every_axis(tensors))
         assert_equal(program.module()(*tensors), model(*tensors), "exported")
@@ -330,6 +325,7 @@ class _Checks:
     def onnx(self) -> None:
         """The exporter on torch.export makes one node of our domain, with dynamic sizes."""
         import onnx
+        import torch
 
         model, tensors = self._module(single(sample(self.family)))
         table = self.session.module.custom_translation_table()
@@ -343,6 +339,7 @@ class _Checks:
     def onnx_torchscript(self) -> None:
         """The older exporter makes the same node."""
         import onnx
+        import torch
 
         model, tensors = self._module(single(sample(self.family)))
         self.session.module.register_onnx_symbolic(17)
@@ -356,6 +353,8 @@ class _Checks:
 
     def _check_model(self, proto: Any, model: torch.nn.Module, tensors: Sequence[Tensor]) -> None:
         """Look for the node, and run the model where the ONNX Runtime library of the package is built."""
+        import torch
+
         nodes = [n for n in proto.graph.node if n.domain == self.op.domain]
         assert [n.op_type for n in nodes] == [self.op.class_name], (
             f"the model's nodes are {[n.op_type for n in proto.graph.node]}"
@@ -377,6 +376,8 @@ class _Checks:
 
 def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
     """Return the dynamic shapes of a model's arguments: every axis longer than 1 may vary, as far as the op lets it."""
+    import torch
+
     shapes = tuple({i: torch.export.Dim.AUTO for i, s in enumerate(t.shape) if s > 1} for t in tensors)
     return (shapes,)
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from opc.analysis.shape import ShapeError, infer
 from opc.backends.base import Unsupported
+from opc.backends.torch.derivatives import rules
 from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Family, Operand
+from opc.ir.op import Family, Operand, Role
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from opc.backends.torch.session import TorchSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
     Raises:
         Unsupported: when the spec has no example.
     """
+    import torch
+
     if not family.examples:
         raise Unsupported("the spec has no example to check this on")
     op = family.forward
@@ -53,6 +60,8 @@ def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
 
 def _random(operand: Operand, like: Any, generator: torch.Generator) -> Tensor:
     """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64."""
+    import torch
+
     dtypes = candidates(operand.type)
     if DType.FLOAT64 in dtypes:
         return torch.randn(like.shape, generator=generator, dtype=torch.float64)
@@ -66,6 +75,8 @@ def outputs(result: Any) -> tuple[Tensor, ...]:
 
 def assert_equal(got: Any, expected: Any, what: str) -> None:
     """Assert that nested tensors agree to a few roundings of what was added up for them."""
+    import torch
+
     left, right = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(expected)
     assert len(left) == len(right), f"{what}: {len(left)} results instead of {len(right)}"
     for a, b in zip(left, right, strict=True):
@@ -76,6 +87,8 @@ def assert_equal(got: Any, expected: Any, what: str) -> None:
 
 def _bound(expected: Tensor) -> float:
     """Return how far two ways of computing the same values may be apart: the rounding of each of so many terms of their size."""
+    import torch
+
     if not expected.is_floating_point() or expected.numel() == 0:
         return 0.0
     finite = expected[torch.isfinite(expected)].abs()
@@ -92,6 +105,8 @@ def single(given: Sample) -> Sample:
 
 def loop(function: Callable[..., Any], arguments: Sequence[Tensor], dims: Sequence[int | None]) -> Any:
     """Return the stacked results of calling a function for each entry of the batched arguments."""
+    import torch
+
     size = next(a.shape[0] for a, d in zip(arguments, dims, strict=True) if d is not None)
     results = [function(*(a[i] if d is not None else a for a, d in zip(arguments, dims, strict=True))) for i in range(size)]
     if isinstance(results[0], tuple):
@@ -106,3 +121,31 @@ def assert_refused(call: Callable[[], Any], what: str) -> None:
     except (RuntimeError, TypeError, ValueError):
         return
     raise AssertionError(f"{what} was accepted")
+
+
+def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield every operator of a family with arguments from a call of the forward op; tensors require gradients if it has any."""
+    import torch
+
+    family = session.family
+    defaults = {a.name: a.default for a in family.forward.attributes if not a.required}
+    attributes = session.attributes(family.forward, defaults | dict(given.attributes))
+    generator = torch.Generator().manual_seed(2)
+    recorded = {rule.op.name for rule in rules(family) if rule.vjp}
+    operands: dict[str, dict[str, Tensor | None]] = {}
+    for op in family.ops:
+        tensors = dict(given.tensors)
+        if op.derivation is not None:
+            source, tensors = operands[op.derivation.of], {}
+            for x, (role, of) in zip(op.inputs, op.derivation.inputs, strict=True):
+                value = source.get(of)
+                if value is not None and role in (Role.COTANGENT, Role.TANGENT):
+                    value = torch.randn(value.shape, generator=generator, dtype=value.dtype)
+                tensors[x.name] = value
+        arguments = session.arguments(op, tensors, attributes)
+        results = outputs(getattr(session.operators, op.name).raw(*arguments))
+        operands[op.name] = {**tensors, **dict(zip((o.name for o in op.outputs), results, strict=True))}
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor) and argument.is_floating_point():
+                argument.requires_grad_(op.name in recorded)
+        yield op.name, arguments

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from opc.analysis.shape import ShapeError, infer
 from opc.backends import package as packages
@@ -20,6 +19,8 @@ from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Family, Op, Role
 
 if TYPE_CHECKING:
+    import torch
+
     from opc.backends.base import Array
 
 REFUSALS = (RuntimeError, ValueError, TypeError)
@@ -32,6 +33,8 @@ def to_torch(array: Array) -> torch.Tensor:
     Raises:
         Unsupported: when torch has no such strides.
     """
+    import torch
+
     if any(s < 0 for s in array.strides):
         raise Unsupported("torch tensors have no negative strides")
     if array.dtype.name == "bfloat16":
@@ -43,6 +46,8 @@ def to_torch(array: Array) -> torch.Tensor:
 
 def to_numpy(tensor: torch.Tensor) -> Array:
     """Return an array with the tensor's values."""
+    import torch
+
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.dtype is torch.bfloat16:
         import ml_dtypes
@@ -76,6 +81,8 @@ class TorchSession:
         only: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`. `only` are the names of the wanted outputs."""
+        import torch
+
         described = self._ops[op]
         tensors = {x.name: None if (a := inputs.get(x.name)) is None else to_torch(a) for x in described.inputs}
         defaults = {a.name: a.default for a in described.attributes if not a.required}
@@ -111,6 +118,8 @@ class TorchSession:
     @staticmethod
     def attributes(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return attribute values as torch takes them: dtypes are torch's own, tuples lists."""
+        import torch
+
         dtypes = {a.name for a in op.attributes if a.kind is AttributeKind.DTYPE}
         values: dict[str, Any] = {}
         for name, value in given.items():
@@ -136,6 +145,8 @@ class TorchSession:
         second: Mapping[str, Array],
     ) -> dict[str, Array]:
         """Return the gradients of sum(gradient[x] * second[x]) for the inputs, and for the cotangents as `d_<output>`."""
+        import torch
+
         tensors, leaves = self._leaves(inputs)
         seeds = {n: to_torch(c).clone().requires_grad_() for n, c in cotangents.items()}
         first = dict(zip(leaves, self._gradients(tensors, leaves, attributes, seeds, True), strict=True))
@@ -163,6 +174,8 @@ class TorchSession:
         cotangents: Mapping[str, torch.Tensor],
         again: bool,
     ) -> tuple[torch.Tensor, ...]:
+        import torch
+
         if self.family.backward is None:
             raise Unsupported("the spec says gradient: none")
         result = self.function(**tensors, **self.attributes(self.family.forward, attributes))
