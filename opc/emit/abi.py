@@ -125,7 +125,8 @@ def attribute_struct(family: Family) -> str:
 
 def prototypes(family: Family) -> str:
     """Return the prototypes of every function of the family, without storage class or export attribute."""
-    return "\n".join(text for op in family.ops for text in (kernel_prototype(family, op) + ";", infer_prototype(family, op) + ";"))
+    texts = (text for op in family.ops for text in (kernel_prototype(family, op), infer_prototype(family, op)))
+    return "\n".join(f"{text};" for text in texts)
 
 
 def kernel_prototype(family: Family, op: Op) -> str:

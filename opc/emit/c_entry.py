@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from opc.emit.abi import kernel_prototype
+from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
 from opc.emit.c_rows import TileText, present_member, size_member
-from opc.emit.c_expr import compute_types
 from opc.emit.c_text import string_literal
 from opc.emit.scalar_c import ScalarText
 from opc.emit.shape_c import axis_member, definitions, dim_member, group_member, struct_name, type_member
@@ -217,7 +217,7 @@ class EntryText:
         return f"  const opc::axes {axes[loop]} = opc::add_axis(stage, {self._loop_size(loop)});"
 
     def _add_operand(self, o: StageOperand, axes: dict[Loop, str]) -> str:
-        places = "".join(f", {axes.get(loop) or axes[GroupLoop(loop.name)]}" for loop in o.loops if _known(loop, axes))
+        places = "".join(f", {_axes_of(loop, axes)}" for loop in o.loops)
         role = f"opc::role_{o.reduction or ('output' if o.written else 'input')}"
         along = "true" if o.along_row else "false"
         match o.kind:
@@ -242,5 +242,8 @@ class EntryText:
                 yield f"  if ({self._loop_size(loop)} == 0) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
 
 
-def _known(loop: Loop, axes: dict[Loop, str]) -> bool:
-    return isinstance(loop, GroupLoop) or loop in axes
+def _axes_of(loop: Loop, axes: dict[Loop, str]) -> str:
+    """Return the stage's axes of a loop; an operand's own group lies on the joint one."""
+    if isinstance(loop, GroupLoop) and loop not in axes:
+        return axes[GroupLoop(loop.name)]
+    return axes[loop]

@@ -1,7 +1,7 @@
 """Typed scalar expressions as C++ text.
 
-Values are computed in C++ types named by type variables: a template parameter `T` stands for the compute type of the type variable
-T, float for float16. Weak values are int64_t and double until they meet a typed one, and are then converted.
+Values are computed in C++ types named by type variables: a template parameter `T` stands for the compute type of the type
+variable T, float for float16. Weak values are int64_t and double until they meet a typed one, and are then converted.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Text:
 class ExprText:
     """Writes expressions of one op.
 
-    The callables say how a read, an attribute (by name, element and wanted C++ type), a symbol of a size, the presence of an operand
-    and a nested reduction are written.
+    The callables say how a read, an attribute (by name, element and wanted C++ type), a symbol of a size, the presence of an
+    operand and a nested reduction are written.
     """
 
     def __init__(
@@ -174,14 +174,13 @@ class ExprText:
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
             return Text(f"opc::power<{power}>({base.text})", _ATOM, e.type)
-        common: ValueType | None = e.type
+        common: ValueType = DType.BOOL if fn.types == "logic" else e.type
         if fn.types in ("compare", "test"):
             common = e.args[0].type
             for a in e.args[1:]:
-                common = join(common, a.type)
-                assert common is not None, "the typed IR only compares values that mix"
-        elif fn.types == "logic":
-            common = DType.BOOL
+                joined = join(common, a.type)
+                assert joined is not None, "the typed IR only compares values that mix"
+                common = joined
         args = [self.convert(a, common) for a in e.args]
         if fn.c == "{0}":
             return Text(args[0].text, args[0].strength, e.type)
@@ -206,7 +205,8 @@ class ExprText:
 
     def _text_comparison(self, e: Call) -> Text:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
-        assert isinstance(attribute, AttrRef) and isinstance(constant, StrConst), "strings are only compared with attributes"
+        assert isinstance(attribute, AttrRef), "strings are only compared with attributes"
+        assert isinstance(constant, StrConst), "strings are only compared with attributes"
         declared = self.op.attribute(attribute.name)
         operator = "==" if e.fn == "eq" else "!="
         name = self.attribute(attribute.name, attribute.element, "")
@@ -270,7 +270,7 @@ def literal(value: int | float | bool, t: ValueType) -> str:
     if isinstance(value, bool):
         return ("true" if value else "false") if t is DType.BOOL else str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
-        text = "__builtin_nan(\"\")" if math.isnan(value) else "__builtin_inf()"
+        text = '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()"
         return f"{'-' if value < 0 else ''}{target}({text})"
     if isinstance(value, int) or value.is_integer():
         if t is Weak.FLOAT:

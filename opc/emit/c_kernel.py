@@ -5,6 +5,7 @@ from __future__ import annotations
 from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.c_entry import EntryText
 from opc.emit.c_expr import compute_types
+from opc.emit.c_layout import wrap
 from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
 from opc.ir.dtypes import DType
@@ -84,7 +85,7 @@ class _Kernel:
         name = f"{self.family.name}_loops"
         functions = "\n\n".join(tile.text for tile in self.tiles.values())
         rows = ["    opc::rows,"] + [f"    {_instances(tile)}," for tile in self.tiles.values()]
-        table = "\n".join(["const table loops = {", *rows, "};"])
+        table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
             f'{self.banner}\n#include "{name}.h"\n\n#include "opc/loops.h"\n\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
@@ -104,12 +105,16 @@ def _row_stages(variant: Variant) -> list[RowStage]:
 
 
 def _about(family: Family, op: str, doc: str) -> str:
-    titles = {f.name: text for f, text in (
-        (family.backward, "Gradient"),
-        (family.backward_backward, "Gradient of the gradient"),
-        (family.jvp, "Tangent"),
-        (family.backward_jvp, "Tangent of the gradient"),
-    ) if f is not None}
+    titles = {
+        f.name: text
+        for f, text in (
+            (family.backward, "Gradient"),
+            (family.backward_backward, "Gradient of the gradient"),
+            (family.jvp, "Tangent"),
+            (family.backward_jvp, "Tangent of the gradient"),
+        )
+        if f is not None
+    }
     return f"{titles[op]} of {family.name}; see opc/abi.h." if op in titles else doc or f"{op}; see opc/abi.h."
 
 
@@ -118,7 +123,7 @@ def _combinations(tile: TileText) -> list[list[DType]]:
 
 
 def _extents(tile: TileText) -> str:
-    """Return the array extents of a table entry: one for each type variable with several compute types, one for wanted outputs."""
+    """Return the array extents of a table entry: one a type variable with several compute types, one for wanted outputs."""
     sizes = [len(types) for types in _combinations(tile) if len(types) > 1]
     if tile.stage.optional:
         sizes.append(len(tile.stage.optional) + 1)

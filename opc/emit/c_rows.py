@@ -101,7 +101,7 @@ class TileText:
         for (name, element, target), local in self.attributes.items():
             place = f"{self.arguments}.attributes->{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)
-            own = "double" if declared.kind is AttributeKind.FLOAT else "bool" if declared.kind is AttributeKind.BOOL else "int64_t"
+            own = "double" if declared.kind is AttributeKind.FLOAT else "int64_t"
             if declared.kind is AttributeKind.STR and not declared.values:
                 yield f"  const char *const {local} = {place};"
             elif declared.kind is AttributeKind.BOOL:
@@ -138,8 +138,8 @@ class TileText:
         sources = dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body))
         for text in sources:
             yield comment(text, 4)
-        for a in p.prologue:
-            yield from self._action(a, "    ", "[0]")
+        for early in p.prologue:
+            yield from self._action(early, "    ", "[0]")
         if not p.body:
             return
         folds = [a for a in p.body if isinstance(a, Fold)]

@@ -1,8 +1,8 @@
 """From the body of an op to steps: every reduction a statement of its own, loops named by what they run over.
 
 Two index variables with equal extents run over the same loop, so that `sum[k](e[*A, k, *B])` and `e[*A, n, *B] = ...` meet on one
-axis. A body is *regular* when every access is a bare index in a place of its own, so that a step is a value at each point of a set
-of loops; only regular bodies become steps.
+axis. A body is *regular* when every access is a bare index in a place of its own, so that a step is a value at each point of a
+set of loops; only regular bodies become steps.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class _Flattener:
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.names = {o.name for o in operands} | {a.name for a in op.attributes} | {d for d, _ in op.dims}
         for o in operands:
-            self.shapes[o.name] = tuple(
-                GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims
-            )
+            self.shapes[o.name] = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
 
     def statement(self, assign: Assign) -> None:
         """Append the steps of one statement."""

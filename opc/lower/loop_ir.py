@@ -1,12 +1,12 @@
 """The loop IR: what a kernel does, loop by loop, in no particular language.
 
-A `Program` is a sequence of stages. A `RowStage` is one parallel loop over points (`outer`), each of which owns a row of values along
-the axes `row`; its passes are the loops over that row, fused as far as dependences allow. An elementwise op is the special case
-in which rows mean nothing and may be cut anywhere (`whole_rows` False). A `NestStage` is a plain loop nest, one statement at a
+A `Program` is a sequence of stages. A `RowStage` is one parallel loop over points (`outer`), each of which owns a row of values
+along the axes `row`; its passes are the loops over that row, fused as far as dependences allow. An elementwise op is the special
+case in which rows mean nothing and may be cut anywhere (`whole_rows` False). A `NestStage` is a plain loop nest, one statement at a
 time, for everything whose accesses are not bare indices: windows, shifts, gathers, diagonals.
 
-Expressions are those of `opc.ir.expr` with the indices dropped from reads of a row stage: there every operand is accessed in one way
-only, which its `StageOperand` tells.
+Expressions are those of `opc.ir.expr` with the indices dropped from reads of a row stage: there every operand is accessed in one
+way only, which its `StageOperand` tells.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Step:
 class StageOperand:
     """A tensor of a stage.
 
-    `kind` is "input", "output", or "temporary" for one that lives between stages. `loops` are its axes in order, and `along_row` tells
-    whether it varies along the row. `written` operands are the stage's products; `reduction` is the kind of a product that reduces
-    over the points of the stage.
+    `kind` is "input", "output", or "temporary" for one that lives between stages. `loops` are its axes in order, and `along_row`
+    tells whether it varies along the row. `written` operands are the stage's products; `reduction` is the kind of a product that
+    reduces over the points of the stage.
     """
 
     name: str
@@ -105,8 +105,8 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A value of each point of the row, kept for later passes: in a row buffer, or in the row of the product `host`, which is written
-    only when the value is no longer needed."""
+    """A value of each point of the row, kept for later passes: in a row buffer, or in the row of the product `host`, which is
+    written only when the value is no longer needed."""
 
     name: str
     type: ValueType

@@ -1,7 +1,7 @@
 """The loops over one row: steps that share points and rows, fused into as few passes as their dependences allow.
 
-A value waits for the reductions it depends on, so its level is the number of reductions in a row before it; all values of one level
-share a pass. A value that several passes use is kept in a row buffer when computing it costs more than loading it.
+A value waits for the reductions it depends on, so its level is the number of reductions in a row before it; all values of one
+level share a pass. A value that several passes use is kept in a row buffer when computing it costs more than loading it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,31 @@ from opc.ir.expr import Call, Expr, Read, reads, rewrite, walk
 from opc.lower.loop_ir import Action, Fold, Keep, Let, Loop, Pass, Put, Step
 
 EXPENSIVE = frozenset(
-    "exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc sigmoid pow".split()
+    (
+        "exp",
+        "expm1",
+        "exp2",
+        "log",
+        "log1p",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "erfc",
+        "sigmoid",
+        "pow",
+    )
 )
 """Functions that cost more than a load from cache."""
 
@@ -67,7 +91,11 @@ class _Builder:
         # A kept value is computed where it is first used; what only it needed is not computed again later.
         uses = self._uses(keeps)
         last = max(
-            [self._write_level(s) for _, s in self.puts] + [self.level[n] for n in self.folds] + [p for u in uses.values() for p in u],
+            [
+                *(self._write_level(s) for _, s in self.puts),
+                *(self.level[n] for n in self.folds),
+                *(p for passes in uses.values() for p in passes),
+            ],
             default=0,
         )
         passes = [self._pass(p, uses, keeps) for p in range(last + 1)]

@@ -69,7 +69,8 @@ def _action(stage: RowStage, action: Action) -> str:
         case Let():
             text = f"let {action.name}: {action.type} = {value}"
         case Keep():
-            text = f"keep {action.name}: {action.type} = {value}"
+            where = "" if action.host is None else f" in {action.host}"
+            text = f"keep {action.name}{where}: {action.type} = {value}"
         case Fold():
             text = f"fold {action.name}: {action.type} = {action.kind}({value})"
         case _:

@@ -1,8 +1,8 @@
 """From steps to row stages: which steps share one parallel loop, and in which order stages run.
 
-A reduction whose result is used again wants its row whole: its kept loops become the points of a stage and the reduced ones its row.
-Whatever else can be computed on the same points and rows joins that stage, sums over the points included. What is left runs in
-stages without rows. Values that are no reduction are never stored between stages: computing them again costs less than memory.
+A reduction whose result is used again wants its row whole: its kept loops become the points of a stage and the reduced ones its
+row. Whatever else can be computed on the same points and rows joins that stage, sums over the points included. What is left runs
+in stages without rows. Values that are no reduction are never stored between stages: computing them again costs less than memory.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class _Scheduler:
         alive = self._closure(o.name for o in op.outputs)
         self.steps = [s for s in steps if s.target in alive]
         consumed = {name for s in self.steps for name in self.reads[s.target]}
-        self.roots = [
-            s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)
-        ]
+        self.roots = [s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)]
 
     def _closure(self, names: Iterable[str], stop: frozenset[str] = frozenset()) -> set[str]:
         """Return every step that the steps `names` need, themselves included, not looking past `stop`."""

@@ -67,10 +67,11 @@ def _with(op: Op, values: Mapping[str, int | bool]) -> Op:
         match e:
             case AttrRef(name=name) if isinstance(values.get(name), bool):
                 return Const(values[name], DType.BOOL, e.span)
-            case Call(fn="eq" | "ne", args=(AttrRef(name=name), StrConst(value=text)) | (StrConst(value=text), AttrRef(name=name))):
-                if name not in values:
+            case Call(fn="eq" | "ne", args=(a, b)) if isinstance(a, StrConst) or isinstance(b, StrConst):
+                attribute, text = (a, b) if isinstance(b, StrConst) else (b, a)
+                if not isinstance(attribute, AttrRef) or not isinstance(text, StrConst) or attribute.name not in values:
                     return e
-                same = op.attribute(name).values[values[name]] == text
+                same = op.attribute(attribute.name).values[values[attribute.name]] == text.value
                 return Const(same == (e.fn == "eq"), DType.BOOL, e.span)
             case Call(fn="not", args=(Const(value=value),)):
                 return Const(not value, DType.BOOL, e.span)

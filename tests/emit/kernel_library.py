@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def compile_kernel(family: Family, directory: Path, *extra: str) -> Path:
 def odd_parallel_for(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
     """Split a range unevenly, as no thread pool would, and run the pieces last first."""
     cuts = sorted({0, count, *(min(count, max(1, grain) * k + k % 3) for k in range(1, 40))})
-    for begin, end in reversed(list(zip(cuts, cuts[1:], strict=False))):
+    for begin, end in reversed(list(pairwise(cuts))):
         body(argument, begin, end)
 
 
@@ -122,13 +123,12 @@ class KernelLibrary:
             KernelError: when the kernel refuses.
         """
         given = {n: a for n, a in inputs.items() if a is not None}
-        names = [n for n in (askable(op, given) if wanted is None else wanted)]
+        names = list(askable(op, given) if wanted is None else wanted)
         try:
             env = infer(op, {n: a.shape for n, a in given.items()}, attributes)
             binding = infer_types(op, {n: DType(str(a.dtype)) for n, a in given.items()}, attributes)
-            made = {
-                n: np.full(env.outputs[n], 77, numpy_dtype(resolve(op.output(n).type, binding))) for n in names if n in env.outputs
-            }
+            dtypes = {n: numpy_dtype(resolve(op.output(n).type, binding)) for n in names}
+            made = {n: np.full(env.outputs[n], 77, dtypes[n]) for n in names if n in env.outputs}
         except Exception:  # the kernel must refuse it too: give it outputs of any shape
             made = {n: np.zeros((), np.float32) for n in names}
         made |= outputs or {}
@@ -153,9 +153,7 @@ def _tensor(array: Array | None, keep: list[Any]) -> Any:
     dtype = DType(str(array.dtype))
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
     strides = (ctypes.c_int64 * max(1, array.ndim))(*(s // array.itemsize for s in array.strides))
-    tensor = Tensor(
-        array.ctypes.data, 1, 0, array.ndim, DataType(abi.DLPACK_CODE[dtype], dtype.bits, 1), shape, strides, 0
-    )
+    tensor = Tensor(array.ctypes.data, 1, 0, array.ndim, DataType(abi.DLPACK_CODE[dtype], dtype.bits, 1), shape, strides, 0)
     keep += [array, shape, strides, tensor]
     return ctypes.pointer(tensor)
 

@@ -1,0 +1,1 @@
+"""The C++ kernel that every backend links."""

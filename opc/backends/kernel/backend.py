@@ -27,7 +27,7 @@ COMMON_FLAGS = (
 """Flags of every kernel source. Floating-point results are those of the source: nothing is reassociated or contracted."""
 
 LOOP_FLAGS = ("-O2", "-fopenmp-simd")
-ENTRY_FLAGS = ("-O2",)
+ENTRY_FLAGS = ("-O1",)
 
 VARIANTS = {"baseline": (), "v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4",)}
 """Instruction-set variants on x86-64 and their flags; elsewhere there is only the baseline."""

@@ -10,6 +10,13 @@
 #define OPC_VARIANT baseline
 #endif
 
+/* For tests: -DOPC_FORCE_VARIANT=v3 on the file of the entry functions makes them call that variant, whatever the machine has. */
+#if defined(OPC_FORCE_VARIANT)
+#define OPC_FORCED_VARIANT return OPC_FORCE_VARIANT::loops;
+#else
+#define OPC_FORCED_VARIANT
+#endif
+
 /* OPC_DECLARE_VARIANTS(table) declares `const table loops` of every variant, and best(), the one for this machine. */
 #if defined(__x86_64__)
 #define OPC_DECLARE_VARIANTS(table)                      \
@@ -17,6 +24,7 @@
   namespace v3 { extern const table loops; }             \
   namespace v4 { extern const table loops; }             \
   static inline const table &best() {                    \
+    OPC_FORCED_VARIANT                                   \
     return opc::runs_v4()   ? v4::loops                  \
            : opc::runs_v3() ? v3::loops                  \
                             : baseline::loops;           \
