@@ -77,7 +77,7 @@ def _attribute(a: Attribute) -> str:
         f'"{a.name}"',
         kind,
         f"offsetof(Attributes, {a.name})",
-        "true" if a.required else "false",
+        _bool(a.required),
         str(length),
         f"offsetof(Attributes, {a.name}_length)" if variable else "0",
         f"{a.name}_values" if a.values else "nullptr",
@@ -157,7 +157,11 @@ def _maker(op: Op) -> str:
 
 
 def _operand(o: Operand) -> str:
-    return f'{{"{o.name}", {"true" if o.optional else "false"}}},'
+    return f'{{"{o.name}", {_bool(o.optional)}, {_bool(not o.dims)}}},'
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _types(op: Op) -> Iterator[dict[str, str]]:

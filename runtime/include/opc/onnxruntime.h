@@ -147,9 +147,11 @@ struct Attribute {
   const char *const *values; /* of an enumeration, ending in NULL */
 };
 
+/* `scalar`: the spec gives it no axes. */
 struct Operand {
   const char *name;
   bool optional;
+  bool scalar;
 };
 
 /* A place among an input's axes: counted from the first, from behind the last, or from the axis that an attribute places. */

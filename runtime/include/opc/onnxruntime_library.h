@@ -299,7 +299,7 @@ Status *infer_shapes(const CustomOp *self, ShapeInferContext *context) {
     if (!succeeded(api, read_shape(api, context, i, &types[i], &shapes[i]))) return nullptr;
     present[i] = types[i] != kUndefined;
     /* A shape of no axes is also what ONNX Runtime makes of a shape it does not know. */
-    if (present[i] && shapes[i].rank == 0) return nullptr;
+    if (present[i] && shapes[i].rank == 0 && !op.inputs[i].scalar) return nullptr;
   }
   A attributes;
   Memory memory;

@@ -43,13 +43,13 @@ domain: opc.test
 version: 1
 types: {T: [float32, float64]}
 broadcast: true
-inputs: {x: "T[...]", z: "T[...]"}
+inputs: {x: "T[...]", z: "T[...]", "s?": "T[]"}
 attributes:
   weights: {type: "float[]", default: [1.0]}
 outputs: {y: "T[...]"}
 gradient: none
 kernel: |
-  y = x * z
+  y = x * z * (s if present(s) else 1)
 """
 
 # An op that may write into its input.
