@@ -240,6 +240,9 @@ class _NumpyEmitter(NumpySizes):
     def applied(self, e: Call, args: Sequence[Text]) -> Text:
         """Return a function applied to arguments."""
         fn = FUNCTIONS[e.fn]
+        if e.fn == "div" and not args[0].support and not is_uniform(e):
+            # A number of Python's own stands for an absent operand, say; divided by 0 it would raise.
+            return Text(f"np.divide({args[0].text}, {args[1].text})")
         strength = _STRENGTH.get(e.fn, ATOM)
         if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
             base = args[0].at(ATOM)

@@ -95,6 +95,16 @@ def test_attributes_alone_follow_ieee_754() -> None:
     np.testing.assert_array_equal(result, np.array([np.inf, -np.inf, np.nan], "float32"))
 
 
+def test_a_number_in_an_absent_operand_s_place_is_divided_as_arrays_are() -> None:
+    text = (
+        f'{HEAD}types: {{T: floating}}\ninputs: {{x: "T[N, D]", "b?": "T[N]"}}\noutputs: {{y: "T[N]"}}\ngradient: none\n'
+        "kernel: |\n  y[n] = (b[n] if present(b) else 0) / D + sum[d](x[n, d])\n"
+    )
+    family = compile_text(text, "probe.yaml")
+    (result,) = evaluate(family.forward, numpy_module(family), np.zeros((2, 0), "float32"), None)
+    np.testing.assert_array_equal(result, np.array([np.nan, np.nan], "float32"))
+
+
 def test_outputs_that_are_not_wanted_are_not_made() -> None:
     family = load_family(next(p for p in SPECS if p.stem == "prelu"))
     assert family.backward is not None

@@ -1,5 +1,7 @@
 """ONNX's own tools on every op of `specs/`: checker, inference, function, inliner, text; and the generated test as it stands."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -111,6 +113,27 @@ def test_attributes_of_every_kind(tmp_path: Path, attributes: dict[str, Any], in
     for (name, value), result in zip(got.items(), ReferenceEvaluator(model).run(None, inputs), strict=True):
         np.testing.assert_allclose(result, value, rtol=1e-6, err_msg=name)
         assert result.dtype == value.dtype, name
+
+
+def test_an_output_without_elements_asks_for_nothing(session: Callable[[Path], OnnxSession]) -> None:
+    """A maximum of nothing has no value, but where there is no output element, nobody asks for it."""
+    softmax = session(next(p for p in SPECS if p.stem == "softmax"))
+    assert softmax.call("softmax", {"x": np.zeros((2, 0), "float32")}, {})["y"].shape == (2, 0)
+    logsumexp = session(next(p for p in SPECS if p.stem == "logsumexp"))
+    assert logsumexp.call("logsumexp", {"x": np.zeros((0, 0), "float16")}, {})["y"].dtype == "float16"
+    with pytest.raises(OpError, match="zero-size"):
+        logsumexp.call("logsumexp", {"x": np.zeros((2, 0), "float32")}, {})
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
+def test_layout(spec: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ruff")
+    for path, text in OnnxBackend().emit(load_family(spec)).items():
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    run = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", str(tmp_path)]
+    assert subprocess.run(run, capture_output=True, text=True).stdout == ""
 
 
 def test_files_are_the_same_every_time() -> None:
