@@ -6,9 +6,8 @@ its case needs. Integer and floating attributes stay variables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from opc.ir.dtypes import DType
 from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst, rewrite, walk
@@ -37,16 +36,20 @@ class Case:
 
 
 def specialise(op: Op) -> tuple[Case, ...]:
-    """Return the cases of an op, one case without values when its body has no such conditions (or too many)."""
+    """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
+    cases = tuple(_cases(op, ()))
+    return cases if len(cases) <= _MOST_CASES else (Case((), op),)
+
+
+def _cases(op: Op, values: tuple[tuple[str, int | bool], ...]) -> Iterator[Case]:
+    """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
     asked = _asked(op)
-    choices = [range(len(a.values)) if a.values else (True, False) for a in op.attributes if a.name in asked]
-    names = [a.name for a in op.attributes if a.name in asked]
-    count = 1
-    for c in choices:
-        count *= len(c)
-    if count > _MOST_CASES or not names:
-        return (Case((), op),)
-    return tuple(Case(tuple(zip(names, values)), _with(op, dict(zip(names, values)))) for values in product(*choices))
+    attribute = next((a for a in op.attributes if a.name in asked), None)
+    if attribute is None:
+        yield Case(values, op)
+        return
+    for value in range(len(attribute.values)) if attribute.values else (True, False):
+        yield from _cases(_with(op, {attribute.name: value}), (*values, (attribute.name, value)))
 
 
 def _asked(op: Op) -> set[str]:

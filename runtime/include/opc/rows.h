@@ -18,7 +18,7 @@ static void copy_elements(void *target, int64_t target_row, int64_t target_colum
     for (int64_t r = 0; r < rows; ++r) {
       memcpy(to + r * target_row, from + r * source_row, static_cast<size_t>(columns) * sizeof(T));
     }
-  } else if (source_column == 0 && target_column == 1) {
+  } else if (source_column == 0 && target_column == 1 && columns > 0) {
     for (int64_t r = 0; r < rows; ++r) {
       const T value = from[r * source_row];
       for (int64_t c = 0; c < columns; ++c) to[r * target_row + c] = value;

@@ -1,0 +1,158 @@
+"""The C++ kernels against the oracle, through the C ABI alone: every case, on one thread and on oddly split ranges."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.ir.op import Op
+from opc.testing.cases import Case, accepted, refused
+from opc.testing.frame import DomainError
+from opc.testing.oracle import evaluate
+from opc.testing.tolerance import compare
+from tests.emit.conftest import Build
+from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for, split_everywhere
+
+MEMBERS = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
+PARENTS = {"backward_backward": "backward", "backward_jvp": "backward"}
+
+
+def wrong(kernel: KernelLibrary, op: Op, cases: list[Case]) -> list[str]:
+    """Return what is wrong with the kernel's answers, one line a case."""
+    found = []
+    for case in cases:
+        inputs = case.arrays()
+        try:
+            got = kernel.call(op, inputs, case.attributes, case.wanted)
+        except KernelError as error:
+            try:
+                evaluate(op, inputs, case.attributes)
+            except DomainError:
+                continue
+            found.append(f"{case.name}: refused: {error}")
+            continue
+        want = evaluate(op, inputs, case.attributes, wanted=list(got))
+        found += [f"{case.name}: {c.message}" for n in got if not (c := compare(n, got[n], want[n])).ok]
+    return found
+
+
+@pytest.mark.parametrize("parallel_for", [None, odd_parallel_for, split_everywhere], ids=["one thread", "odd", "all"])
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize("name", ["leaky_relu", "add", "gelu", "softmax", "layer_norm"])
+def test_cases(build: Build, name: str, member: str, parallel_for: Any) -> None:
+    family, library = build(name)
+    op, parent = getattr(family, member), getattr(family, PARENTS.get(member, ""), None)
+    cases = accepted(op, parent, random=12)
+    assert cases
+    assert wrong(KernelLibrary(family, library, parallel_for), op, cases) == []
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "add", "softmax"])
+def test_refused_calls(build: Build, name: str) -> None:
+    family, library = build(name)
+    kernel = KernelLibrary(family, library)
+    for op in family.ops:
+        for case in refused(op, family.backward):
+            with pytest.raises(KernelError, match=rf"^{op.name}: "):
+                kernel.call(op, case.arrays(), case.attributes, case.wanted)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "v3"])
+@pytest.mark.parametrize("name", ["leaky_relu", "softmax"])
+def test_other_variants(build: Build, name: str, variant: str) -> None:
+    family, library = build(name, f"-DOPC_FORCE_VARIANT={variant}")
+    kernel = KernelLibrary(family, library)
+    assert wrong(kernel, family.forward, accepted(family.forward, random=12)) == []
+
+
+def test_reductions_over_points_do_not_depend_on_threads(build: Build) -> None:
+    family, library = build("layer_norm")
+    op = family.backward
+    assert op is not None
+    rng = np.random.default_rng(1)
+    x, d_y = (rng.standard_normal((700, 321)).astype(np.float32) for _ in range(2))
+    mean, rstd = (rng.standard_normal(700).astype(np.float32) for _ in range(2))
+    inputs = {"x": x, "w": x[0], "b": x[1], "d_y": d_y, "mean": mean, "rstd": rstd}
+    inputs = {o.name: inputs[o.name] for o in op.inputs if o.name in inputs}
+    answers = [
+        KernelLibrary(family, library, parallel_for).call(op, inputs, {}, ["d_w"])
+        for parallel_for in (None, odd_parallel_for, split_everywhere)
+    ]
+    for other in answers[1:]:
+        np.testing.assert_array_equal(answers[0]["d_w"], other["d_w"])
+
+
+def test_overlapping_memory_is_refused(build: Build) -> None:
+    family, library = build("softmax")
+    kernel = KernelLibrary(family, library)
+    memory = np.zeros(40, np.float32)
+    with pytest.raises(KernelError, match="softmax: the output y overlaps the input x in memory"):
+        kernel.call(family.forward, {"x": memory[:32].reshape(4, 8)}, {}, outputs={"y": memory[8:].reshape(4, 8)})
+    op = family.backward_backward
+    assert op is not None
+    inputs = {o.name: np.ones((2, 2), np.float32) for o in op.inputs}
+    outputs = {o.name: memory[i : i + 4].reshape(2, 2) for i, o in enumerate(op.outputs)}
+    with pytest.raises(KernelError, match="softmax_backward_backward: the outputs d_saved_y and d_d_y overlap in memory"):
+        kernel.call(op, inputs, {}, outputs=outputs)
+
+
+def test_declared_in_place(build: Build) -> None:
+    family, library = build("leaky_relu")
+    assert family.forward.inplace, "the spec lets y take the memory of x"
+    kernel = KernelLibrary(family, library)
+    for dtype in ("float16", "float32"):
+        x = np.linspace(-2, 2, 10001).astype(dtype)
+        want = kernel.call(family.forward, {"x": x.copy()}, {})["y"]
+        kernel.call(family.forward, {"x": x}, {}, outputs={"y": x})
+        np.testing.assert_array_equal(x, want)
+        with pytest.raises(KernelError, match="overlaps"):
+            kernel.call(family.forward, {"x": x[:-1]}, {}, outputs={"y": x[1:]})
+
+
+def test_unwanted_outputs_are_not_touched(build: Build) -> None:
+    family, library = build("add")
+    op = family.backward
+    assert op is not None
+    a, b = np.ones((3, 4), np.float32), np.ones(4, np.float32)
+    inputs = {o.name: {"a": a, "b": b}.get(o.name, a) for o in op.inputs}
+    got = KernelLibrary(family, library).call(op, inputs, {}, ["d_b"])
+    np.testing.assert_array_equal(got["d_b"], np.full(4, 3, np.float32))
+
+
+SANITIZED = """
+import sys
+from pathlib import Path
+from opc.pipeline import load_family
+from opc.testing.cases import accepted
+from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
+family = load_family(Path(sys.argv[1]))
+kernel = KernelLibrary(family, Path(sys.argv[2]), odd_parallel_for)
+for op in family.ops:
+    for case in accepted(op, family.backward, random=6):
+        try:
+            kernel.call(op, case.arrays(), case.attributes, case.wanted)
+        except KernelError:
+            pass
+print("clean")
+"""
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "add", "softmax", "layer_norm"])
+def test_sanitizers(build: Build, name: str) -> None:
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
+    _, library = build(name, *flags)
+    runtime = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", SANITIZED, root / "specs" / f"{name}.yaml", library],
+        env={"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        cwd=root,
+    )
+    assert done.stdout == "clean\n", done.stderr[:4000]

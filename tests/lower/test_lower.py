@@ -1,0 +1,210 @@
+"""Golden tests of lowering: spec in, printed loops out."""
+
+from __future__ import annotations
+
+import pytest
+
+from opc.lower.flatten import IrregularError, flatten
+from opc.lower.lower import lower
+from opc.lower.printer import format_variant
+from opc.pipeline import compile_text
+
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
+
+FUSED = """\
+inputs: {x: 'T[...]', y: 'T[...]'}
+outputs: {u: 'T[...]', v: 'T[...]'}
+kernel: |
+  s = exp(x)
+  u = s - y
+  v = s * y
+"""
+FUSED_LOOPS = """\
+program f
+  parallel rows along [...]: f
+    read input x: T[...]
+    read input y: T[...]
+    write output u: T[...]
+    write output v: T[...]
+    for each point of the row
+      let s: T = exp(x)
+      put u: T = s - y
+      put v: T = s * y
+"""
+
+ROW = """\
+inputs: {x: 'T[..., D]'}
+outputs: {y: 'T[..., D]'}
+kernel: |
+  e[..., i] = exp(x[..., i])
+  y[..., i] = e[..., i] / sum[k](e[..., k])
+"""
+ROW_LOOPS = """\
+program f
+  parallel whole rows of [...] along [i:D]: f
+    read input x: T[..., k:D]
+    write output y: T[..., i:D]
+    for each point of the row
+      keep e in y: T = exp(x)
+      fold y_sum: T = sum(e)
+    for each point of the row
+      put y: T = e / y_sum
+"""
+
+SCALE = """\
+inputs: {x: 'T[..., D]', w: 'T[D]'}
+outputs: {y: 'T[..., D]'}
+kernel: |
+  y[..., i] = x[..., i] * w[i]
+"""
+SCALE_BACKWARD_LOOPS = """\
+program f_backward
+  parallel rows along [..., i:D]: f_backward
+    read input x: T[..., i:D]
+    read input w: T[i:D]
+    read input d_y: T[..., i:D]
+    write output d_x: T[..., i:D]
+    write output d_w: T[i:D], sum over points
+    for each point of the row
+      put d_x: T = w * d_y  if d_x wanted
+      put d_w: T = x * d_y  if d_w wanted
+"""
+
+WHOLE = """\
+inputs: {x: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: |
+  y[...] = x[...] / sum[...](x[...] * x[...])
+"""
+WHOLE_LOOPS = """\
+program f
+  temporary y_sum: T[]
+  parallel rows along [...]: f_0
+    read input x: T[...]
+    write temporary y_sum: T[], sum over points
+    for each point of the row
+      put y_sum: T = x * x
+  parallel rows along [...]: f_1
+    read input x: T[...]
+    read temporary y_sum: T[], once a row
+    write output y: T[...]
+    for each point of the row
+      put y: T = x / y_sum
+"""
+
+BROADCAST = """\
+broadcast: true
+inputs: {a: 'T[...]', b: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: |
+  y = a * b
+"""
+BROADCAST_BACKWARD_LOOPS = """\
+program f_backward
+  parallel rows along [...]: f_backward
+    read input a: T[...]
+    read input b: T[...]
+    read input d_y: T[...]
+    write output d_a: T[...@a], sum over points
+    write output d_b: T[...@b], sum over points
+    for each point of the row
+      put d_a: T = b * d_y  if d_a wanted
+      put d_b: T = a * d_y  if d_b wanted
+"""
+
+CASES = """\
+inputs: {x: 'T[...]'}
+attributes:
+  mode: {type: str, values: [slow, fast], default: slow}
+  flip: {type: bool, default: false}
+outputs: {y: 'T[...]'}
+kernel: |
+  y = (-x if flip else x) if mode == 'fast' else exp(x)
+"""
+CASES_LOOPS = """\
+program f when mode == 'slow'
+  parallel rows along [...]: f_slow
+    read input x: T[...]
+    write output y: T[...]
+    for each point of the row
+      put y: T = exp(x)
+
+program f when mode == 'fast' and flip
+  parallel rows along [...]: f_fast_flip
+    read input x: T[...]
+    write output y: T[...]
+    for each point of the row
+      put y: T = -x
+
+program f when mode == 'fast' and not flip
+  parallel rows along [...]: f_fast_not_flip
+    read input x: T[...]
+    write output y: T[...]
+    for each point of the row
+      put y: T = x
+"""
+
+BOTH = """\
+inputs: {x: 'T[N, M]'}
+outputs: {y: 'T[M]', z: 'T[N]'}
+kernel: |
+  y[j] = sum[i](x[i, j])
+  z[i] = max[j](x[i, j])
+"""
+BOTH_LOOPS = """\
+program f
+  parallel whole rows of [i:N] along [j:M]: f
+    read input x: T[i:N, j:M]
+    write output y: T[j:M], sum over points
+    write output z: T[i:N], once a row
+    for each point of the row
+      fold z: T = max(x)
+      put y: T = x
+    put z: T = z
+"""
+
+REVERSED = """\
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[i] = x[N - 1 - i]
+"""
+REVERSED_LOOPS = """\
+program f
+  parallel points [i]: f_y
+    y[i] = x[-i + N - 1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "which", "expected"),
+    [
+        pytest.param(FUSED, "forward", FUSED_LOOPS, id="statements share a loop"),
+        pytest.param(ROW, "forward", ROW_LOOPS, id="a kept value lives in the output's row"),
+        pytest.param(SCALE, "backward", SCALE_BACKWARD_LOOPS, id="a sum over points joins the loop over points"),
+        pytest.param(WHOLE, "forward", WHOLE_LOOPS, id="a sum over everything is a stage of its own"),
+        pytest.param(BROADCAST, "backward", BROADCAST_BACKWARD_LOOPS, id="broadcast axes are summed over points"),
+        pytest.param(CASES, "forward", CASES_LOOPS, id="string and bool attributes make cases"),
+        pytest.param(BOTH, "forward", BOTH_LOOPS, id="reductions of both axes in one pass"),
+        pytest.param(REVERSED, "forward", REVERSED_LOOPS, id="a shifted read makes a nest"),
+    ],
+)
+def test_loops(text: str, which: str, expected: str) -> None:
+    op = getattr(compile_text(HEAD + text, "f.yaml"), which)
+    assert "\n".join(format_variant(v) for v in lower(op)) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "kernel", "reason"),
+    [
+        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[N - 1 - i]", "x is indexed by -i + N - 1"),
+        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = pad(x[i + 1], 0)", "a read of x may fall outside"),
+        ("{x: 'T[N]'}", "{y: 'T[N, N]'}", "y[i, j] = x[i] * x[j]", "two indices of one statement run over the same extent"),
+        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] * i", "the value of an index is used: i"),
+        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = sum[j:i + 1](x[j])", "the extent of j depends on an index"),
+    ],
+)
+def test_irregular_bodies(inputs: str, outputs: str, kernel: str, reason: str) -> None:
+    text = f"{HEAD}gradient: none\ninputs: {inputs}\noutputs: {outputs}\nkernel: |\n  {kernel}\n"
+    with pytest.raises(IrregularError, match=reason.replace("+", r"\+")):
+        flatten(compile_text(text, "f.yaml").forward)
