@@ -92,6 +92,40 @@ class Bounds:
         return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan))
 
 
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An output: the set of possible values at every element, as stored in `dtype`."""
+
+    bounds: Bounds
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The output's shape."""
+        return tuple(self.bounds.low.shape)
+
+    @property
+    def value(self) -> Array:
+        """The middle of each set; NaN where only NaN is possible. For sets with an infinite end, the other end."""
+        b = self.bounds
+        if not b.is_float:
+            return b.low
+        low, high = b.low, b.high
+        with np.errstate(all="ignore"):
+            middle = low + (high - low) / 2
+        middle = np.where(low == high, low, np.where(np.isinf(low), high, np.where(np.isinf(high), low, middle)))
+        return np.where(b.empty, np.nan, middle)
+
+    @property
+    def error(self) -> Array:
+        """How far a correct answer may lie from `value`: the bound of each element."""
+        b = self.bounds
+        low, high = b.low.astype(np.float64), b.high.astype(np.float64)
+        with np.errstate(all="ignore"):
+            width = np.where(low == high, 0.0, np.maximum(high - self.value, self.value - low))
+        return np.where(b.empty, 0.0, width)
+
+
 def exact(values: Array) -> Bounds:
     """Return the set that holds exactly `values`: any dtype of NumPy or ml_dtypes."""
     values = np.asarray(values)

@@ -12,7 +12,6 @@ product may be done in any order; an output that a later statement reads counts 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from opc.testing import conversions, enclosures, integers
 from opc.testing.bounds import (
     PRECISIONS,
     Array,
+    Bounded,
     Bounds,
     choose,
     exact,
@@ -55,40 +55,6 @@ from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.reductions import reduce
 
 __all__ = ["Bounded", "DomainError", "askable", "evaluate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """An output: the set of possible values at every element, as stored in `dtype`."""
-
-    bounds: Bounds
-    dtype: DType
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The output's shape."""
-        return tuple(self.bounds.low.shape)
-
-    @property
-    def value(self) -> Array:
-        """The middle of each set; NaN where only NaN is possible. For sets with an infinite end, the other end."""
-        b = self.bounds
-        if not b.is_float:
-            return b.low
-        low, high = b.low, b.high
-        with np.errstate(all="ignore"):
-            middle = low + (high - low) / 2
-        middle = np.where(low == high, low, np.where(np.isinf(low), high, np.where(np.isinf(high), low, middle)))
-        return np.where(b.empty, np.nan, middle)
-
-    @property
-    def error(self) -> Array:
-        """How far a correct answer may lie from `value`: the bound of each element."""
-        b = self.bounds
-        low, high = b.low.astype(np.float64), b.high.astype(np.float64)
-        with np.errstate(all="ignore"):
-            width = np.where(low == high, 0.0, np.maximum(high - self.value, self.value - low))
-        return np.where(b.empty, 0.0, width)
 
 
 def evaluate(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_FAILURES = 20
 """How many groups of failures the terminal shows; HTML, JUnit and JSON have all failures."""
 
+MOST_REASONS = 20
+"""How many reasons not to run the terminal shows."""
+
 _COLOUR = {
     Status.PASSED: "green",
     Status.FAILED: "bold red",
@@ -48,6 +51,8 @@ def print_report(report: Report, console: Console) -> None:
         if why.startswith("not run"):
             console.print(Text.assemble((name, "bold"), f" {why}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
+    for kind in ("ONNX node case", "OpInfo sample"):
+        console.print(f"{kind}s: {truth_text(report, kind)}.")
     _print_reasons(report, console)
     for spec, message in report.mistakes.items():
         console.print(Text(message or f"{spec} could not be built", "red"))
@@ -99,6 +104,15 @@ def totals_text(report: Report) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in totals.items()) or "nothing"
 
 
+def truth_text(report: Report, kind: str) -> str:
+    """Return how many calls of an independent truth ran on each backend."""
+    ran = Counter[str]()
+    for r in report.results:
+        if r.kind == kind and r.status is not Status.NOT_RUN:
+            ran[r.backend] += 1
+    return ", ".join(f"{count} on {backend}" for backend, count in sorted(ran.items())) or "none ran"
+
+
 def _print_reasons(report: Report, console: Console) -> None:
     found = Counter[str]()
     for r in report.results:
@@ -106,8 +120,11 @@ def _print_reasons(report: Report, console: Console) -> None:
             found[f"{r.backend}: {r.kind}: {r.message or r.status.value}"] += r.count
     if found:
         console.print("Not run:")
-        for reason, count in found.most_common():
+        for reason, count in found.most_common(MOST_REASONS):
             console.print(f"  {count:>5}  {reason}", markup=False, highlight=False)
+        if len(found) > MOST_REASONS:
+            rest = sum(count for _, count in found.most_common()[MOST_REASONS:])
+            console.print(f"  {rest:>5}  for {len(found) - MOST_REASONS} other reasons, which --report lists")
 
 
 def write_html(report: Report, path: Path) -> None:
