@@ -294,10 +294,8 @@ static int32_t run_reductions(runner &r) {
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
     if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
-    int64_t count = 1;
-    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) count *= r.pass[k].stride[a] != 0 ? r.size[a] : 1;
-    r.pass[k].partial_count = count;
-    if (count > largest) largest = count;
+    r.pass[k].partial_count = o.count;
+    if (o.count > largest) largest = o.count;
   }
   r.chunks = elements / (2 * grain_elements) + 1;
   if (r.chunks > 64) r.chunks = 64;
@@ -343,7 +341,10 @@ static int32_t run_one(const stage &s, const row_functions &rows, tile_function 
   r.function = function;
   r.arguments = arguments;
   r.partials = nullptr;
-  for (int32_t k = 0; k < s.operand_count; ++k) r.pass[k].data = s.operands[k].data;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const bool nothing = is_reduction(s.operands[k]) && s.operands[k].count == 0;
+    r.pass[k].data = nothing ? nullptr : s.operands[k].data;
+  }
   for (int32_t i = 0; i < optional_count && wanted >= 0; ++i) {
     if (optional[i] != wanted) r.pass[optional[i]].data = nullptr;
   }

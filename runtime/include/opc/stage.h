@@ -33,6 +33,7 @@ struct operand {
   dtype computed;
   role what;
   bool along_row;
+  int64_t count;            /* elements of the tensor */
   int64_t stride[max_axes]; /* in elements, for each axis of the stage */
 };
 
@@ -125,6 +126,7 @@ static inline operand &add_operand(stage &s, role what, bool along_row, char *da
   o.computed = computed;
   o.what = what;
   o.along_row = along_row;
+  o.count = 0;
   for (int32_t a = 0; a < s.rank; ++a) o.stride[a] = 0;
   return o;
 }
@@ -143,6 +145,7 @@ static inline void place(operand &o, int32_t ndim, const int64_t *shape, const i
       contiguous *= shape[axis];
     }
   }
+  o.count = contiguous;
 }
 
 /* Adds a tensor of the call, NULL when it is absent or not wanted. */
