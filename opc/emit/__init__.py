@@ -1,0 +1,1 @@
+"""Text from IR: C++, NumPy, ONNX functions, shape rules. Knows no framework."""

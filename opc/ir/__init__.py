@@ -1,0 +1,1 @@
+"""The typed intermediate representation: index notation, its functions, printer and verifier."""

@@ -1,8 +1,8 @@
 """Quasi-affine integer expressions: indices, extents, sizes.
 
 An `Affine` is a sum of integer multiples of monomials over atoms. Atoms are index variables, dimensions, integer attributes, and
-floor-divisions or remainders of affine expressions, so that `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are both
-in normal form. An expression is affine in the index variables with coefficients that are polynomials in dimensions and attributes.
+floor-divisions or remainders of affine expressions; `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are both in
+normal form. An expression is affine in the index variables with coefficients that are polynomials in dimensions and attributes.
 Equal expressions in this normal form compare equal.
 
 All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
@@ -203,9 +203,7 @@ class Affine:
         terms: dict[Monomial, int] = {}
         for m, c in self.terms:
             count = sum(1 for a in m if a == Index(index))
-            hidden = any(
-                isinstance(a, FloorDiv | Mod) and index in a.numerator.indices() | a.denominator.indices() for a in m
-            )
+            hidden = any(isinstance(a, FloorDiv | Mod) and index in a.numerator.indices() | a.denominator.indices() for a in m)
             if hidden or count > 1:
                 return None
             if count == 1:
@@ -232,9 +230,7 @@ class Affine:
 
     def rename(self, names: Mapping[str, str]) -> Affine:
         """Return the expression with index variables renamed."""
-        return self.substitute(
-            lambda s: Affine.of(Index(names[s.name])) if isinstance(s, Index) and s.name in names else None
-        )
+        return self.substitute(lambda s: Affine.of(Index(names[s.name])) if isinstance(s, Index) and s.name in names else None)
 
     def evaluate(self, value: Callable[[Symbol], int]) -> int:
         """Return the value of the expression, given the value of each symbol.
@@ -261,15 +257,11 @@ class Affine:
         parts: list[str] = []
         for m, c in self.terms:
             alone = len(m) == 1 and abs(c) == 1
-            factors = [str(a) if alone or not isinstance(a, FloorDiv | Mod) else f"({a})" for a in m]
+            factors = [f"({a})" if isinstance(a, FloorDiv | Mod) and not (alone and not parts and c > 0) else str(a) for a in m]
             if abs(c) != 1 or not m:
                 factors.append(str(abs(c)))
-            text = "*".join(factors)
-            if not parts:
-                parts.append(f"-{text}" if c < 0 and not (alone and isinstance(m[0], FloorDiv | Mod)) else f"-({text})" if c < 0 else text)
-            else:
-                needs = alone and isinstance(m[0], FloorDiv | Mod)
-                parts.append(f" {'-' if c < 0 else '+'} {f'({text})' if needs else text}")
+            sign = ("-" if c < 0 else "") if not parts else (" - " if c < 0 else " + ")
+            parts.append(sign + "*".join(factors))
         return "".join(parts)
 
 

@@ -2,8 +2,8 @@
 
 A row's columns:
 
-* `types`: "float" (floating arguments and result), "number" (floating or integer, result as the arguments), "compare" (two numbers
-  or bools, result bool), "logic" (bools, result bool), "test" (floating argument, result bool).
+* `types`: "float" (floating arguments and result), "number" (floating or integer, result as the arguments), "compare" (two
+  numbers or bools, result bool), "logic" (bools, result bool), "test" (floating argument, result bool).
 * `c`: C++ expression over `{0}`, `{1}`; `opc::` functions live in `runtime/include/opc/math.h`. CUDA uses the same text.
 * `numpy`: NumPy expression over `{0}`, `{1}` with NumPy as `np`; names without prefix live in `opc.emit.numpy`.
 * `onnx`: nested calls of standard ONNX operators over `x`, `y`; None where none exists.
@@ -62,9 +62,7 @@ def _unary(
     numpy: str | None = None,
     types: str = "float",
 ) -> Function:
-    return Function(
-        name, 1, types, f"opc::{name}({{0}})", numpy or f"np.{name}({{0}})", onnx, (derivative,), ulp, (domain,)
-    )
+    return Function(name, 1, types, f"opc::{name}({{0}})", numpy or f"np.{name}({{0}})", onnx, (derivative,), ulp, (domain,))
 
 
 _ROWS = (
@@ -75,8 +73,16 @@ _ROWS = (
     _operator("floordiv", "//", "number", "opc::floordiv({0}, {1})", "floordiv({0}, {1})", None, ("0", "0")),
     _operator("mod", "%", "number", "opc::mod({0}, {1})", "mod({0}, {1})", None, ("1", "-(x // y)")),
     Function(
-        "pow", 2, "float", "opc::pow({0}, {1})", "power({0}, {1})", "Pow(x, y)",
-        ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"), 4.0, (POSITIVE, REAL), "**",
+        "pow",
+        2,
+        "float",
+        "opc::pow({0}, {1})",
+        "power({0}, {1})",
+        "Pow(x, y)",
+        ("y * x ** (y - 1) if y != 0 else 0", "r * log(x) if x > 0 else 0"),
+        4.0,
+        (POSITIVE, REAL),
+        "**",
     ),
     Function("neg", 1, "number", "-{0}", "-{0}", "Neg(x)", ("-1",), 0.5, (REAL,), "-"),
     _operator("lt", "<", "compare", "{0} < {1}", "{0} < {1}", "Less(x, y)", None),
@@ -88,10 +94,28 @@ _ROWS = (
     _operator("and", "and", "logic", "{0} && {1}", "{0} & {1}", "And(x, y)", None),
     _operator("or", "or", "logic", "{0} || {1}", "{0} | {1}", "Or(x, y)", None),
     Function("not", 1, "logic", "!{0}", "~{0}", "Not(x)", None, 0.5, (REAL,), "not "),
-    Function("maximum", 2, "number", "opc::maximum({0}, {1})", "np.maximum({0}, {1})", "Max(x, y)",
-             ("1 if x >= y else 0", "0 if x >= y else 1"), 0.5, (REAL, REAL)),
-    Function("minimum", 2, "number", "opc::minimum({0}, {1})", "np.minimum({0}, {1})", "Min(x, y)",
-             ("1 if x <= y else 0", "0 if x <= y else 1"), 0.5, (REAL, REAL)),
+    Function(
+        "maximum",
+        2,
+        "number",
+        "opc::maximum({0}, {1})",
+        "np.maximum({0}, {1})",
+        "Max(x, y)",
+        ("1 if x >= y else 0", "0 if x >= y else 1"),
+        0.5,
+        (REAL, REAL),
+    ),
+    Function(
+        "minimum",
+        2,
+        "number",
+        "opc::minimum({0}, {1})",
+        "np.minimum({0}, {1})",
+        "Min(x, y)",
+        ("1 if x <= y else 0", "0 if x <= y else 1"),
+        0.5,
+        (REAL, REAL),
+    ),
     _unary("abs", "Abs(x)", "1 if x > 0 else -1 if x < 0 else 0", ulp=0.5, types="number"),
     _unary("sign", "Sign(x)", "0", ulp=0.5, types="number"),
     _unary("sqrt", "Sqrt(x)", "0.5 / r", ulp=0.5, domain=POSITIVE),

@@ -2,8 +2,8 @@
 
 A `Program` is a sequence of stages. A `RowStage` is one parallel loop over points (`outer`), each of which owns a row of values
 along the axes `row`; its passes are the loops over that row, fused as far as dependences allow. An elementwise op is the special
-case in which rows mean nothing and may be cut anywhere (`whole_rows` False). A `NestStage` is a plain loop nest, one statement at a
-time, for everything whose accesses are not bare indices: windows, shifts, gathers, diagonals.
+case in which rows mean nothing and may be cut anywhere (`whole_rows` False). A `NestStage` is a plain loop nest, one statement
+at a time, for everything whose accesses are not bare indices: windows, shifts, gathers, diagonals.
 
 Expressions are those of `opc.ir.expr` with the indices dropped from reads of a row stage: there every operand is accessed in one
 way only, which its `StageOperand` tells.

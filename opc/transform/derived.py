@@ -181,9 +181,7 @@ def _sizes(e: Expr) -> Iterable[Affine]:
 def _with_inputs(whole: Op, kept: list[tuple[Operand, tuple[Role, str]]], draft: Draft) -> Op:
     inputs = tuple(o for o, _ in kept)
     names = {s.target for s in whole.body}
-    derivation = Derivation(
-        draft.kind, draft.of, tuple(where for _, where in kept), tuple(of for _, of in draft.outputs)
-    )
+    derivation = Derivation(draft.kind, draft.of, tuple(where for _, where in kept), tuple(of for _, of in draft.outputs))
     derived = replace(
         whole, inputs=inputs, temporaries=tuple(o for o in whole.temporaries if o.name in names), derivation=derivation
     )

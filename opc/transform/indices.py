@@ -155,9 +155,7 @@ def rename_operands(op: Op, names: Mapping[str, str]) -> Op:
         return tuple(replace(o, name=names.get(o.name, o.name)) for o in group)
 
     body = tuple(replace(s, target=names.get(s.target, s.target), value=rewrite(s.value, rule)) for s in op.body)
-    return replace(
-        op, inputs=operands(op.inputs), outputs=operands(op.outputs), temporaries=operands(op.temporaries), body=body
-    )
+    return replace(op, inputs=operands(op.inputs), outputs=operands(op.outputs), temporaries=operands(op.temporaries), body=body)
 
 
 def bare(indices: Iterable[str | GroupRef]) -> tuple[Affine | GroupRef, ...]:

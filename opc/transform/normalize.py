@@ -231,9 +231,7 @@ NOUNS = {
 """What a temporary that holds the result of an operator is called after."""
 
 
-def _shared(
-    e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: Extractor
-) -> Expr:
+def _shared(e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: Extractor) -> Expr:
     if _expensive(e, extractor.op):
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:

@@ -240,5 +240,3 @@ def cast(t: ValueType, e: Expr) -> Expr:
 def cast_to(t: ElementType, e: Expr) -> Expr:
     """Return `e` as a value that may be stored as `t`: converted only when the types do not mix."""
     return e if join(t, e.type) is not None else cast(t, e)
-
-

@@ -71,9 +71,9 @@ def _call(e: Call) -> Expr:
             return scalar.raw("sub", b, a)
         case "sub", (a, Call(fn="neg", args=(b,))):
             return scalar.raw("add", a, b)
-        case ("mul" | "div"), (Call(fn="neg", args=(a,)), Call(fn="neg", args=(b,))):
+        case (("mul" | "div"), (Call(fn="neg", args=(a,)), Call(fn="neg", args=(b,)))):
             return scalar.raw(e.fn, a, b)
-        case ("mul" | "div"), (a, Call(fn="neg", args=(b,))):
+        case (("mul" | "div"), (a, Call(fn="neg", args=(b,)))):
             return scalar.raw("neg", scalar.raw(e.fn, a, b))
         case "neg", (Call(fn="neg", args=(a,)),):
             return a
@@ -89,7 +89,7 @@ def _call(e: Call) -> Expr:
             return other if c.value else c
         case "or", (Const() as c, other) | (other, Const() as c):
             return c if c.value else other
-        case ("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b):
+        case (("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b)):
             return scalar.compare(e.fn, a, b)
         case _:
             return e

@@ -56,6 +56,13 @@ def test_page_can_be_followed(page: Path, tmp_path: Path) -> None:
             continue
         for command, expected in commands(text):
             done = subprocess.run(
-                command, shell=True, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env=env,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
             assert normalised(done.stdout) == normalised(expected), f"{page.name}: $ {command}\n{done.stdout}"
