@@ -32,12 +32,13 @@ class ReferenceOp(OpRun):
         cls = type(self)
         arrays = [*given, *(None for _ in cls.inputs[len(given) :])]
         values = {name: self._exact(name, v) for name, v in attributes.items()}
+        # Shapes first: they say which input is missing.
+        shapes = cls.infer_shapes(
+            *(None if a is None else a.shape for a in arrays), **values
+        )
         types = cls.infer_types(
             *(None if a is None else a.dtype.name for a in arrays),
             **{name: values[name] for name in cls.dtypes if name in values},
-        )
-        shapes = cls.infer_shapes(
-            *(None if a is None else a.shape for a in arrays), **values
         )
         wanted = [name for name, made in zip(cls.outputs, self.output) if made]
         for name, shape in zip(cls.outputs, shapes, strict=True):
