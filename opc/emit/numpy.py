@@ -35,7 +35,7 @@ from opc.emit.numpy_sizes import NumpySizes
 from opc.emit.python_text import WIDTH, docstring, literal, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family, Group, Op, Operand
 
@@ -303,6 +303,10 @@ class _NumpyEmitter(NumpySizes):
 
     def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
         everything = len(axes) == len(scope.frame)
+        if e.kind in ("max", "min", "argmax", "argmin"):
+            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            where = "None" if everything else self.axes(axes)
+            body = Text(f'some({body.text}, {where}, "{self.op.name}: {e.kind} over {over}")', ATOM, body.support)
         if e.kind in ("argmax", "argmin"):
             if len(axes) == 1 and axes[0][1] is None:
                 return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"

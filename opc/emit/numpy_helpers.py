@@ -86,6 +86,14 @@ def sum_to(x, shape):
     return np.sum(x, axis=(*range(lead), *ones)).reshape(shape)
 
 
+def some(x, axis, what):
+    """Return x; ValueError where nothing is reduced, since `what` has no value then."""
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
+    if any(x.shape[a] == 0 for a in axes):
+        raise ValueError(f"{what} of nothing: its size is 0")
+    return x
+
+
 def grid(sizes, trailing):
     """Return the indices along each of some axes, followed by `trailing` more axes."""
     rank = len(sizes)
