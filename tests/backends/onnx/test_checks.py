@@ -121,7 +121,7 @@ def test_an_output_without_elements_asks_for_nothing(session: Callable[[Path], O
     assert softmax.call("softmax", {"x": np.zeros((2, 0), "float32")}, {})["y"].shape == (2, 0)
     logsumexp = session(next(p for p in SPECS if p.stem == "logsumexp"))
     assert logsumexp.call("logsumexp", {"x": np.zeros((0, 0), "float16")}, {})["y"].dtype == "float16"
-    with pytest.raises(OpError, match="zero-size"):
+    with pytest.raises(OpError, match="logsumexp: max over n of nothing"):
         logsumexp.call("logsumexp", {"x": np.zeros((2, 0), "float32")}, {})
 
 
