@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator
 from opc.emit.abi import kernel_prototype
 from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
+from opc.emit.c_nest import NestText, axes_member, symbol_type
 from opc.emit.c_rows import TileText, present_member, size_member
 from opc.emit.c_text import string_literal
 from opc.emit.scalar_c import ScalarText
 from opc.emit.shape_c import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS
-from opc.ir.op import Family, Op
-from opc.lower.loop_ir import Fold, GroupLoop, IndexLoop, Loop, RowStage, StageOperand, Temporary
+from opc.ir.expr import ELLIPSIS, Reduce, walk
+from opc.ir.op import Family, Group, Op
+from opc.lower.loop_ir import Fold, GroupLoop, IndexLoop, Loop, NestStage, RowStage, Stage, StageOperand, Temporary
 from opc.lower.lower import Variant
 
 
@@ -39,7 +40,7 @@ def dtype_text(t: ValueType) -> str:
 class EntryText:
     """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, TileText]) -> None:
+    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, TileText | NestText]) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.scalar = ScalarText(
             op,
@@ -99,7 +100,7 @@ class EntryText:
         for variant in self.variants:
             for s in variant.program.stages:
                 for name in self.tiles[s.name].symbols:
-                    found[("int32_t" if name.startswith("has_") else "int64_t", name)] = None
+                    found[(symbol_type(name), name)] = None
         return list(found)
 
     def _arguments(self) -> Iterator[str]:
@@ -107,10 +108,13 @@ class EntryText:
         inputs = [o.name for o in self.op.inputs]
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
+        groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
         for kind, name in self.members():
             if kind == "int32_t":
                 operand = next(i for i in inputs if present_member(i) == name)
                 values.append(f"inputs[{inputs.index(operand)}] != nullptr")
+            elif kind != "int64_t":
+                values.append(f"&call.{groups[name]}")
             else:
                 values.append(f"{self.scalar.integer(sizes[name], bare=True)}.value")
         yield f"  const {self.op.name}_arguments arguments = {{{', '.join(values)}}};"
@@ -118,6 +122,11 @@ class EntryText:
     def _dims(self) -> set[str]:
         shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]
         return {a.name for d in shapes for a in d.atoms() if isinstance(a, Dim)} | {name for name, _ in self.op.dims}
+
+    def _own_groups(self) -> set[tuple[str, str | None]]:
+        shapes = [d for o in (*self.op.inputs, *self.op.outputs, *self.op.temporaries) for d in o.dims]
+        own = {(d.name, d.of) for d in shapes if isinstance(d, Group)}
+        return own | {(name, None) for name, _ in own}
 
     def _groups(self) -> set[str]:
         return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
@@ -127,10 +136,8 @@ class EntryText:
             yield from self._temporary(t)
         several = len(variant.program.stages) > 1
         for s in variant.program.stages:
-            if not isinstance(s, RowStage):
-                continue
             wanted = self._stage_condition(s, variant.program.temporaries)
-            body = list(self._stage(s))
+            body = list(self._stage(s) if isinstance(s, RowStage) else self._nest(s))
             if wanted or several:
                 opening = " && ".join([*(["code == OPC_OK"] if several and s is not variant.program.stages[0] else []), *wanted])
                 yield f"  if ({opening}) {{" if opening else "  {"
@@ -147,11 +154,12 @@ class EntryText:
             return ""
         return " || ".join(f"outputs[{index[n]}] != nullptr" for n in names)
 
-    def _stage_condition(self, stage: RowStage, temporaries: tuple[Temporary, ...]) -> list[str]:
-        if stage.optional:
+    def _stage_condition(self, stage: Stage, temporaries: tuple[Temporary, ...]) -> list[str]:
+        if isinstance(stage, RowStage) and stage.optional:
             return []
         needed = {t.name: t.needed_by for t in temporaries}
-        outputs = [n for o in stage.products for n in needed.get(o.name, (o.name,))]
+        products = [o.name for o in stage.products] if isinstance(stage, RowStage) else [stage.assign.target]
+        outputs = [n for name in products for n in needed.get(name, (name,))]
         condition = self._wanted(dict.fromkeys(outputs))
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
@@ -182,6 +190,7 @@ class EntryText:
 
     def _stage(self, s: RowStage) -> Iterator[str]:
         tile = self.tiles[s.name]
+        assert isinstance(tile, TileText), "a row stage has the text of a tile function"
         yield from self._nonempty(s)
         yield f"  opc::operand operands[{len(s.operands)}];"
         yield "  opc::stage stage;"
@@ -207,6 +216,32 @@ class EntryText:
             yield f"  code = opc::run_wanted(stage, loops.rows, {function}, &arguments, optional);"
         else:
             yield f"  code = opc::run(stage, loops.rows, {function}, &arguments);"
+
+    def _nest(self, s: NestStage) -> Iterator[str]:
+        text = self.tiles[s.name]
+        assert isinstance(text, NestText), "a nest stage has the text of a nest"
+        yield f"  opc::nest_operand operands[{len(text.operands)}];"
+        yield "  opc::nest_fault fault;"
+        yield "  opc::nest nest;"
+        yield "  opc::start(nest, context, operands, fault);"
+        for d in self.op.operand(s.assign.target).dims:
+            loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
+            yield f"  opc::add_entry(nest, {self._extent(loop)});"
+        inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
+        for name in text.operands:
+            if name in inputs:
+                yield f"  opc::add_tensor(nest, inputs[{inputs.index(name)}]);"
+            elif name in outputs:
+                yield f"  opc::add_tensor(nest, outputs[{outputs.index(name)}]);"
+            else:
+                yield f"  opc::add_temporary(nest, {name});"
+        index = "".join(
+            f"[opc::stored_index<{', '.join(f'opc::dtype_{d}' for d in t.dtypes)}>(call.{type_member(t.name)}.element)]"
+            for t in text.types
+            if len(t.dtypes) > 1
+        )
+        grain = 64 if any(isinstance(e, Reduce) for e in walk(s.assign.value)) else 4096
+        yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {grain});"
 
     def _add_axis(self, loop: Loop, axes: dict[Loop, str]) -> str:
         if isinstance(loop, GroupLoop):

@@ -126,6 +126,10 @@ class ExprText:
             return Text(own.text, own.strength, wanted)
         return Text(f"{target}({own.text})", _ATOM, wanted)
 
+    def branch(self, e: Expr, wanted: ValueType) -> Text:
+        """Return `e` where it counts only under a condition; here that makes no difference."""
+        return self.convert(e, wanted)
+
     def _is_text(self, e: AttrRef) -> bool:
         return self.op.attribute(e.name).kind is AttributeKind.STR
 
@@ -144,9 +148,9 @@ class ExprText:
                 return self._call(e)
             case Select():
                 # Both sides of a choice are pure, so the compiler may compute both and blend.
-                cond, other = self.expr(e.cond), self.convert(e.other, e.type)
+                cond, other = self.expr(e.cond), self.branch(e.other, e.type)
                 before, self.given = self.given, self.given | _presences(e.cond)
-                then = self.convert(e.then, e.type)
+                then = self.branch(e.then, e.type)
                 self.given = before
                 return Text(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
             case Cast():
@@ -181,7 +185,8 @@ class ExprText:
                 joined = join(common, a.type)
                 assert joined is not None, "the typed IR only compares values that mix"
                 common = joined
-        args = [self.convert(a, common) for a in e.args]
+        args = [self.convert(e.args[0], common)]
+        args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
         if fn.c == "{0}":
             return Text(args[0].text, args[0].strength, e.type)
         strength = _STRENGTH.get(e.fn)

@@ -74,6 +74,7 @@ class TileText:
             if not o.written:
                 place = f"[{self.index}]" if o.along_row else ""
                 self.values[o.name] = Text(f"{self.pointers[o.name]}{place}", 8, o.type)
+        pointers = list(self._row_pointers())
         body = [line for p in self.stage.passes for line in self._pass(p)]
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
         template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
@@ -82,7 +83,7 @@ class TileText:
         lines.append(f"void {self.stage.name}(const opc::tile &{self.tile}, {argument}) {{")
         lines += self._prologue()
         lines.append(f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{")
-        lines += list(self._row_pointers())
+        lines += pointers
         lines += body
         lines += ["  }", "}"]
         return "\n".join(line for text in lines for piece in text.split("\n") for line in wrap(piece))

@@ -102,6 +102,15 @@ static inline int32_t type_index(dtype element) {
   return index;
 }
 
+/* The position of an element type among those that a function is instantiated for. */
+template <dtype... Types>
+static inline int32_t stored_index(dtype element) {
+  constexpr dtype types[] = {Types...};
+  int32_t index = 0;
+  while (types[index] != element) ++index;
+  return index;
+}
+
 /* A tensor between the stages of a call, contiguous. */
 struct temporary {
   void *data = nullptr;
@@ -134,6 +143,11 @@ static inline void add_temporary(stage &s, role what, bool along_row, const temp
   const axes list[] = {places..., axes{}};
   operand &o = add_operand(s, what, along_row, static_cast<char *>(t.data), computed, computed);
   place(o, t.ndim, t.shape, nullptr, list, static_cast<int32_t>(sizeof...(places)));
+}
+
+template <typename Nest>
+static inline void add_temporary(Nest &n, const temporary &t) {
+  add_strided(n, static_cast<char *>(t.data), t.ndim, t.shape, nullptr);
 }
 
 }  // namespace opc
