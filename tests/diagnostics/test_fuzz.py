@@ -80,7 +80,7 @@ def check(text: str) -> None:
         diagnostics = error.diagnostics or (Diagnostic(""),)
     for d in diagnostics:
         assert_placed(d, text)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 60, "hangs"
 
 
 def assert_placed(d: Diagnostic, text: str) -> None:
