@@ -120,10 +120,11 @@ def _print_reasons(report: Report, console: Console) -> None:
             found[f"{r.backend}: {r.kind}: {r.message or r.status.value}"] += r.count
     if found:
         console.print("Not run:")
-        for reason, count in found.most_common(MOST_REASONS):
+        reasons = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        for reason, count in reasons[:MOST_REASONS]:
             console.print(f"  {count:>5}  {reason}", markup=False, highlight=False)
         if len(found) > MOST_REASONS:
-            rest = sum(count for _, count in found.most_common()[MOST_REASONS:])
+            rest = sum(count for _, count in reasons[MOST_REASONS:])
             console.print(f"  {rest:>5}  for {len(found) - MOST_REASONS} other reasons, which --report lists")
 
 
