@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from opc.emit.c_text import WIDTH
 from opc.ir.dtypes import ANY, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 
@@ -131,22 +132,30 @@ def prototypes(family: Family) -> str:
 
 def kernel_prototype(family: Family, op: Op) -> str:
     """Return the prototype of `op`'s kernel without the semicolon."""
-    name = function_name(op)
-    indent = " " * (len("int32_t ") + len(name) + 1)
-    return (
-        f"int32_t {name}(const DLTensor *const *inputs, DLTensor *const *outputs,\n"
-        f"{indent}const {attributes_type(family)} *attributes, const opc_context *context)"
+    attributes = f"const {attributes_type(family)} *attributes"
+    return _prototype(
+        function_name(op),
+        ("const DLTensor *const *inputs", "DLTensor *const *outputs"),
+        (attributes, "const opc_context *context"),
     )
 
 
 def infer_prototype(family: Family, op: Op) -> str:
     """Return the prototype of `op`'s inference function without the semicolon."""
-    name = infer_name(op)
-    indent = " " * (len("int32_t ") + len(name) + 1)
-    return (
-        f"int32_t {name}(const DLTensor *const *inputs, const {attributes_type(family)} *attributes,\n"
-        f"{indent}opc_tensor_type *outputs, const opc_context *context)"
+    attributes = f"const {attributes_type(family)} *attributes"
+    return _prototype(
+        infer_name(op), ("const DLTensor *const *inputs", attributes), ("opc_tensor_type *outputs", "const opc_context *context")
     )
+
+
+def _prototype(name: str, first: tuple[str, ...], second: tuple[str, ...]) -> str:
+    """Return a prototype in two lines, aligned after the bracket or, where that is too wide, indented."""
+    head = f"int32_t {name}("
+    for opening, indent in ((head, " " * len(head)), (f"{head}\n    ", "    ")):
+        text = f"{opening}{', '.join(first)},\n{indent}{', '.join(second)})"
+        if all(len(line) <= WIDTH for line in text.split("\n")):
+            break
+    return text
 
 
 def encode(attribute: Attribute, value: AttributeValue | DType) -> int | float | str | tuple[int | float, ...] | None:

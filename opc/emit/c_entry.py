@@ -60,6 +60,7 @@ class EntryText:
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
             f"  const {self.family.name}_loops::table &loops = {self.family.name}_loops::best();",
             *self._arguments(),
+            *self._indices(),
         ]
         for n, variant in enumerate(self.variants):
             body = [line for piece in self._program(variant) for line in piece.split("\n")]
@@ -122,6 +123,18 @@ class EntryText:
     def _dims(self) -> set[str]:
         shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]
         return {a.name for d in shapes for a in d.atoms() if isinstance(a, Dim)} | {name for name, _ in self.op.dims}
+
+    def _indices(self) -> Iterator[str]:
+        """Yield the positions of the bound types among those the functions are instantiated for."""
+        functions = [self.tiles[s.name] for v in self.variants for s in v.program.stages]
+        for t in self.op.types:
+            element = f"call.{type_member(t.name)}.element"
+            computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
+            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if isinstance(f, TileText)):
+                yield f"  const int32_t index_{t.name} = opc::type_index<{computed}>({element});"
+            stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
+            if len(t.dtypes) > 1 and any(t in f.types for f in functions if isinstance(f, NestText)):
+                yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>({element});"
 
     def _own_groups(self) -> set[tuple[str, str | None]]:
         shapes = [d for o in (*self.op.inputs, *self.op.outputs, *self.op.temporaries) for d in o.dims]
@@ -204,11 +217,7 @@ class EntryText:
             yield self._add_axis(loop, axes)
         for o in s.operands:
             yield self._add_operand(o, axes)
-        index = "".join(
-            f"[opc::type_index<{', '.join(f'opc::dtype_{d}' for d in compute_types(t))}>(call.{type_member(t.name)}.element)]"
-            for t in tile.types
-            if len(compute_types(t)) > 1
-        )
+        index = "".join(f"[index_{t.name}]" for t in tile.types if len(compute_types(t)) > 1)
         function = f"loops.{s.name}{index}"
         if s.optional:
             positions = [n for n, o in enumerate(s.operands) if o.written]
@@ -235,11 +244,7 @@ class EntryText:
                 yield f"  opc::add_tensor(nest, outputs[{outputs.index(name)}]);"
             else:
                 yield f"  opc::add_temporary(nest, {name});"
-        index = "".join(
-            f"[opc::stored_index<{', '.join(f'opc::dtype_{d}' for d in t.dtypes)}>(call.{type_member(t.name)}.element)]"
-            for t in text.types
-            if len(t.dtypes) > 1
-        )
+        index = "".join(f"[stored_{t.name}]" for t in text.types if len(t.dtypes) > 1)
         grain = 64 if any(isinstance(e, Reduce) for e in walk(s.assign.value)) else 4096
         yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {grain});"
 
@@ -254,7 +259,7 @@ class EntryText:
     def _add_operand(self, o: StageOperand, axes: dict[Loop, str]) -> str:
         places = "".join(f", {_axes_of(loop, axes)}" for loop in o.loops)
         role = f"opc::role_{o.reduction or ('output' if o.written else 'input')}"
-        along = "true" if o.along_row else "false"
+        along = "opc::in_rows" if o.along_row else "opc::once_a_row"
         match o.kind:
             case "temporary":
                 return f"  opc::add_temporary(stage, {role}, {along}, {o.name}, {dtype_text(o.type)}{places});"

@@ -54,7 +54,7 @@ class _Kernel:
         for op in family.ops:
             prototypes.append(
                 f"{comment(_about(family, op.name, op.doc))}\n"
-                f"OPC_EXPORT {kernel_prototype(family, op)};\nOPC_EXPORT {infer_prototype(family, op)};"
+                f"OPC_EXPORT\n{kernel_prototype(family, op)};\nOPC_EXPORT\n{infer_prototype(family, op)};"
             )
         body = "\n\n".join([attribute_struct(family), *prototypes])
         return (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -22,12 +21,13 @@ SOURCE = """
 #include "opc/loops.h"
 extern "C" {
 #define EXPORT __attribute__((visibility("default")))
+#define LOOP OPC_SIMD for (int64_t i = 0; i < n; ++i)
 EXPORT void widen_float16(float *to, const uint16_t *from, int64_t n) { opc::widen_float16(to, from, n); }
 EXPORT void widen_bfloat16(float *to, const uint16_t *from, int64_t n) { opc::widen_bfloat16(to, from, n); }
 EXPORT void narrow_float16(uint16_t *to, const float *from, int64_t n) { opc::narrow_float16(to, from, n); }
 EXPORT void narrow_bfloat16(uint16_t *to, const float *from, int64_t n) { opc::narrow_bfloat16(to, from, n); }
-EXPORT void exp_float(float *to, const float *from, int64_t n) { OPC_SIMD for (int64_t i = 0; i < n; ++i) to[i] = opc::exp(from[i]); }
-EXPORT void erf_float(float *to, const float *from, int64_t n) { OPC_SIMD for (int64_t i = 0; i < n; ++i) to[i] = opc::erf(from[i]); }
+EXPORT void exp_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::exp(from[i]); }
+EXPORT void erf_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::erf(from[i]); }
 }
 """
 

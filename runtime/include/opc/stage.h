@@ -25,6 +25,9 @@ enum role : int8_t {
   role_all
 };
 
+/* Whether an operand varies along the row. */
+enum : bool { once_a_row = false, in_rows = true };
+
 /* One operand of a stage. The tile function sees a row of values of type `computed`, or, where `along_row` is false, one value a
  * row. `data` NULL is an absent operand. */
 struct operand {
