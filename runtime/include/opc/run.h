@@ -18,6 +18,8 @@ namespace opc {
 enum : int64_t {
   grain_elements = 32768, /* work worth a thread */
   staged_elements = 4096, /* a staged block: four such buffers of floats stay in a cache of 64 KiB */
+  across_rows = 32,
+  across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
   chunk_elements = 16384, /* rows longer than this are cut, where they may be */
   narrow_columns = 64,    /* rows shorter than this are staged, so that many of them make one long row */
   cache_line = 64
@@ -139,10 +141,14 @@ static void plan(runner &r) {
   r.units = r.points * r.pieces;
   r.tile_rows = r.points;
   if (any_staged) {
-    const int64_t fit = staged_elements / (r.piece > 0 ? r.piece : 1);
-    r.tile_rows = fit < (across ? 16 : 1) ? (across ? 16 : 1) : fit;
+    const int64_t piece = r.piece > 0 ? r.piece : 1;
+    /* Rows that lie across memory are moved several at a time, so that the cache lines they share are used whole. */
+    const int64_t most = across_elements / piece < across_rows ? across_elements / piece : across_rows;
+    const int64_t fit = staged_elements / piece;
+    r.tile_rows = across && fit < most ? most : fit > 0 ? fit : 1;
   }
-  r.pitch = r.piece;
+  /* Rows a power of two apart would fall into one set of the cache. */
+  r.pitch = s.whole_rows ? round_up(r.columns, 16) + 16 : r.piece;
 
   int64_t bytes = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
@@ -220,7 +226,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         continue;
       }
       t.data[k] = memory + p.buffer;
-      t.step[k] = o.along_row ? columns : 1;
+      t.step[k] = !o.along_row ? 1 : s.whole_rows ? r.pitch : columns;
       if (o.what != role_input) continue;
       for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
