@@ -1,6 +1,6 @@
 """`opc bench`: the model of a benchmark and the process that runs it.
 
-Contenders run in turn in one process: every round calls each of them once, in an order that rotates, so that a machine that slows
+Contenders run in turn in one process: every round calls each of them once, in a new order, so that a machine that slows
 down slows all of them. What is reported are medians, and the median over rounds of the ratio of our time to a peer's in the same
 round. The process is started anew with `OMP_WAIT_POLICY=passive`, which must be set before a framework loads its OpenMP: with
 libgomp's default, threads that wait take the processor from those that work.
@@ -38,7 +38,8 @@ SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
 class Row:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
-    `ratio` is our time over this contender's, below 1 where we are faster; None for ours. `nbytes` and `flops` are what the call
+    `ratio` is our time over this contender's, below 1 where we are faster, `low` its lower quartile over the rounds; None for ours.
+    `nbytes` and `flops` are what the call
     must move and compute at least.
     """
 
@@ -50,6 +51,7 @@ class Row:
     nbytes: int = 0
     flops: int = 0
     note: str = ""
+    low: float | None = None
 
     @property
     def bandwidth(self) -> float | None:
@@ -59,17 +61,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A figure the project promises: `value` may be at most `limit`."""
+    """A figure the project promises: `value` may be at most `limit`.
+
+    `low` is the lower quartile over the rounds of the measurement, where the figure is a ratio that was measured round by round.
+    """
 
     name: str
     value: float
     limit: float
     unit: str = ""
+    low: float | None = None
 
     @property
-    def held(self) -> bool:
-        """Whether the figure is kept."""
-        return self.value <= self.limit
+    def verdict(self) -> str:
+        """Whether the figure is kept; "within noise" when its median is above the limit and a quarter of the rounds is not."""
+        if self.value <= self.limit:
+            return "held"
+        return "held within noise" if self.low is not None and self.low <= self.limit else "missed"
 
 
 @dataclass(slots=True)
@@ -82,7 +90,7 @@ class Benchmark:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for `--json`."""
-        targets = [{**asdict(t), "held": t.held} for t in self.targets]
+        targets = [{**asdict(t), "verdict": t.verdict} for t in self.targets]
         return {"machine": self.machine, "rows": [asdict(r) for r in self.rows], "targets": targets}
 
 

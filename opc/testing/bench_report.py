@@ -72,7 +72,7 @@ def _targets(found: Benchmark) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("figure", "", "measured", "at most", "")]
     for t in found.targets:
         unit = f" {t.unit}" if t.unit else ""
-        lines.append((t.name, "", f"{t.value:.3g}{unit}", f"{t.limit:.3g}{unit}", "held" if t.held else "missed"))
+        lines.append((t.name, "", f"{t.value:.3g}{unit}", f"{t.limit:.3g}{unit}", t.verdict))
     return lines
 
 

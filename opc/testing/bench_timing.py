@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,17 +43,30 @@ class Timing:
         """The median time of a call."""
         return statistics.median(self.seconds) if self.seconds else None
 
+    def ratios(self, other: Timing) -> tuple[float, ...]:
+        """Return this time over the other's in each round, of medians where the rounds differ; empty when one did not run."""
+        if not self.seconds or not other.seconds:
+            return ()
+        if len(self.seconds) != len(other.seconds):
+            return (statistics.median(self.seconds) / statistics.median(other.seconds),)
+        return tuple(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
+
     def ratio(self, other: Timing) -> float | None:
         """Return the median over rounds of this time over the other's, None when one of them did not run."""
-        if not self.seconds or not other.seconds:
-            return None
-        if len(self.seconds) != len(other.seconds):
-            return statistics.median(self.seconds) / statistics.median(other.seconds)
-        return statistics.median(a / b for a, b in zip(self.seconds, other.seconds, strict=True))
+        ratios = self.ratios(other)
+        return statistics.median(ratios) if ratios else None
+
+    def low_ratio(self, other: Timing) -> float | None:
+        """Return the lower quartile over rounds of this time over the other's, None when one of them did not run."""
+        ratios = sorted(self.ratios(other))
+        return ratios[(len(ratios) - 1) // 4] if ratios else None
 
 
 def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, warmups: int = 3) -> list[Timing]:
-    """Time `rounds` rounds of `calls` calls of each contender, starting each round with another one.
+    """Time `rounds` rounds of `calls` calls of each contender, each round in an order of its own.
+
+    The order is random, but the same in every run of the benchmark: who comes before a contender leaves caches, pending writes
+    and sleeping threads behind, and no contender should always inherit the same one's.
 
     A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
     quickest's time is not timed again.
@@ -79,8 +93,7 @@ def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, w
     gc.disable()
     try:
         for number in range(rounds):
-            for k in range(len(ready)):
-                i = (k + number) % len(ready)
+            for i in random.Random(number).sample(range(len(ready)), len(ready)):
                 run = ready[i].run
                 if run is not None and not slow[i]:
                     times[i].append(_time(run, calls))

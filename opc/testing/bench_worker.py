@@ -65,12 +65,14 @@ class Worker:
             rows = self.rows("large", problem, time_in_turn(peers.given_output(problem), self.settings.rounds))
             if op not in SPEED_SPECS:
                 continue
-            theirs = [r.ratio for r in rows if r.ratio is not None and not r.contender.startswith((OURS, "memcpy"))]
+            theirs = [(r.ratio, r.low) for r in rows if r.ratio is not None and not r.contender.startswith((OURS, "memcpy"))]
             if theirs:
-                self.target(f"{op}, output given: time over the best framework's", max(theirs), 1.0)
-            copies = [r.ratio for r in rows if r.contender == "memcpy" and r.ratio is not None]
+                ratio, low = max(theirs)
+                self.target(f"{op}, output given: time over the best framework's", ratio, 1.0, low=low)
+            copies = [(r.ratio, r.low) for r in rows if r.contender == "memcpy" and r.ratio is not None]
             if op == "leaky_relu" and copies:
-                self.target("leaky_relu, output given: time over memcpy's", copies[0], 1.0)
+                ratio, low = copies[0]
+                self.target("leaky_relu, output given: time over memcpy's", ratio, 1.0, low=low)
             del problem
             gc.collect()
 
@@ -132,16 +134,17 @@ class Worker:
         ours = next((t for t in timings if t.contender.name.startswith(OURS) and t.seconds), None)
         rows = []
         for t in timings:
-            ratio = ours.ratio(t) if ours is not None and t is not ours else None
-            found = problem.cost
-            row = Row(section, problem.family.name, t.contender.name, t.median, ratio, found.bytes, found.flops, t.contender.note)
+            ratio, low = (ours.ratio(t), ours.low_ratio(t)) if ours is not None and t is not ours else (None, None)
+            name, note = t.contender.name, t.contender.note
+            cost = problem.cost
+            row = Row(section, problem.family.name, name, t.median, ratio, cost.bytes, cost.flops, note, low)
             rows.append(row)
             self.emit({"row": asdict(row)})
         return rows
 
-    def target(self, name: str, value: float, limit: float, unit: str = "") -> None:
+    def target(self, name: str, value: float, limit: float, unit: str = "", low: float | None = None) -> None:
         """Emit a figure the project promises."""
-        self.emit({"target": asdict(Target(name, value, limit, unit))})
+        self.emit({"target": asdict(Target(name, value, limit, unit, low))})
 
 
 def functional_torch(problem: peers.Problem) -> Contender:

@@ -55,7 +55,8 @@ struct runner {
   int64_t scratch, scratch_pitch, buffer_bytes;
   int64_t chunks;
   char *partials;
-  bool join_rows; /* every operand's rows follow each other: a tile is one long row */
+  bool join_rows;   /* every operand's rows follow each other: a tile is one long row */
+  bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
   bool failed;
   passing pass[max_operands];
 };
@@ -137,6 +138,7 @@ static void plan(runner &r) {
   const bool cut = !s.whole_rows && r.columns > chunk_elements;
   r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
   if (cut && !any_staged && r.context->parallel_for == nullptr) r.piece = r.columns;
+  r.join_pieces = !any_staged;
   r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
   r.units = r.points * r.pieces;
   r.tile_rows = r.points;
@@ -197,8 +199,11 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   int64_t position[max_axes];
   for (int64_t unit = begin; unit < end;) {
     int64_t point = unit / r.pieces;
-    const int64_t first = (unit - point * r.pieces) * r.piece;
-    const int64_t columns = first + r.piece <= r.columns ? r.piece : r.columns - first;
+    const int64_t piece = unit - point * r.pieces;
+    const int64_t first = piece * r.piece;
+    int64_t units = 1;
+    if (r.join_pieces) units = r.pieces - piece < end - unit ? r.pieces - piece : end - unit;
+    const int64_t columns = first + units * r.piece <= r.columns ? units * r.piece : r.columns - first;
     for (int32_t a = r.outer - 1; a >= 0; --a) {
       const int64_t next = point / r.size[a];
       position[a] = point - next * r.size[a];
@@ -209,8 +214,9 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       rows = r.size[r.outer - 1] - position[r.outer - 1];
       if (rows > end - unit) rows = end - unit;
       if (rows > r.tile_rows) rows = r.tile_rows;
+      units = rows;
     }
-    unit += rows;
+    unit += units;
 
     t.rows = rows;
     t.columns = columns;

@@ -254,17 +254,25 @@ class Arguments {
 
 /* Runs a kernel's loop on torch's threads. */
 inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body body, void *argument) {
-  struct Range {
+  constexpr int64_t most_ranges = 64;
+  struct Ranges {
     opc_range_body body;
     void *argument;
-  } range = {body, argument};
+    int64_t count, length, next;
+  } ranges = {body, argument, count, (count + most_ranges - 1) / most_ranges, 0};
+  if (ranges.length < grain) ranges.length = grain;
+  /* torch gives every thread an equal share. Taking small ranges in turn instead, a thread that was held up holds up nobody. */
   torch_parallel_for(
-      0, count, grain,
-      [](int64_t begin, int64_t end, void *data) {
-        const Range *r = static_cast<const Range *>(data);
-        r->body(r->argument, begin, end);
+      0, (count + ranges.length - 1) / ranges.length, 1,
+      [](int64_t, int64_t, void *data) {
+        Ranges *r = static_cast<Ranges *>(data);
+        for (;;) {
+          const int64_t begin = __atomic_fetch_add(&r->next, r->length, __ATOMIC_RELAXED);
+          if (begin >= r->count) return;
+          r->body(r->argument, begin, begin + r->length < r->count ? begin + r->length : r->count);
+        }
       },
-      &range);
+      &ranges);
 }
 
 /* One call of an operator with `InputCount` tensors in and `OutputCount` out.
