@@ -38,9 +38,8 @@ SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
 class Row:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
-    `ratio` is our time over this contender's, below 1 where we are faster, `low` its lower quartile over the rounds; None for ours.
-    `nbytes` and `flops` are what the call
-    must move and compute at least.
+    `ratio` is our time over this contender's, below 1 where we are faster, and `low` its lower quartile over the rounds; both are
+    None for ours. `nbytes` and `flops` are what the call must move and compute at least.
     """
 
     section: str
