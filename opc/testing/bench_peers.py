@@ -119,7 +119,8 @@ def fresh_output(problem: Problem) -> list[Contender]:
 
     def ours() -> Call:
         function, tensors = _torch_function(problem)
-        return lambda: function(*tensors, **problem.attributes), ()
+        arguments = (*tensors, *problem.attributes.values())
+        return lambda: function(*arguments), ()
 
     def eager() -> Call:
         function, tensors = torch_reference(problem)
@@ -127,8 +128,8 @@ def fresh_output(problem: Problem) -> list[Contender]:
 
     def our_numpy() -> Call:
         function = _numpy_function(problem)
-        arrays = list(problem.inputs.values())
-        return lambda: function(*arrays, **problem.attributes), ()
+        arguments = (*problem.inputs.values(), *problem.attributes.values())
+        return lambda: function(*arguments), ()
 
     return [
         attempt("opc torch", ours),

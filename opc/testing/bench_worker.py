@@ -153,9 +153,9 @@ def functional_torch(problem: peers.Problem) -> Contender:
     def make() -> peers.Call:
         import torch
 
-        x, alpha = torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"]
+        arguments = (torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"])
         function = torch.nn.functional.leaky_relu
-        return lambda: function(x, alpha), ()
+        return lambda: function(*arguments), ()
 
     return peers.attempt("F.leaky_relu", make)
 

@@ -80,17 +80,16 @@ int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *output
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_arguments arguments = {attributes};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
-  code = opc::run(stage, loops.rows,
-      loops.dual_residual[opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element)],
-      &arguments);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+  code = opc::run(stage, loops.rows, loops.dual_residual[index_T], &arguments);
   return code;
 }
 
@@ -162,9 +161,9 @@ static int32_t begin_dual_residual_backward(const DLTensor *const *inputs, DLTen
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_dual_residual_backward_infer(const DLTensor *const *inputs,
-    const opc_dual_residual_attributes *attributes,
-                                         opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_dual_residual_backward_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   dual_residual_backward_call call;
   return bind_dual_residual_backward(inputs, attributes, call, outputs, context);
 }
@@ -182,19 +181,17 @@ int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *cons
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_backward_arguments arguments = {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows,
-      loops.dual_residual_backward[opc::type_index<opc::dtype_float32,
-          opc::dtype_float64>(call.type_T.element)],
-      &arguments, optional);
+  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward[index_T], &arguments, optional);
   return code;
 }
 
@@ -266,17 +263,17 @@ static int32_t begin_dual_residual_backward_backward(const DLTensor *const *inpu
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_dual_residual_backward_backward_infer(const DLTensor *const *inputs,
-    const opc_dual_residual_attributes *attributes,
-                                                  opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_dual_residual_backward_backward_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   dual_residual_backward_backward_call call;
   return bind_dual_residual_backward_backward(inputs, attributes, call, outputs, context);
 }
 
 OPC_EXPORT
-int32_t opc_dual_residual_backward_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                            const opc_dual_residual_attributes *attributes,
-                                                const opc_context *context) {
+int32_t opc_dual_residual_backward_backward(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_dual_residual_attributes *attributes, const opc_context *context) {
   dual_residual_backward_backward_call call;
   int32_t code = begin_dual_residual_backward_backward(inputs, outputs, attributes, call, context);
   if (code != OPC_OK) return code;
@@ -288,19 +285,18 @@ int32_t opc_dual_residual_backward_backward(const DLTensor *const *inputs, DLTen
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_backward_backward_arguments arguments =
       {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows,
-      loops.dual_residual_backward_backward[opc::type_index<opc::dtype_float32,
-          opc::dtype_float64>(call.type_T.element)],
-      &arguments, optional);
+  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward_backward[index_T], &arguments,
+      optional);
   return code;
 }
 
@@ -371,9 +367,9 @@ static int32_t begin_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_dual_residual_jvp_infer(const DLTensor *const *inputs,
-    const opc_dual_residual_attributes *attributes,
-                                    opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_dual_residual_jvp_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   dual_residual_jvp_call call;
   return bind_dual_residual_jvp(inputs, attributes, call, outputs, context);
 }
@@ -390,18 +386,17 @@ int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *ou
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_jvp_arguments arguments = {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows,
-      loops.dual_residual_jvp[opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element)],
-      &arguments, optional);
+  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_jvp[index_T], &arguments, optional);
   return code;
 }
 
@@ -473,17 +468,17 @@ static int32_t begin_dual_residual_backward_jvp(const DLTensor *const *inputs, D
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_dual_residual_backward_jvp_infer(const DLTensor *const *inputs,
-    const opc_dual_residual_attributes *attributes,
-                                             opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_dual_residual_backward_jvp_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   dual_residual_backward_jvp_call call;
   return bind_dual_residual_backward_jvp(inputs, attributes, call, outputs, context);
 }
 
 OPC_EXPORT
-int32_t opc_dual_residual_backward_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                       const opc_dual_residual_attributes *attributes,
-                                           const opc_context *context) {
+int32_t opc_dual_residual_backward_jvp(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_dual_residual_attributes *attributes, const opc_context *context) {
   dual_residual_backward_jvp_call call;
   int32_t code = begin_dual_residual_backward_jvp(inputs, outputs, attributes, call, context);
   if (code != OPC_OK) return code;
@@ -494,18 +489,16 @@ int32_t opc_dual_residual_backward_jvp(const DLTensor *const *inputs, DLTensor *
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_backward_jvp_arguments arguments =
       {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows,
-      loops.dual_residual_backward_jvp[opc::type_index<opc::dtype_float32,
-          opc::dtype_float64>(call.type_T.element)],
-      &arguments, optional);
+  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward_jvp[index_T], &arguments, optional);
   return code;
 }

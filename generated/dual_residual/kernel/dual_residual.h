@@ -13,34 +13,50 @@ typedef struct opc_dual_residual_attributes {
 } opc_dual_residual_attributes;
 
 /* Two residuals at once, u = alpha * x - y and v = alpha * y - x. */
-OPC_EXPORT int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *outputs,
                           const opc_dual_residual_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_dual_residual_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+OPC_EXPORT
+int32_t opc_dual_residual_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
                                 opc_tensor_type *outputs, const opc_context *context);
 
 /* Gradient of dual_residual; see opc/abi.h. */
-OPC_EXPORT int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
                                    const opc_dual_residual_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_dual_residual_backward_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
-                                         opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_backward_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 /* Gradient of the gradient of dual_residual; see opc/abi.h. */
-OPC_EXPORT int32_t opc_dual_residual_backward_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                            const opc_dual_residual_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_dual_residual_backward_backward_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
-                                                  opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_backward_backward(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_dual_residual_attributes *attributes, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_backward_backward_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 /* Tangent of dual_residual; see opc/abi.h. */
-OPC_EXPORT int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                               const opc_dual_residual_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_dual_residual_jvp_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
-                                    opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_jvp_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 /* Tangent of the gradient of dual_residual; see opc/abi.h. */
-OPC_EXPORT int32_t opc_dual_residual_backward_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                       const opc_dual_residual_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_dual_residual_backward_jvp_infer(const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
-                                             opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_backward_jvp(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_dual_residual_attributes *attributes, const opc_context *context);
+OPC_EXPORT
+int32_t opc_dual_residual_backward_jvp_infer(
+    const DLTensor *const *inputs, const opc_dual_residual_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 #ifdef __cplusplus
 }

@@ -72,15 +72,14 @@ int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_arguments arguments = {attributes};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[2];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  code = opc::run(stage, loops.rows,
-      loops.leaky_relu[opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element)],
-      &arguments);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  code = opc::run(stage, loops.rows, loops.leaky_relu[index_T], &arguments);
   return code;
 }
 
@@ -140,9 +139,9 @@ static int32_t begin_leaky_relu_backward(const DLTensor *const *inputs, DLTensor
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_leaky_relu_backward_infer(const DLTensor *const *inputs,
-    const opc_leaky_relu_attributes *attributes,
-                                      opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_leaky_relu_backward_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   leaky_relu_backward_call call;
   return bind_leaky_relu_backward(inputs, attributes, call, outputs, context);
 }
@@ -159,18 +158,16 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_backward_arguments arguments = {attributes};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (outputs[0] != nullptr) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);
     const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-    opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-    opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-    opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-    code = opc::run(stage, loops.rows,
-        loops.leaky_relu_backward[opc::type_index<opc::dtype_float32,
-            opc::dtype_float64>(call.type_T.element)],
-        &arguments);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    code = opc::run(stage, loops.rows, loops.leaky_relu_backward[index_T], &arguments);
   }
   return code;
 }
@@ -235,17 +232,17 @@ static int32_t begin_leaky_relu_backward_backward(const DLTensor *const *inputs,
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_leaky_relu_backward_backward_infer(const DLTensor *const *inputs,
-    const opc_leaky_relu_attributes *attributes,
-                                               opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_leaky_relu_backward_backward_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   leaky_relu_backward_backward_call call;
   return bind_leaky_relu_backward_backward(inputs, attributes, call, outputs, context);
 }
 
 OPC_EXPORT
-int32_t opc_leaky_relu_backward_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                         const opc_leaky_relu_attributes *attributes,
-                                             const opc_context *context) {
+int32_t opc_leaky_relu_backward_backward(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_leaky_relu_attributes *attributes, const opc_context *context) {
   leaky_relu_backward_backward_call call;
   int32_t code = begin_leaky_relu_backward_backward(inputs, outputs, attributes, call, context);
   if (code != OPC_OK) return code;
@@ -256,19 +253,18 @@ int32_t opc_leaky_relu_backward_backward(const DLTensor *const *inputs, DLTensor
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_backward_backward_arguments arguments = {attributes};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
   opc::start(stage, context, operands);
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, true, outputs[1], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
   const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows,
-      loops.leaky_relu_backward_backward[opc::type_index<opc::dtype_float32,
-          opc::dtype_float64>(call.type_T.element)],
-      &arguments, optional);
+  code =
+      opc::run_wanted(stage, loops.rows, loops.leaky_relu_backward_backward[index_T], &arguments, optional);
   return code;
 }
 
@@ -345,17 +341,16 @@ int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outpu
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_jvp_arguments arguments = {attributes};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (outputs[0] != nullptr) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);
     const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-    opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-    opc::add_tensor(stage, opc::role_input, true, inputs[1], axes);
-    opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-    code = opc::run(stage, loops.rows,
-        loops.leaky_relu_jvp[opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element)],
-        &arguments);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    code = opc::run(stage, loops.rows, loops.leaky_relu_jvp[index_T], &arguments);
   }
   return code;
 }
@@ -425,9 +420,9 @@ static int32_t begin_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTe
 
 /* Says what the outputs of a call must look like; see opc/abi.h. */
 OPC_EXPORT
-int32_t opc_leaky_relu_backward_jvp_infer(const DLTensor *const *inputs,
-    const opc_leaky_relu_attributes *attributes,
-                                          opc_tensor_type *outputs, const opc_context *context) {
+int32_t opc_leaky_relu_backward_jvp_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context) {
   leaky_relu_backward_jvp_call call;
   return bind_leaky_relu_backward_jvp(inputs, attributes, call, outputs, context);
 }
@@ -444,18 +439,16 @@ int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *con
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_backward_jvp_arguments arguments = {attributes, inputs[2] != nullptr};
+  const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (outputs[0] != nullptr) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);
     const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-    opc::add_tensor(stage, opc::role_input, true, inputs[0], axes);
-    opc::add_tensor(stage, opc::role_input, true, inputs[2], axes);
-    opc::add_tensor(stage, opc::role_output, true, outputs[0], axes);
-    code = opc::run(stage, loops.rows,
-        loops.leaky_relu_backward_jvp[opc::type_index<opc::dtype_float32,
-            opc::dtype_float64>(call.type_T.element)],
-        &arguments);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[2], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    code = opc::run(stage, loops.rows, loops.leaky_relu_backward_jvp[index_T], &arguments);
   }
   return code;
 }

@@ -13,34 +13,48 @@ typedef struct opc_leaky_relu_attributes {
 } opc_leaky_relu_attributes;
 
 /* x where x >= 0, alpha * x elsewhere. */
-OPC_EXPORT int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
                        const opc_leaky_relu_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_leaky_relu_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+OPC_EXPORT
+int32_t opc_leaky_relu_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
                              opc_tensor_type *outputs, const opc_context *context);
 
 /* Gradient of leaky_relu; see opc/abi.h. */
-OPC_EXPORT int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
                                 const opc_leaky_relu_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_leaky_relu_backward_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
-                                      opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_leaky_relu_backward_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 /* Gradient of the gradient of leaky_relu; see opc/abi.h. */
-OPC_EXPORT int32_t opc_leaky_relu_backward_backward(const DLTensor *const *inputs, DLTensor *const *outputs,
-                                         const opc_leaky_relu_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_leaky_relu_backward_backward_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
-                                               opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_leaky_relu_backward_backward(
+    const DLTensor *const *inputs, DLTensor *const *outputs,
+    const opc_leaky_relu_attributes *attributes, const opc_context *context);
+OPC_EXPORT
+int32_t opc_leaky_relu_backward_backward_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 /* Tangent of leaky_relu; see opc/abi.h. */
-OPC_EXPORT int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                            const opc_leaky_relu_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_leaky_relu_jvp_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+OPC_EXPORT
+int32_t opc_leaky_relu_jvp_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
                                  opc_tensor_type *outputs, const opc_context *context);
 
 /* Tangent of the gradient of leaky_relu; see opc/abi.h. */
-OPC_EXPORT int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
+OPC_EXPORT
+int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *const *outputs,
                                     const opc_leaky_relu_attributes *attributes, const opc_context *context);
-OPC_EXPORT int32_t opc_leaky_relu_backward_jvp_infer(const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
-                                          opc_tensor_type *outputs, const opc_context *context);
+OPC_EXPORT
+int32_t opc_leaky_relu_backward_jvp_infer(
+    const DLTensor *const *inputs, const opc_leaky_relu_attributes *attributes,
+    opc_tensor_type *outputs, const opc_context *context);
 
 #ifdef __cplusplus
 }

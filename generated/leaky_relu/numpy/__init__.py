@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as _np
+from numpy import empty as _empty
 from numpy.typing import NDArray
 
 from . import _support
@@ -94,8 +94,8 @@ def leaky_relu(x: Operand, alpha: float = 0.01, *, out: Array | None = None) -> 
         y: T[...].
     """
     try:
-        plan, _, types = _leaky_relu.plans[x.dtype, x.shape, x.strides]
-        y = _np.empty(*types[0]) if out is None else _given(out, *types[0])
+        plan, _, ((shape, dtype),) = _leaky_relu.plans[x.dtype, x.shape, x.strides]
+        y = _empty(shape, dtype) if out is None else _given(out, shape, dtype)
         if not _leaky_relu.run(plan, _from_buffer(x), _from_buffer(y), alpha):
             return y
     except _MISS:
@@ -125,8 +125,8 @@ def leaky_relu_backward(
     """
     try:
         key = (x.dtype, x.shape, x.strides, d_y.dtype, d_y.shape, d_y.strides)
-        plan, _, types = _leaky_relu_backward.plans[key]
-        d_x = _np.empty(*types[0]) if out is None else _given(out, *types[0])
+        plan, _, ((shape, dtype),) = _leaky_relu_backward.plans[key]
+        d_x = _empty(shape, dtype) if out is None else _given(out, shape, dtype)
         if not _leaky_relu_backward.run(
             plan,
             _from_buffer(x),
@@ -211,8 +211,8 @@ def leaky_relu_jvp(
     """
     try:
         key = (x.dtype, x.shape, x.strides, t_x.dtype, t_x.shape, t_x.strides)
-        plan, _, types = _leaky_relu_jvp.plans[key]
-        t_y = _np.empty(*types[0]) if out is None else _given(out, *types[0])
+        plan, _, ((shape, dtype),) = _leaky_relu_jvp.plans[key]
+        t_y = _empty(shape, dtype) if out is None else _given(out, shape, dtype)
         if not _leaky_relu_jvp.run(
             plan,
             _from_buffer(x),
@@ -250,8 +250,8 @@ def leaky_relu_backward_jvp(
     """
     try:
         key = (x.dtype, x.shape, x.strides, _kind(t_x), _kind(t_d_y))
-        plan, _, types = _leaky_relu_backward_jvp.plans[key]
-        t_d_x = _np.empty(*types[0]) if out is None else _given(out, *types[0])
+        plan, _, ((shape, dtype),) = _leaky_relu_backward_jvp.plans[key]
+        t_d_x = _empty(shape, dtype) if out is None else _given(out, shape, dtype)
         if not _leaky_relu_backward_jvp.run(
             plan,
             _from_buffer(x),

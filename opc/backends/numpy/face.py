@@ -211,7 +211,10 @@ def _fast(op: Op) -> str:
         taken.add(unique)
         return unique
 
-    plan, types, key = local("plan"), local("types"), local("key")
+    plan, key = local("plan"), local("key")
+    # One output's shape and dtype are unpacked here: a call with a starred argument costs more.
+    shape, dtype = local("shape"), local("dtype")
+    types = f"(({shape}, {dtype}),)" if len(op.outputs) == 1 else local("types")
     parts = ["only"] if has_choice(op) else []
     parts += [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
     lookup = str(Bracket(f"{plan}, _, {types} = _{op.name}.plans[", parts, "]", single=True))
@@ -223,7 +226,10 @@ def _fast(op: Op) -> str:
         lines += [f"        {plan}, _, {types} = _{op.name}.plans[{key}]"]
     made = local(op.outputs[0].name if len(op.outputs) == 1 else "made")
     if len(op.outputs) == 1:
-        lines += [f"        {made} = _np.empty(*{types}[0]) if out is None else _given(out, *{types}[0])"]
+        empty, given = f"_empty({shape}, {dtype})", f"_given(out, {shape}, {dtype})"
+        line = f"        {made} = {empty} if out is None else {given}"
+        block = f"        if out is None:\n            {made} = {empty}\n        else:\n            {made} = {given}"
+        lines += [line if len(line) <= WIDTH else block]
         outputs, result = f"_from_buffer({made})", made
     else:
         lines += [f"        {made} = _results(out, {types})"]
