@@ -21,6 +21,8 @@ def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool) -> int:
 
     if spec.is_dir():
         raise WrongUse(f"{shown(spec)} is a folder: name one spec file")
+    if not spec.exists():
+        raise WrongUse(f"there is no file {shown(spec)}")
     family = load_family(spec)
     sections = []
     if ir or not (gradient or loops or c):

@@ -155,7 +155,7 @@ class AttributeTyper:
             case ((AttributeKind.INT | AttributeKind.AXIS), int()) if not isinstance(value, bool):
                 if value in _INT64:
                     return value
-                self._error(f"{value} does not fit in 64 bits", span)
+                self._error(f"{what} of '{a.name}' does not fit in 64 bits", span)
                 return None
             case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
                 return float(value)

@@ -66,6 +66,8 @@ _FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
 _STATEMENTS = "a body holds assignments only, such as y = x + 1 or y[...] = x[...] + 1"
 _TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\n=]*\])?\s*=(?!=)")
 # `x[]` is no Python; strings are matched first so that nothing inside them is touched.
+# More digits than Python's own parser converts.
+_HUGE_NUMBER = re.compile(r"[0-9][0-9_]{1000,}")
 _EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
 
 
@@ -124,6 +126,10 @@ def _prepare(text: Text, found: Diagnostics) -> Text | None:
         if c not in "\n\t" and not c.isprintable():
             found.error(f"the character #x{ord(c):04x} can't stand in a body", text.span(i, i + 1))
             return None
+    huge = _HUGE_NUMBER.search(value)
+    if huge is not None:
+        found.error("this number does not fit in 64 bits", text.span(huge.start(), huge.end()))
+        return None
     for match in reversed(list(_EMPTY_SUBSCRIPT.finditer(value))):
         if match.group().startswith("["):
             text = text.replace(match.start(), match.end(), "[()]")

@@ -110,7 +110,8 @@ class _Sum:
     """A sum of terms with literal coefficients; building it has merged terms that differ by their coefficient only."""
 
     def __init__(self) -> None:
-        self.terms: list[_Quotient] = []
+        # By what they multiply and divide, in any order. A derivative may have as many terms as its op has statements.
+        self.terms: dict[object, _Quotient] = {}
 
     def add(self, e: Expr, sign: int = 1) -> None:
         """Take in `e`, or `-e` when `sign` is -1."""
@@ -132,15 +133,14 @@ class _Sum:
                 self._merge(term)
 
     def _merge(self, term: _Quotient) -> None:
-        for t in self.terms:
-            if Counter(t.over) == Counter(term.over) and Counter(t.under) == Counter(term.under):
-                t.coefficient = t.coefficient + term.coefficient
-                return
-        self.terms.append(term)
+        key = frozenset(Counter(term.over).items()), frozenset(Counter(term.under).items())
+        known = self.terms.setdefault(key, term)
+        if known is not term:
+            known.coefficient = known.coefficient + term.coefficient
 
     def build(self) -> Expr:
         """Return the expression: a positive term first, the others added or subtracted in order."""
-        terms = [t for t in self.terms if t.coefficient != 0]
+        terms = [t for t in self.terms.values() if t.coefficient != 0]
         first = next((t for t in terms if t.coefficient > 0), None)
         if first is None:
             return neg(self._build(terms, -1)) if terms else ZERO

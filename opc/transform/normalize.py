@@ -274,8 +274,8 @@ def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
         return _sunk(put(values[e.operand], e), values, True)
     if isinstance(e, Select):
         cond = _sunk(e.cond, values, inside)
-        return replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True))
-    return with_children(e, tuple(_sunk(c, values, inside) for c in children(e)))
+        return scalar.retyped(replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True)))
+    return scalar.retyped(with_children(e, tuple(_sunk(c, values, inside) for c in children(e))))
 
 
 def put(definition: Assign, read: Read) -> Expr:
@@ -376,6 +376,6 @@ def _covers(r: Read, domain: Domain) -> bool:
 
 def _inlined(user: Assign, definition: Assign) -> Assign:
     def rule(e: Expr) -> Expr:
-        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else e
+        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else scalar.retyped(e)
 
     return replace(user, value=rewrite(user.value, rule))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak
@@ -23,6 +24,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
+from opc.ir.rules import reduction_type
 
 ZERO = Const(0, Weak.INT)
 ONE = Const(1, Weak.INT)
@@ -147,7 +149,25 @@ def rebuilt(e: Expr, new: tuple[Expr, ...]) -> Expr:
             new = tuple(cast_literal(old.type, n) for old, n in zip(children(e), new, strict=True))
     elif isinstance(e, Reduce):
         new = (cast_literal(e.body.type, new[0]),)
-    return with_children(e, new)
+    return retyped(with_children(e, new))
+
+
+def retyped(e: Expr) -> Expr:
+    """Return `e` with the type that its direct subexpressions now give, where they were of T and acc(T) of a floating T.
+
+    The two are computed alike, so that the value does not change.
+    """
+    found: ValueType | None = None
+    match e:
+        case Call():
+            found = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
+        case Select():
+            found = join(e.then.type, e.other.type)
+        case Reduce():
+            found = reduction_type(e.kind, e.body.type)
+    if found is None or isinstance(found, Weak) or found == e.type or join(found, e.type) is None:
+        return e
+    return replace(e, type=found)
 
 
 def _common(parts: tuple[Expr, ...]) -> ValueType | None:

@@ -55,6 +55,7 @@ def test_version(opc: Opc) -> None:
         (("generate", "empty"), "there are no specs (*.yaml) in the folder empty"),
         (("build", "nothing.yaml"), "there is no file nothing.yaml"),
         (("show", "empty"), "empty is a folder"),
+        (("show", "nothing.yaml"), "there is no file nothing.yaml"),
     ],
 )
 def test_wrong_paths_are_wrong_use(opc: Opc, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

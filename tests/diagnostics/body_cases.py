@@ -39,6 +39,7 @@ SYNTAX: list[Case] = [
     kernel("y = x + ⟦None⟧", "there is no None"),
     kernel("y = x + ⟦...⟧", "`...` stands in brackets only"),
     kernel("y = x + ⟦9223372036854775808⟧", "this number does not fit in 64 bits"),
+    kernel("y = x + ⟦" + "9" * 5000 + "⟧", "this number does not fit in 64 bits"),
     kernel("y = x + ⟦9223372036854775807 * 2⟧", "this number does not fit in 64 bits"),
     kernel("y = maximum(x, ⟦*A⟧)", "an argument is an expression"),
     kernel("y = maximum(x, b=⟦x⟧)", "arguments have no names here"),

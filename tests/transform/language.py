@@ -6,6 +6,11 @@ HEAD = "op: {name}\ndomain: test\nversion: 1\ndoc: A test.\n"
 TYPES = "types: {T: [float32, float64]}\n"
 
 OPS = {
+    # A temporary of type acc(T) that a derived op replaces by values of type T.
+    "accumulated_mean": (
+        "types: {T: floating}\ninputs: {x: 'T[N, D]', 'w?': 'T[D]'}\noutputs: {y: 'T[N]', m: 'acc(T)[N]'}\nkernel: |\n"
+        "  m[i] = mean[j](cast(acc(T), x[i, j]))\n  y[i] = m[i] * (sum[j](w[j]) if present(w) else 1)\n"
+    ),
     "diagonal": "inputs: {x: 'T[N, N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[i] = x[i, i] * x[i, 0]\n",
     "constants": "inputs: {x: 'T[N, 3]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y[()] = sum[i](x[i, 2] * x[i, 1])\n",
     "transposed": "inputs: {x: 'T[M, N]', z: 'T[N]'}\noutputs: {y: 'T[N, M]'}\nkernel: |\n  y[j, i] = x[i, j] * z[j]\n",
