@@ -157,7 +157,6 @@ def retyped(e: Expr) -> Expr:
 
     The two are computed alike, so that the value does not change.
     """
-    found: ValueType | None = None
     match e:
         case Call():
             found = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
@@ -165,6 +164,8 @@ def retyped(e: Expr) -> Expr:
             found = join(e.then.type, e.other.type)
         case Reduce():
             found = reduction_type(e.kind, e.body.type)
+        case _:
+            return e
     if found is None or isinstance(found, Weak) or found == e.type or join(found, e.type) is None:
         return e
     return replace(e, type=found)
