@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -119,17 +119,15 @@ def fresh_output(problem: Problem) -> list[Contender]:
 
     def ours() -> Call:
         function, tensors = _torch_function(problem)
-        arguments = (*tensors, *problem.attributes.values())
-        return lambda: function(*arguments), ()
+        return partial(function, *tensors, *problem.attributes.values()), ()
 
     def eager() -> Call:
         function, tensors = torch_reference(problem)
-        return lambda: function(*tensors), ()
+        return partial(function, *tensors), ()
 
     def our_numpy() -> Call:
         function = _numpy_function(problem)
-        arguments = (*problem.inputs.values(), *problem.attributes.values())
-        return lambda: function(*arguments), ()
+        return partial(function, *problem.inputs.values(), *problem.attributes.values()), ()
 
     return [
         attempt("opc torch", ours),

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,8 @@ def functional_torch(problem: peers.Problem) -> Contender:
     def make() -> peers.Call:
         import torch
 
-        arguments = (torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"])
         function = torch.nn.functional.leaky_relu
-        return lambda: function(*arguments), ()
+        return partial(function, torch.from_numpy(problem.inputs["x"]), problem.attributes["alpha"]), ()
 
     return peers.attempt("F.leaky_relu", make)
 
