@@ -150,7 +150,7 @@ class EntryText:
         several = len(variant.program.stages) > 1
         for s in variant.program.stages:
             wanted = self._stage_condition(s, variant.program.temporaries)
-            body = list(self._stage(s) if isinstance(s, RowStage) else self._nest(s))
+            body = list(self._stage(s) if isinstance(s, RowStage) else self._nest(s, variant.case.op))
             if wanted or several:
                 opening = " && ".join([*(["code == OPC_OK"] if several and s is not variant.program.stages[0] else []), *wanted])
                 yield f"  if ({opening}) {{" if opening else "  {"
@@ -165,7 +165,7 @@ class EntryText:
         names = list(outputs)
         if any(not self.op.output(n).optional for n in names):
             return ""
-        return " || ".join(f"outputs[{index[n]}] != nullptr" for n in names)
+        return " || ".join(f"opc::wanted(outputs[{index[n]}])" for n in names)
 
     def _stage_condition(self, stage: Stage, temporaries: tuple[Temporary, ...]) -> list[str]:
         if isinstance(stage, RowStage) and stage.optional:
@@ -226,14 +226,14 @@ class EntryText:
         else:
             yield f"  code = opc::run(stage, loops.rows, {function}, &arguments);"
 
-    def _nest(self, s: NestStage) -> Iterator[str]:
+    def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]
         assert isinstance(text, NestText), "a nest stage has the text of a nest"
         yield f"  opc::nest_operand operands[{len(text.operands)}];"
         yield "  opc::nest_fault fault;"
         yield "  opc::nest nest;"
         yield "  opc::start(nest, context, operands, fault);"
-        for d in self.op.operand(s.assign.target).dims:
+        for d in op.operand(s.assign.target).dims:
             loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
@@ -272,14 +272,26 @@ class EntryText:
 
     def _nonempty(self, s: RowStage) -> Iterator[str]:
         """Yield the refusal of a maximum over nothing, for stages that have one."""
-        kinds = {a.kind for p in s.passes for a in p.body if isinstance(a, Fold)} | {o.reduction for o in s.operands}
-        for kind in ("max", "min"):
-            if kind not in kinds:
+        loops = (*s.outer, *s.row)
+        along = set(s.row if s.whole_rows else loops)
+        # What each reduces over; what is left of the loops is the shape of its result.
+        found = [(a.kind, along) for p in s.passes for a in p.body if isinstance(a, Fold)]
+        for o in s.operands:
+            if o.reduction is not None:
+                found.append((o.reduction, {x for x in loops if x not in o.loops and not _own_group(x, o.loops)}))
+        for kind, reduced in dict.fromkeys((kind, tuple(x for x in loops if x in over)) for kind, over in found):
+            if kind not in ("max", "min"):
                 continue
-            for loop in s.row if s.whole_rows else (*s.outer, *s.row):
+            results = "".join(f" && {self._loop_size(x)} != 0" for x in loops if x not in reduced)
+            for loop in reduced:
                 name = loop.index if isinstance(loop, IndexLoop) else str(loop)
                 message = string_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
-                yield f"  if ({self._loop_size(loop)} == 0) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+                empty = f"{self._loop_size(loop)} == 0{results}"
+                yield f"  if ({empty}) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+
+
+def _own_group(loop: Loop, loops: Iterable[Loop]) -> bool:
+    return isinstance(loop, GroupLoop) and any(isinstance(x, GroupLoop) and x.name == loop.name for x in loops)
 
 
 def _axes_of(loop: Loop, axes: dict[Loop, str]) -> str:

@@ -87,11 +87,17 @@ def sum_to(x, shape):
 
 
 def some(x, axis, what):
-    """Return x; ValueError where nothing is reduced, since `what` has no value then."""
-    axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
-    if any(x.shape[a] == 0 for a in axes):
+    """Return x; ValueError where nothing is reduced, since `what` has no value then.
+
+    Where the result has no element, x has one along each axis, which NumPy needs.
+    """
+    axes = np.arange(x.ndim) if axis is None else np.atleast_1d(axis) % x.ndim
+    if all(x.shape[a] != 0 for a in axes):
+        return x
+    rest = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    if 0 not in rest:
         raise ValueError(f"{what} of nothing: its size is 0")
-    return x
+    return np.empty(rest, x.dtype)
 
 
 def grid(sizes, trailing):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from opc.ir.op import Op
+from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.op import Assign, Op
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import Program
 from opc.lower.nest import nest
 from opc.lower.schedule import schedule
 from opc.lower.specialise import Case, specialise
+from opc.transform.indices import Namer, bare, index_names, op_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,38 @@ class Variant:
 
 def lower(op: Op) -> tuple[Variant, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return tuple(Variant(case, _program(case.op, case.suffix)) for case in specialise(op))
+    return tuple(_variant(case) for case in specialise(op))
 
 
-def _program(op: Op, suffix: str) -> Program:
-    """Return the stages of `op`: row stages where its body is regular, else a loop nest a statement."""
+def _variant(case: Case) -> Variant:
+    """Return the stages of a case: row stages where its body is regular, else a loop nest a statement."""
+    op = case.op
     try:
         stages, temporaries = schedule(op, flatten(op))
     except IrregularError:
-        return nest(op, suffix)
-    return Program(op.name, tuple(replace(s, name=s.name + suffix) for s in stages), temporaries)
+        op = _with_own_memory(op)
+        return Variant(replace(case, op=op), nest(op, case.suffix))
+    return Variant(case, Program(op.name, tuple(replace(s, name=s.name + case.suffix) for s in stages), temporaries))
+
+
+def _with_own_memory(op: Op) -> Op:
+    """Return the op with a temporary for each optional output that other statements read: one not wanted has no memory."""
+    read = {r.operand for s in op.body for r in reads(s.value)}
+    namer = Namer(op_names(op) | index_names(op))
+    shared = {o.name: replace(o, name=namer.fresh(f"{o.name}_value")) for o in op.outputs if o.optional and o.name in read}
+    if not shared:
+        return op
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, operand=shared[e.operand].name) if isinstance(e, Read) and e.operand in shared else e
+
+    body: list[Assign] = []
+    for s in op.body:
+        value = rewrite(s.value, rule)
+        own = shared.get(s.target)
+        if own is not None:
+            body.append(replace(s, target=own.name, value=value))
+            value = Read(own.name, bare(s.indices), own.type)
+        body.append(replace(s, value=value))
+    temporaries = (*op.temporaries, *(replace(o, optional=False) for o in shared.values()))
+    return replace(op, body=tuple(body), temporaries=temporaries)

@@ -28,6 +28,15 @@ outputs: {y: 'int64[*A, *B]'}
 kernel: |
   y[*A, *B] = argmax[n](x[*A, n, *B])
 """,
+    # Its tangents read one another, and each may be wanted alone; the maximum runs across the rows of the other outputs.
+    "outputs of each other": """\
+inputs: {x: 'T[N, D]'}
+outputs: {y: 'T[N, D]', m: 'T[N]', v: 'T[D]'}
+kernel: |
+  m[i] = mean[j](x[i, j])
+  y[i, j] = x[i, j] - m[i]
+  v[j] = max[i](x[i, j])
+""",
     "window": """\
 gradient: none
 inputs: {x: 'T[N, C, H, W]'}

@@ -159,7 +159,7 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_backward_arguments arguments = {attributes};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
-  if (outputs[0] != nullptr) {
+  if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);
@@ -342,7 +342,7 @@ int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outpu
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_jvp_arguments arguments = {attributes};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
-  if (outputs[0] != nullptr) {
+  if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);
@@ -440,7 +440,7 @@ int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *con
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
   const leaky_relu_backward_jvp_arguments arguments = {attributes, inputs[2] != nullptr};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
-  if (outputs[0] != nullptr) {
+  if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
     opc::stage stage;
     opc::start(stage, context, operands);

@@ -82,13 +82,19 @@ static inline int32_t check_overlap(const char *op, const char *const *names, co
   return OPC_OK;
 }
 
+/* Whether an output is to be computed: the caller gives it, and it has an element. */
+static inline bool wanted(const DLTensor *output) {
+  if (output == nullptr) return false;
+  for (int32_t i = 0; i < output->ndim; ++i) {
+    if (output->shape[i] == 0) return false;
+  }
+  return true;
+}
+
 /* Whether there is nothing to compute: no output that is wanted has an element. */
 static inline bool nothing_wanted(DLTensor *const *outputs, int32_t count) {
   for (int32_t o = 0; o < count; ++o) {
-    if (outputs[o] == nullptr) continue;
-    bool empty = false;
-    for (int32_t i = 0; i < outputs[o]->ndim; ++i) empty = empty || outputs[o]->shape[i] == 0;
-    if (!empty) return false;
+    if (wanted(outputs[o])) return false;
   }
   return true;
 }
