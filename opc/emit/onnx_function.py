@@ -219,6 +219,8 @@ class _OnnxEmitter(OnnxSizes):
                 raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
             return Text(f"{BUILDER}.{e.fn}({args[0]}, {args[1]})")
         template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
+        if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
+            template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
         if template is None:
             raise NotExpressible(f"no standard operator computes {e.fn}")
         return Text(self.filled(template, args, t))

@@ -88,6 +88,7 @@ class ShapeFunctions:
     def _step(self, step: Step) -> Iterator[str]:
         match step:
             case CheckAttribute():
+                yield from self._length(step.attribute)
                 yield from self._choice(step.attribute)
             case CheckCondition():
                 yield from self._condition(step)
@@ -114,6 +115,12 @@ class ShapeFunctions:
                 yield from self._match_size(step)
             case SizeOutput() | BindType() | MatchType():
                 pass
+
+    def _length(self, attribute: Attribute) -> Iterator[str]:
+        if attribute.length is not None and attribute.length >= 0:
+            yield bracketed(
+                "call.length(", [quoted(attribute.name), attribute.name, str(attribute.length), quoted(attribute.kind.value)]
+            )
 
     def _choice(self, attribute: Attribute, margin: int = 4) -> Iterator[str]:
         if not attribute.values:

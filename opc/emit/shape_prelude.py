@@ -100,6 +100,15 @@ CHOICE = '''
             raise self.error(f"{attribute} = '{value}' is not one of {names}")
 '''
 
+LENGTH = '''
+    def length(self, attribute: str, value: Any, length: int, kind: str) -> None:
+        """A list attribute has as many elements as it is declared with."""
+        if len(value) != length:
+            raise self.error(
+                f"{attribute} must be a list of {length} {kind}s, but is {_value(value)}"
+            )
+'''
+
 CHECK = '''
     def check(self, attribute: str, value: Any, text: str, rule: Any) -> None:
         """An attribute passes its check."""
@@ -352,6 +361,7 @@ REQUIRE = '''
 
 METHODS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("choice", CHOICE, ()),
+    ("length", LENGTH, (VALUE,)),
     ("check", CHECK, (VALUE, HOLDS)),
     ("type", TYPE, ()),
     ("has_type", HAS_TYPE, ()),

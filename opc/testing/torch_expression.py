@@ -89,7 +89,10 @@ def resolve_function(path: str) -> Callable[..., Any]:
         found = getattr(module, name, None)
         # What a module merely imports has another home, and could be anything.
         homes = (f"torch.{owner}", "torch._C", "torch._jit_internal")
-        if callable(found) and not isinstance(found, type) and str(getattr(found, "__module__", "")).startswith(homes):
+        at_home = str(getattr(found, "__module__", "")).startswith(homes)
+        # Some are torch's own functions under a second name, which know no module: torch.nn.functional.cosine_similarity.
+        second_name = found is not None and found == getattr(torch._C._VariableFunctions, name, None)
+        if callable(found) and not isinstance(found, type) and (at_home or second_name):
             return found  # type: ignore[no-any-return]
     raise ReferenceTextError(f"torch.{path} is not a function references may call")
 

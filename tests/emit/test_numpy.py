@@ -114,6 +114,15 @@ def test_outputs_that_are_not_wanted_are_not_made() -> None:
     np.testing.assert_array_equal(d_x, d_y)
 
 
+def test_the_position_of_a_maximum_of_nothing_is_asked_for_by_elements_only() -> None:
+    from opc.emit.numpy_helpers import some
+
+    assert some(np.zeros((0, 0, 3)), 1, "max").shape == (0, 1, 3)
+    assert some(np.zeros((2, 3)), -1, "max").shape == (2, 3)
+    with pytest.raises(ValueError, match="max of nothing: its size is 0"):
+        some(np.zeros((2, 0)), -1, "max")
+
+
 def test_a_module_carries_only_the_helpers_it_calls() -> None:
     module = numpy_module(load_family(next(p for p in SPECS if p.stem == "silu")))
     assert "def sigmoid(" in module

@@ -56,6 +56,11 @@ def test_calls(example: tuple[Op, dict, dict, dict | str]) -> None:
         assert call(op, shapes, attributes) == expected
 
 
+def test_a_list_of_another_length_is_refused() -> None:
+    with pytest.raises(MODULES["pool"].ShapeError, match=r"pool: stride must be a list of 2 ints, but is \[1\]"):
+        call(ops.POOL, {"x": (5, 5)}, {"stride": [1]})
+
+
 @settings(max_examples=400, deadline=None)
 @given(any_call())
 def test_any_call_agrees_with_shape_analysis(example: tuple[Op, dict, dict]) -> None:

@@ -75,7 +75,8 @@ class Attribute:
             return self._encode(value)
         except (TypeError, KeyError):
             of = "a list of " if self.length is not None else ""
-            text = f"{self.name} must be {of}{self.kind}, got {value!r}"
+            kind = "int" if self.kind == "axis" else self.kind
+            text = f"{self.name} must be {of}{kind}, got {value!r}"
             raise TypeError(f"{op}: {text}") from None
         except ValueError as error:
             raise ValueError(f"{op}: {self.name}{error}, got {value!r}") from None
@@ -92,7 +93,10 @@ class Attribute:
         return [elements] if self.length >= 0 else [len(elements), elements]
 
     def _int(self, value: Any) -> int:
-        return operator.index(value)
+        number = operator.index(value)
+        if not -(2**63) <= number < 2**63:
+            raise ValueError(" does not fit in 64 bits")
+        return number
 
     _axis = _int
 

@@ -113,6 +113,7 @@ def test_optional_input_and_every_kind_of_attribute(kitchen: LoadedOp) -> None:
         ({"shift": (1,)}, ValueError, r"kitchen: shift has 2 elements, got \(1,\)"),
         ({"shift": 1}, TypeError, "kitchen: shift must be a list of int, got 1"),
         ({"shift": (1, 2.5)}, TypeError, "kitchen: shift must be a list of int"),
+        ({"shift": (1, 2**63)}, ValueError, r"kitchen: shift does not fit in 64 bits, got \(1, 9223372036854775808\)"),
         ({"shift": "12"}, TypeError, "kitchen: shift must be a list of int"),
         ({"flip": 2}, TypeError, "kitchen: flip must be bool, got 2"),
         ({"flip": "no"}, TypeError, "kitchen: flip must be bool, got 'no'"),

@@ -29,6 +29,11 @@ def test_elementwise() -> None:
     ]
 
 
+@pytest.mark.parametrize(("dtype", "negated"), [("uint8", "body.Sub(body.number(0, "), ("int8", "body.Neg(x)")])
+def test_unsigned_integers_are_negated_by_subtraction(dtype: str, negated: str) -> None:
+    assert negated in "\n".join(lines(body(f'x: "{dtype}[N]", w: "T[N]"', f'y: "{dtype}[N]"', "y = -x")))
+
+
 def test_a_reduction_over_the_last_axis_is_put_back() -> None:
     found = body('x: "T[..., D]"', 'y: "T[..., D]"', "y[..., d] = x[..., d] / sum[k](x[..., k])")
     assert "body.ReduceSum(x, body.vector(-1), keepdims=0)" in "\n".join(lines(found))
