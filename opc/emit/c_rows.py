@@ -57,6 +57,7 @@ class TileText:
         self.tile = self.names.fresh("tile")
         self.row = self.names.fresh("row")
         self.arguments = self.names.fresh("arguments")
+        self.call = self.names.fresh("call")
         loop = stage.row[0] if len(stage.row) == 1 else None
         self.index = self.names.fresh(loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i")
         self.attributes: dict[tuple[str, int, str], str] = {}
@@ -79,7 +80,7 @@ class TileText:
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
         template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
         lines = [f"template <{template.removeprefix(', ')}>"] if template else []
-        argument = f"const void *{'call' if self._uses_arguments() else ''}"
+        argument = f"const void *{self.call if self._uses_arguments() else ''}"
         lines.append(f"void {self.stage.name}(const opc::tile &{self.tile}, {argument}) {{")
         lines += self._prologue()
         lines.append(f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{")
@@ -98,7 +99,7 @@ class TileText:
         if not self._uses_arguments():
             return
         arguments = f"{self.op.name}_arguments"
-        yield f"  const {arguments} &{self.arguments} = *static_cast<const {arguments} *>(call);"
+        yield f"  const {arguments} &{self.arguments} = *static_cast<const {arguments} *>({self.call});"
         for (name, element, target), local in self.attributes.items():
             place = f"{self.arguments}.attributes->{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)

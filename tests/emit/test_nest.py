@@ -20,6 +20,13 @@ BODIES = {
     "shift": "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = pad(x[..., i + 1], 0) + x[..., i]\n",
     "cumsum": "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = sum[j:i + 1](x[..., j])\n",
     "lower triangle": "inputs: {x: 'T[N, N]'}\noutputs: {y: 'T[N, N]'}\nkernel: |\n  y[i, j] = x[i, j] * i if j <= i else 0\n",
+    "names of the generated code": """\
+inputs: {x: 'T[...]'}
+attributes: {call: {type: float, default: 2.0}, tile: {type: float, default: 3.0}, row: {type: float, default: 4.0}}
+outputs: {y: 'T[...]'}
+kernel: |
+  y = x * call + tile / row
+""",
     "argmax": """\
 gradient: none
 inputs: {x: 'T[*A, N, *B]'}
