@@ -29,6 +29,10 @@ def axes_member(name: str, of: str | None) -> str:
     return f"axes_{'ellipsis' if name == ELLIPSIS else name}" + ("" if of is None else f"_of_{of}")
 
 
+_OWN_NAMES = frozenset(("nest", "call", "begin", "end", "at", "point", "arguments"))
+"""The parameters and variables of every nest's function."""
+
+
 class NestText:
     """The function of one nest: `text` is its definition, `types` the type variables whose stored types it is a template over,
     `operands` the tensors it takes in order, the target last, and `symbols` the members of the arguments struct it reads."""
@@ -42,7 +46,7 @@ class NestText:
         used = {t for e in walk(assign.value) for t in [e.type]} | set(stored)
         variables = {t.of if isinstance(t, Acc) else t for t in used}
         self.types = tuple(t for t in op.types if t in variables)
-        self.names = Names(spec_names(op) | {"nest", "call", "begin", "end", "at", "point", "arguments"})
+        self.names = Names(spec_names(op) | _OWN_NAMES)
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
         self.indices: dict[str, str] = {}
@@ -129,7 +133,7 @@ class NestText:
         """Return the local that holds an attribute as a C++ type."""
         key = (name, element, target)
         if key not in self.attributes:
-            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0
+            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in _OWN_NAMES
             self.attributes[key] = self.names.fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
 

@@ -27,6 +27,13 @@ outputs: {y: 'T[...]'}
 kernel: |
   y = x * call + tile / row
 """,
+    "names of a nest's code": """\
+inputs: {x: 'T[N]'}
+attributes: {call: {type: float, default: 2.0}, at: {type: float, default: 3.0}, point: {type: float, default: 4.0}}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[i] = x[N - 1 - i] * call + at / point
+""",
     "argmax": """\
 gradient: none
 inputs: {x: 'T[*A, N, *B]'}
