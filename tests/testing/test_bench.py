@@ -14,7 +14,7 @@ from opc.testing import bench_commands, bench_peers, bench_report, bench_timing
 from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
 from opc.testing.bench_peers import Problem, attempt
 from opc.testing.bench_timing import Contender, Timing, time_in_turn
-from opc.testing.bench_worker import resident
+from opc.testing.bench_worker import quickest, resident
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -27,6 +27,15 @@ def test_no_contender_always_follows_the_same_one() -> None:
     assert {"".join(sorted(r)) for r in rounds} == {"abc"}
     assert set(rounds) == {"abc", "acb", "bac", "bca", "cab", "cba"}
     assert [len(t.seconds) for t in timings] == [20, 20, 20]
+
+
+def test_the_quickest_is_found_by_its_median() -> None:
+    slow, quick, absent = Contender("slow", None), Contender("quick", None), Contender("absent", None)
+    timings = [Timing(slow, (1.0, 9.0, 9.0)), Timing(absent, ()), Timing(quick, (5.0, 5.0, 5.0))]
+    found = quickest(timings)
+    assert found is not None
+    assert found.contender is quick
+    assert quickest([Timing(absent, ())]) is None
 
 
 def test_the_verdict_knows_noise() -> None:
