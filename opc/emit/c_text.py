@@ -22,11 +22,6 @@ def string_literal(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
-def format_literal(text: str) -> str:
-    """Return `text` as a C string literal that printf writes as it is."""
-    return string_literal(text.replace("%", "%%"))
-
-
 def comment(text: str, indent: int = 0) -> str:
     """Return `text` as a block comment, indented by `indent` spaces, without a final line break."""
     clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())

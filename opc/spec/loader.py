@@ -56,10 +56,6 @@ class Spec:
             raise KeyError(path)
         return node.text
 
-    def key_text(self, *path: str | int) -> Text:
-        """Return the key at `path` with the position of each character; KeyError when there is none."""
-        return self.keys[path].text
-
 
 def load(path: Path | str) -> Spec:
     """Read the spec in a file.

@@ -202,16 +202,3 @@ def domain_problem(name: str) -> str | None:
         if keyword.iskeyword(part) or part in _CPP_WORDS or part.endswith("_"):
             return f"'{part}' can't be part of a domain"
     return None
-
-
-def comment_safe(doc: str) -> str:
-    """Return documentation as text that can't end a C or C++ comment, a Python docstring or a line comment's line early.
-
-    Control characters and line breaks other than plain newlines are dropped, comment ends and trigraphs are pulled apart,
-    backslashes are doubled, and those at the end of a line, which would continue a `//` comment, are dropped.
-    """
-    kept = "".join(c for c in doc.replace("\r\n", "\n") if c in "\n\t" or (c.isprintable() and c not in "\x85\u2028\u2029"))
-    kept = kept.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace('"""', "'''")
-    text = "\n".join(line.rstrip("\\ \t") for line in kept.expandtabs(4).strip().split("\n")).replace("\\", "\\\\")
-    # A docstring may not end in the quote that its closing quotes begin with.
-    return text + " " if text.endswith('"') else text

@@ -35,16 +35,15 @@ _INF = np.inf
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How a unary function behaves: its values, where it is defined, and whether it falls (else it rises) over that domain.
+    """How a unary function behaves: its values, and where it is defined; it rises or falls over all of that domain.
 
-    An `even` function falls up to 0 and rises after it. `own` is the error of `value` in roundoffs of the wide type, taken as
+    But an `even` function falls up to 0 and rises after it. `own` is the error of `value` in roundoffs of the wide type, taken as
     4 units in the last place, the bound glibc's manual and NumPy's own tests keep to.
     """
 
     value: Callable[[Array], Array]
     low: float = -_INF
     high: float = _INF
-    falls: bool = False
     even: bool = False
     exact: bool = False
     own: float = 8.0
@@ -70,7 +69,7 @@ _ERFC_OWN = 5 * _ERF_OWN
 
 _RULES: Mapping[str, _Rule] = {
     "sqrt": _Rule(np.sqrt, low=0.0, own=1.0),
-    "rsqrt": _Rule(lambda x: 1 / np.sqrt(x), low=0.0, falls=True, own=3.0),
+    "rsqrt": _Rule(lambda x: 1 / np.sqrt(x), low=0.0, own=3.0),
     "exp": _Rule(np.exp),
     "expm1": _Rule(np.expm1),
     "exp2": _Rule(np.exp2),
@@ -79,7 +78,7 @@ _RULES: Mapping[str, _Rule] = {
     "log2": _Rule(np.log2, low=0.0),
     "log10": _Rule(np.log10, low=0.0),
     "asin": _Rule(np.arcsin, low=-1.0, high=1.0),
-    "acos": _Rule(np.arccos, low=-1.0, high=1.0, falls=True),
+    "acos": _Rule(np.arccos, low=-1.0, high=1.0),
     "atan": _Rule(np.arctan),
     "sinh": _Rule(np.sinh),
     "cosh": _Rule(np.cosh, even=True),
@@ -88,7 +87,7 @@ _RULES: Mapping[str, _Rule] = {
     "acosh": _Rule(np.arccosh, low=1.0),
     "atanh": _Rule(np.arctanh, low=-1.0, high=1.0),
     "erf": _Rule(_scalar(math.erf), own=_ERF_OWN),
-    "erfc": _Rule(_scalar(math.erfc), falls=True, own=_ERFC_OWN),
+    "erfc": _Rule(_scalar(math.erfc), own=_ERFC_OWN),
     "sigmoid": _Rule(_sigmoid, own=16.0),
     "abs": _Rule(np.abs, even=True, exact=True),
     "sign": _Rule(np.sign, exact=True),

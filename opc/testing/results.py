@@ -131,11 +131,6 @@ class Report:
         return not self.mistakes and not any(r.status is Status.FAILED for r in self.results) and bool(self.results)
 
     @property
-    def exit_code(self) -> int:
-        """0 when all that ran is right, 1 when something failed, 2 when a spec could not be read."""
-        return 2 if self.mistakes else 0 if self.ok else 1
-
-    @property
     def ops(self) -> tuple[str, ...]:
         """The ops, in the order they came."""
         return tuple(sorted({r.op for r in self.results}))

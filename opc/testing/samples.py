@@ -11,7 +11,7 @@ import numpy as np
 
 from opc.analysis.shape import ShapeError, infer
 from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.dtypes import DType
 from opc.ir.expr import Const, IndexValue, Read, walk
 from opc.ir.op import Attribute, AttributeKind, Group, Op, Operand
 
@@ -241,17 +241,6 @@ def bindings_of(op: Op) -> list[dict[str, DType]]:
         return product
     longest = max(len(p) for p in pools)
     return [{t.name: p[k % len(p)] for t, p in zip(op.types, pools)} for k in range(longest)]
-
-
-def variables_of(t: ElementType) -> TypeVar | None:
-    """Return the type variable of an element type, None for a plain dtype."""
-    match t:
-        case TypeVar():
-            return t
-        case Acc():
-            return t.of if isinstance(t.of, TypeVar) else None
-        case _:
-            return None
 
 
 def index_limits(op: Op) -> dict[str, tuple[str, int]]:
