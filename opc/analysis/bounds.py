@@ -154,7 +154,7 @@ class Prover:
         if n is None:
             return None
         whole, rest = Affine.of(0), Affine.of(0)
-        for term in n.terms:
+        for term in self._in_multiples(n, d).terms:
             quotient = _quotient(Affine((term,)), d)
             if quotient is None:
                 rest = rest + Affine((term,))
@@ -168,6 +168,16 @@ class Prover:
             if rest.constant > 0 and self._closed(d - rest - 1, 1):
                 return whole
         return whole + rest // d
+
+    def _in_multiples(self, n: Affine, d: Affine) -> Affine:
+        """Return `n` with each symbol that the facts know to be a multiple of `d` written as that: C is G * (C // G)."""
+        if not isinstance(d.single, FloorDiv):
+            return n
+        whole, divisor = d.single.numerator, d.single.denominator
+        if isinstance(whole.single, FloorDiv | Mod | None) or divisor * d - whole not in self.known:
+            return n
+        coefficient, rest = _split(n, whole.single)
+        return n if coefficient is None else rest + coefficient * divisor * d
 
     def positive(self, f: Affine) -> bool:
         """Whether `f` is proved greater than zero at every point."""
