@@ -181,6 +181,11 @@ class Prover:
 
     def positive(self, f: Affine) -> bool:
         """Whether `f` is proved greater than zero at every point."""
+        if isinstance(f.single, FloorDiv):
+            n, d = f.single.numerator, f.single.denominator
+            # A divisor of something positive goes into it at least once.
+            if d * f - n in self.known and self.positive(n) and self.positive(d):
+                return True
         least = self.least(f - 1)
         return least is not None and self._closed(least, 1)
 
