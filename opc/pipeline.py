@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import overload
 
+from opc.analysis.native import natives_of
 from opc.analysis.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
 from opc.ir.op import Family, Op
@@ -46,7 +47,8 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
         backward = auto_backward(forward)
     second = jvp_forward = jvp_backward = None
     if backward is not None:
-        second, jvp_forward, jvp_backward = vjp(backward), jvp(forward), jvp(backward)
+        second, jvp_backward = vjp(backward), jvp(backward)
+        jvp_forward = None if forward.opaque else jvp(forward)
     return Family(
         forward=_final(forward),
         backward=_final(backward),
@@ -56,6 +58,7 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
         explicit_backward=mode == "body",
         examples=examples_of(spec),
         reference=reference_of(spec),
+        native=natives_of(spec),
         source_hash=spec.hash,
         source_name=Path(spec.source.name).name,
     )

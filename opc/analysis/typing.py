@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.access import check_inplace
-from opc.analysis.body import BodyTyper
+from opc.analysis.body import Body, BodyTyper
 from opc.analysis.bounds import check_bounds
 from opc.analysis.examples import ExampleTyper, reference_for
 from opc.analysis.explicit import explicit_backward
@@ -83,7 +83,8 @@ def _elaborate(spec: Spec) -> _Elaborated:
     model = spec.model
     signature = Signature(spec, found)
     scope = signature.scope
-    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel"))
+    given = model.kernel is not None
+    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
     op = Op(
         name=model.op,
         domain=model.domain,
@@ -103,10 +104,10 @@ def _elaborate(spec: Spec) -> _Elaborated:
     # What follows looks at the whole op, which is whole only without mistakes.
     found.raise_errors()
     pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
-    for o in signature.inputs:
+    for o in signature.inputs if given else ():
         if o.name not in scope.used:
             found.warning(f"the input '{o.name}' is not used", o.span)
-    for a in signature.attributes:
+    for a in signature.attributes if given else ():
         if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
             found.warning(f"the attribute '{a.name}' is not used", a.span)
     op = replace(op, inplace=tuple(pairs))

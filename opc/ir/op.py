@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from opc.diagnostics import NO_SPAN, Span
+from opc.diagnostics import NO_SPAN, Source, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
@@ -159,6 +159,11 @@ class Op:
     derivation: Derivation | None = None
 
     @property
+    def opaque(self) -> bool:
+        """Whether nothing is known of the op but its signature: it has native code and no body."""
+        return not self.body
+
+    @property
     def class_name(self) -> str:
         """The CamelCase name, which is the ONNX op type: `leaky_relu` -> `LeakyRelu`."""
         return "".join(part.capitalize() for part in self.name.split("_"))
@@ -206,12 +211,39 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeLine:
+    """One line of native code and where it stands in the spec: 1-based line and column of its first character."""
+
+    text: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """Code of the spec's author that runs in place of an op's body, or that is all there is of it.
+
+    `target` is the compiler it is for: cpp, torch (C++ on at::Tensor) or cuda. `include` are headers; `link` are libraries;
+    `packages` are the distributions and `pkg_config` the modules that bring them. `source` is the spec.
+    """
+
+    target: str
+    code: tuple[CodeLine, ...]
+    include: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    pkg_config: tuple[str, ...] = ()
+    source: Source | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Everything opc knows of one spec: the op and the ops derived from it.
 
     `backward` is None for an op without gradient. `backward_backward` is the vjp of `backward`; `jvp` and `backward_jvp` push
     tangents through `forward` and `backward`. `explicit_backward` is True when the spec gave the gradient's body.
-    `source_hash` is the SHA-256 of the spec's text.
+    `native` is the code that computes the forward op in place of its body, where the spec has some; an op without a body has
+    some for every compiled backend, and no `jvp`. `source_hash` is the SHA-256 of the spec's text.
     """
 
     forward: Op
@@ -222,6 +254,7 @@ class Family:
     explicit_backward: bool = False
     examples: tuple[Example, ...] = ()
     reference: Reference = Reference()
+    native: tuple[Native, ...] = ()
     source_hash: str = ""
     source_name: str = ""
 
@@ -229,6 +262,10 @@ class Family:
     def name(self) -> str:
         """The name of the forward op."""
         return self.forward.name
+
+    def native_for(self, target: str) -> Native | None:
+        """Return the forward op's native code for a compiler, None when there is none."""
+        return next((n for n in self.native if n.target == target), None)
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -242,12 +279,14 @@ __all__ = [
     "Attribute",
     "AttributeKind",
     "AttributeValue",
+    "CodeLine",
     "DType",
     "Derivation",
     "DimSpec",
     "Example",
     "Family",
     "Group",
+    "Native",
     "Op",
     "Operand",
     "Reference",

@@ -12,7 +12,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Diagnostics, Source, Span, SpecError, did_you_mean
-from opc.spec.model import AttributeModel, GradientModel, OperandModel, ReferenceModel, SpecModel
+from opc.spec.model import (
+    AttributeModel,
+    GradientModel,
+    NativeCodeModel,
+    NativeModel,
+    OperandModel,
+    ReferenceModel,
+    SpecModel,
+)
+from opc.spec.native import check_native
 from opc.spec.text import Text, span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
 
@@ -233,6 +242,8 @@ def _model_at(path: NodePath) -> type[BaseModel]:
             return AttributeModel
         case ("gradient",):
             return GradientModel
+        case ("native",):
+            return NativeModel if len(path) == 1 else NativeCodeModel
         case ("reference",):
             return ReferenceModel
         case _:
@@ -280,3 +291,4 @@ def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
         if text is not None and not text.strip():
             path = (key,) if key == "kernel" else ("gradient", "body")
             found.error("the body is empty", table.key_span(path), "write at least `y = x`")
+    check_native(model, table.key_span, found)

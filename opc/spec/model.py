@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from opc.spec.text import domain_problem, name_problem, op_name_problem
+from opc.spec.text import domain_problem, header_problem, library_problem, name_problem, op_name_problem
 
 
 def _op_name(value: Any) -> Any:
@@ -35,6 +35,18 @@ def _name(value: Any) -> Any:
 def _input_name(value: Any) -> Any:
     if isinstance(value, str):
         _name(value.removesuffix("?"))
+    return value
+
+
+def _header(value: Any) -> Any:
+    if isinstance(value, str) and (problem := header_problem(value)):
+        raise ValueError(f"'{value}' can't be included: {problem}")
+    return value
+
+
+def _library(value: Any) -> Any:
+    if isinstance(value, str) and (problem := library_problem(value)):
+        raise ValueError(f"'{value}' can't be the name of a library or package: {problem}")
     return value
 
 
@@ -86,6 +98,8 @@ InputName = Annotated[
     BeforeValidator(_input_name),
     WithJsonSchema({"type": "string", "pattern": f"^{_NAME_PATTERN}[?]?$", "maxLength": 65}),
 ]
+Header = Annotated[StrictStr, BeforeValidator(_header)]
+Library = Annotated[StrictStr, BeforeValidator(_library)]
 Expression = Annotated[StrictStr, BeforeValidator(_truth_text, json_schema_input_type=str | bool)]
 
 
@@ -122,6 +136,32 @@ class GradientModel(Model):
     saves: Annotated[list[Name], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Outputs of the op that the body reads."
     )
+
+
+class NativeCodeModel(Model):
+    """Code for one compiler, and what it needs of other people's libraries."""
+
+    include: Annotated[list[Header], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Headers to include, such as Eigen/LU."
+    )
+    link: Annotated[list[Library], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Libraries to link, without lib and ending: openblas."
+    )
+    packages: Annotated[list[Library], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Installed Python packages that bring the headers and libraries, by their name on PyPI."
+    )
+    pkg_config: Annotated[list[Library], BeforeValidator(_empty_list)] = Field(
+        default_factory=list, description="Modules that pkg-config knows the headers and libraries of."
+    )
+    code: StrictStr = Field(description="Statements; operands, attributes, dimensions and types have their names.")
+
+
+class NativeModel(Model):
+    """Native code of the op, by compiler."""
+
+    cpp: NativeCodeModel | None = Field(None, description="C++17 on views, for every backend with compiled kernels.")
+    torch: NativeCodeModel | None = Field(None, description="C++ on at::Tensor, for the torch backend alone.")
+    cuda: NativeCodeModel | None = Field(None, description="CUDA, kept for backends with a CUDA compiler.")
 
 
 class ReferenceModel(Model):
@@ -169,7 +209,8 @@ class SpecModel(Model):
     out_of_range: Literal["error", "clamp", "zero"] = Field(
         "error", description="What a data-dependent index outside its axis does."
     )
-    kernel: StrictStr = Field(description="The body, in index notation.")
+    kernel: StrictStr | None = Field(None, description="The body, in index notation; only an op with native code may lack it.")
+    native: NativeModel | None = Field(None, description="Code that runs in place of the kernel, or without one.")
     gradient: Annotated[
         GradientModel, BeforeValidator(_gradient, json_schema_input_type=Literal["auto", "none"] | GradientModel)
     ] = Field(default_factory=lambda: GradientModel(mode="auto", body=None), description="auto, none, or a body.")

@@ -16,7 +16,8 @@ EDITOR_LINE = f"# yaml-language-server: $schema={FILE_NAME}"
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a spec file."""
     body = _tidy(SpecModel.model_json_schema(mode="validation"))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "title": "opc op spec"}
+    bodies = [{"required": ["kernel"]}, {"required": ["native"]}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "anyOf": bodies, "title": "opc op spec"}
 
 
 def _tidy(node: Any) -> Any:

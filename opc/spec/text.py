@@ -202,3 +202,21 @@ def domain_problem(name: str) -> str | None:
         if keyword.iskeyword(part) or part in _CPP_WORDS or part.endswith("_"):
             return f"'{part}' can't be part of a domain"
     return None
+
+
+_HEADER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+_LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+def header_problem(name: str) -> str | None:
+    """Return why `name` can't be what an #include names, or None."""
+    if not _HEADER.fullmatch(name):
+        return "a header is named relative to an include folder, such as Eigen/LU"
+    return None
+
+
+def library_problem(name: str) -> str | None:
+    """Return why `name` can't be that of a library to link or a package that brings one, or None."""
+    if not _LIBRARY.fullmatch(name):
+        return "it is a name without path, option or version, such as openblas"
+    return None

@@ -75,4 +75,32 @@ FORM: list[Case] = [
     case("⟦kernel⟧: ''", "the body is empty"),
 ]
 
-CASES = [*YAML, *FORM]
+NATIVE: list[Case] = [
+    case("⟦native⟧: {}", "there is no native code in 'native'"),
+    case("native: {⟦rust⟧: {code: x}}", "unknown key 'rust'"),
+    case("native: {⟦cpp⟧: {link: [m]}}", "the key 'code' is missing in 'cpp'"),
+    case("native: {cpp: {⟦code⟧: ''}}", "the code is empty"),
+    case("native: {cpp: {code: x, ⟦includes⟧: [a.h]}}", "unknown key 'includes'"),
+    case("native: {cuda: {code: x, include: [⟦../a.h⟧]}}", "'../a.h' can't be included: a header is named relative"),
+    case("native: {cpp: {code: x, link: [⟦-lm⟧]}}", "'-lm' can't be the name of a library or package"),
+    case("native: {cpp: {code: x, packages: [⟦a==1⟧]}}", "'a==1' can't be the name of a library or package"),
+    case("native: {cpp: {code: x, include: ⟦a.h⟧}}", "expected a list, found the text 'a.h'"),
+    case("native: {torch: {code: x}}\n⟦inplace⟧: {y: x}", "native code can't be proved to leave its input alone"),
+    case(
+        "⟦native⟧: {torch: {code: x}}\ngradient: none\nreference: {torch: x}",
+        "the key 'cpp' is missing in 'native'",
+        without=("kernel",),
+    ),
+    case(
+        "⟦native⟧: {cpp: {code: x}}\ngradient: none",
+        "an op without a kernel has a reference to be tested against",
+        without=("kernel",),
+    ),
+    case(
+        "⟦native⟧: {cpp: {code: x}}\nreference: {torch: x}",
+        "the gradient of native code can't be derived",
+        without=("kernel",),
+    ),
+]
+
+CASES = [*YAML, *FORM, *NATIVE]

@@ -85,7 +85,8 @@ def test_schema_knows_every_key() -> None:
     data = json.loads(schema_text())
     assert set(data["properties"]) == set(SpecModel.model_fields)
     assert data["additionalProperties"] is False
-    assert set(data["required"]) == {"op", "domain", "version", "doc", "inputs", "outputs", "kernel"}
+    assert set(data["required"]) == {"op", "domain", "version", "doc", "inputs", "outputs"}
+    assert data["anyOf"] == [{"required": ["kernel"]}, {"required": ["native"]}]
     assert schema() == data
 
 
