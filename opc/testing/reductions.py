@@ -117,6 +117,9 @@ def _argument(kind: str, a: Bounds, axes: Axes) -> Bounds:
     keep = [d for d in range(a.low.ndim) if d not in axes]
     count = int(np.prod([a.low.shape[d] for d in axes], dtype=np.int64))
     flat = a.map(lambda v: np.moveaxis(v, keep, range(len(keep))).reshape([v.shape[d] for d in keep] + [count]))
+    if flat.is_bool:
+        # False before True, as integers order them.
+        flat = flat.map(lambda v: v.astype(np.int64))
     low, high = flat.low, flat.high
     if kind == "argmin":
         # The complement turns the order of integers around without overflow.

@@ -19,7 +19,7 @@ import numpy as np
 
 from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.ir.dtypes import DType
-from opc.ir.expr import Reduce, walk
+from opc.ir.expr import Expr, GroupRef, Read, Reduce, walk
 from opc.ir.op import Family, Op
 from opc.testing import samples
 from opc.testing.arguments import TensorArg
@@ -75,13 +75,17 @@ def _extreme(op: Op, arrays: Mapping[str, Array]) -> Array:
     large = [np.abs(a.astype(np.float64)) > 2.0**511 for a in arrays.values() if a.dtype.kind not in "iub"]
     if not large:
         return np.asarray(False)
-    pointwise = not any(isinstance(e, Reduce) for s in op.body for e in walk(s.value))
-    if pointwise:
+    if all(_stays_in_place(e) for s in op.body for e in walk(s.value)):
         try:
             return np.asarray(np.any(np.broadcast_arrays(*large), axis=0))
         except ValueError:
             pass
     return np.asarray(any(bool(v.any()) for v in large))
+
+
+def _stays_in_place(e: Expr) -> bool:
+    """Whether an expression combines only elements at the same place: no reduction, no index but the group of all axes."""
+    return not isinstance(e, Reduce) and not (isinstance(e, Read) and any(not isinstance(i, GroupRef) for i in e.indices))
 
 
 def _wide(a: Array) -> Array:
