@@ -21,7 +21,8 @@ from opc.ir.op import AttributeKind, Op, Role
 from opc.testing import samples
 from opc.testing.arguments import LAYOUTS, TensorArg, mixed_values, random_values
 from opc.testing.bounds import Array
-from opc.testing.samples import Shape, Shapes, Sizes
+from opc.testing.index_limits import index_limits, index_values, outside, special_indices
+from opc.testing.sizes import Shape, Shapes, Sizes
 
 Fill = Callable[[np.random.Generator, Shape, DType], Array]
 
@@ -55,7 +56,7 @@ class _Maker:
         self.op = op
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
-        self.limits = samples.index_limits(op)
+        self.limits, self.special = index_limits(op), special_indices(op)
         self.bindings = samples.bindings_of(op)
         self.count = 0
 
@@ -92,12 +93,10 @@ class _Maker:
             if shape is None:
                 inputs[o.name] = None
                 continue
-            data = fill(self.rng, shape, resolve(o.type, binding))
+            dtype, data = resolve(o.type, binding), None
             if o.name in self.limits:
-                operand, axis = self.limits[o.name]
-                size = env.shape_of(operand)[axis]
-                data = np.asarray(self.rng.integers(0, max(size, 1), shape)).astype(data.dtype)
-            inputs[o.name] = TensorArg(data, layout)
+                data = index_values(self.rng, shape, dtype, self.limits[o.name], self.special.get(o.name, []), env)
+            inputs[o.name] = TensorArg(fill(self.rng, shape, dtype) if data is None else data, layout)
         self.count += 1
         lost = [o.name for o in op.outputs if o.optional and self.owners.get(o.name) in absent]
         wanted = tuple(o.name for o in op.outputs if o.optional and o.name not in lost) if lost else None
@@ -316,13 +315,13 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case
 
 
 def refused(op: Op, parent: Op | None = None) -> list[Case]:
-    """Return calls of `op` that every framework must refuse: element type, rank, size, missing operand, attribute."""
+    """Return calls of `op` that every framework must refuse: element type, rank, size, missing operand, attribute, index."""
     maker = _Maker(op, parent)
     middle = maker.ordinary(list(samples.table_sizes(op)))
     base = maker.make("base", middle)
     if base is None:
         return []
-    result = [*_bad_types(op, base), *_bad_shapes(op, base), *_bad_attributes(op, base, middle)]
+    result = [*_bad_types(op, base), *_bad_shapes(op, base), *_bad_attributes(op, base, middle), *_bad_indices(op, base)]
     return [replace(c, name=f"{op.name}/bad{k:02d}-{c.name}") for k, c in enumerate(result)]
 
 
@@ -391,6 +390,19 @@ def _bad_attributes(op: Op, base: Case, middle: Sizes) -> Iterator[Case]:
             _, bad = samples.attribute_samples(op, a)
             for value in bad[:3]:
                 yield from refuse(f"attribute-{a.name}", **{a.name: value})
+
+
+def _bad_indices(op: Op, base: Case) -> Iterator[Case]:
+    env = infer(op, {n: None if a is None else a.data.shape for n, a in base.inputs.items()}, base.attributes)
+    for name, limits in index_limits(op).items():
+        arg = base.inputs[name]
+        if arg is None or not arg.data.size:
+            continue
+        for value in outside(limits, env):
+            data = arg.data.copy()
+            data.flat[-1] = value
+            if int(data.flat[-1]) == value:
+                yield _with(base, f"index-{name}", f"an index in {name} is {value}, outside its axis", **{name: TensorArg(data)})
 
 
 __all__ = ["Case", "accepted", "refused"]
