@@ -10,7 +10,7 @@ Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to tell 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,13 +254,16 @@ def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]
     return result
 
 
-def check_family(family: Family) -> list[GradientResult]:
-    """Prove every derived op of a family; empty for an op without gradient."""
+def check_family(family: Family, chosen: Iterable[Case] | None = None) -> list[GradientResult]:
+    """Prove every derived op of a family; empty for an op without gradient.
+
+    `chosen` are the calls of the forward op to differentiate at, by default `points`.
+    """
     forward, backward = family.forward, family.backward
     if backward is None:
         return []
     rng = np.random.default_rng(3)
-    cases = [(_inputs(forward, c, rng), dict(c.attributes)) for c in points(forward)]
+    cases = [(_inputs(forward, c, rng), dict(c.attributes)) for c in (points(forward) if chosen is None else chosen)]
     results = [check_vjp("gradient against differences", forward, backward, cases)]
     if family.explicit_backward:
         from opc.transform.autodiff import vjp
@@ -278,4 +281,4 @@ def check_family(family: Family) -> list[GradientResult]:
     return results
 
 
-__all__ = ["GradientResult", "check_family", "check_jvp", "check_same", "check_vjp"]
+__all__ = ["GradientResult", "check_family", "check_jvp", "check_same", "check_vjp", "points"]
