@@ -7,7 +7,7 @@ set of loops; only regular bodies become steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
@@ -36,26 +36,26 @@ class IrregularError(Exception):
     """The body is not regular; the message says which access is not, and why."""
 
 
-def flatten(op: Op) -> tuple[Step, ...]:
-    """Return the steps of a regular op in program order.
+def flatten(op: Op, taken: Collection[str] = ()) -> tuple[Step, ...]:
+    """Return the steps of a regular op in program order; a step the op has no name for gets one that is not in `taken`.
 
     Raises:
         IrregularError: when a statement is not regular.
     """
-    flattener = _Flattener(op)
+    flattener = _Flattener(op, taken)
     for assign in op.body:
         flattener.statement(assign)
     return tuple(flattener.steps)
 
 
 class _Flattener:
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, taken: Collection[str]) -> None:
         self.op = op
         self.steps: list[Step] = []
         self.shapes: dict[str, tuple[Loop, ...]] = {}
         self.hoisted: dict[tuple[Expr, tuple[Loop, ...]], Read] = {}
         operands = (*op.inputs, *op.outputs, *op.temporaries)
-        self.names = {o.name for o in operands} | {a.name for a in op.attributes} | {d for d, _ in op.dims}
+        self.names = {*taken, *(o.name for o in operands), *(a.name for a in op.attributes), *(d for d, _ in op.dims)}
         for o in operands:
             self.shapes[o.name] = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
 

@@ -8,7 +8,7 @@ from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import Program
-from opc.lower.nest import nest
+from opc.lower.partition import partition
 from opc.lower.schedule import schedule
 from opc.lower.specialise import Case, specialise
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -28,14 +28,15 @@ def lower(op: Op) -> tuple[Variant, ...]:
 
 
 def _variant(case: Case) -> Variant:
-    """Return the stages of a case: row stages where its body is regular, else a loop nest a statement."""
+    """Return the stages of a case: row stages where its body is regular, else the stages of its parts."""
     op = case.op
     try:
-        stages, temporaries = schedule(op, flatten(op))
+        program = Program(op.name, *schedule(op, flatten(op)))
     except IrregularError:
         op = _with_own_memory(op)
-        return Variant(replace(case, op=op), nest(op, case.suffix))
-    return Variant(case, Program(op.name, tuple(replace(s, name=s.name + case.suffix) for s in stages), temporaries))
+        program = partition(op)
+    stages = tuple(replace(s, name=s.name + case.suffix) for s in program.stages)
+    return Variant(replace(case, op=op), replace(program, stages=stages))
 
 
 def _with_own_memory(op: Op) -> Op:

@@ -1,0 +1,152 @@
+"""From the statements of an op to stages: regular statements together, every other one on its own.
+
+Regular statements are fused as far as possible, so each is put off until a statement that runs on its own needs it. What a group
+computes for statements outside it becomes a temporary in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from opc.ir.expr import reads
+from opc.ir.op import Assign, Group, Op, Operand
+from opc.lower.flatten import IrregularError, flatten
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
+from opc.lower.nest import lower_statement
+from opc.lower.schedule import schedule
+
+
+def partition(op: Op) -> Program:
+    """Return the stages of an op that is not regular as a whole, each after those whose results it reads."""
+    return _Partition(op).run()
+
+
+class _Partition:
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.reads = {s.target: {r.operand for r in reads(s.value)} for s in op.body}
+        alive = self._needs(o.name for o in op.outputs)
+        self.pending = [s for s in op.body if s.target in alive]
+        self.memory: set[str] = set()
+        self.stages: list[Stage] = []
+        self.temporaries: list[Temporary] = []
+        self.regular = {s.target for s in self.pending if _is_regular(self._group([s]))}
+
+    def _needs(self, names: Iterable[str]) -> set[str]:
+        """Return every statement that the statements `names` need, themselves included, by target."""
+        found, todo = set[str](), list(names)
+        while todo:
+            name = todo.pop()
+            if name in self.reads and name not in found:
+                found.add(name)
+                todo += self.reads[name]
+        return found
+
+    def run(self) -> Program:
+        """Return the program."""
+        while self.pending:
+            alone = next((s for s in self.pending if s.target not in self.regular and self._ready(s)), None)
+            if alone is not None:
+                self._single(alone)
+                continue
+            irregular = [s.target for s in self.pending if s.target not in self.regular]
+            needed = self._needs(irregular) if irregular else {s.target for s in self.pending}
+            group: list[Assign] = []
+            for s in self.pending:
+                known = self.memory | {g.target for g in group}
+                if s.target in needed and s.target in self.regular and self.reads[s.target] & self.reads.keys() <= known:
+                    group.append(s)
+            self._together(group)
+        return Program(self.op.name, tuple(self.stages), tuple(self.temporaries))
+
+    def _ready(self, s: Assign) -> bool:
+        return self.reads[s.target] & self.reads.keys() <= self.memory
+
+    def _single(self, s: Assign) -> None:
+        self.stages.append(lower_statement(self.op, s, f"{self.op.name}_{s.target}"))
+        self._store([s])
+
+    def _store(self, done: Sequence[Assign]) -> None:
+        """Record that the targets of `done` are in memory."""
+        outputs = {o.name for o in self.op.outputs}
+        gone = {s.target for s in done}
+        self.pending = [s for s in self.pending if s.target not in gone]
+        later = {name for s in self.pending for name in self.reads[s.target]}
+        for s in done:
+            if s.target in outputs:
+                self.memory.add(s.target)
+            elif s.target in later:
+                self.memory.add(s.target)
+                self.temporaries.append(_temporary(self.op.operand(s.target), self._needed_by(s.target)))
+
+    def _needed_by(self, name: str) -> tuple[str, ...]:
+        return tuple(o.name for o in self.op.outputs if name in self._needs([o.name]))
+
+    def _together(self, statements: list[Assign]) -> None:
+        """Append the row stages of a group of regular statements, or of each alone where they don't go together."""
+        group = self._group(statements)
+        try:
+            stages, temporaries = schedule(group, flatten(group, self._names()))
+        except IrregularError:
+            self._together(statements[:1])
+            return
+        self.stages += [self._with_places(s) for s in stages]
+        self.temporaries += [replace(t, needed_by=self._outputs_of(t.needed_by)) for t in temporaries]
+        self._store(statements)
+
+    def _names(self) -> frozenset[str]:
+        """Return the names that the temporaries of a group must keep clear of."""
+        return frozenset(o.name for o in self.op.temporaries) | {t.name for t in self.temporaries}
+
+    def _outputs_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the outputs of the op that need one of `names`."""
+        return tuple(o.name for o in self.op.outputs if self._needs([o.name]) & set(names))
+
+    def _group(self, statements: list[Assign]) -> Op:
+        """Return an op of these statements alone: what they read from memory are its inputs, what others need its outputs."""
+        own = {s.target for s in statements}
+        used = {name for s in statements for name in self.reads[s.target]} - own
+        later = {name for s in self.pending if s.target not in own for name in self.reads[s.target]}
+        outputs = {o.name: o for o in self.op.outputs}
+        stored = [replace(o, optional=False) for o in (*self.op.temporaries, *self.op.outputs) if o.name in used]
+        produced: list[Operand] = [o for o in self.op.outputs if o.name in own]
+        for t in self.op.temporaries:
+            if t.name in own and t.name in later:
+                produced.append(replace(t, optional=all(outputs[n].optional for n in self._needed_by(t.name))))
+        kept = {o.name for o in produced}
+        temporaries = tuple(t for t in self.op.temporaries if t.name in own and t.name not in kept)
+        return replace(
+            self.op,
+            name=f"{self.op.name}_{len(self.stages)}",
+            inputs=(*self.op.inputs, *stored),
+            outputs=tuple(produced),
+            temporaries=temporaries,
+            body=tuple(statements),
+            inplace=(),
+        )
+
+    def _with_places(self, stage: Stage) -> Stage:
+        """Return a row stage of a group with each operand where it is in the whole op."""
+        if not isinstance(stage, RowStage):
+            return stage
+        outputs = {o.name for o in self.op.outputs}
+        temporaries = {t.name for t in self.op.temporaries}
+
+        def place(o: StageOperand) -> StageOperand:
+            return replace(o, kind="output" if o.name in outputs else "temporary" if o.name in temporaries else o.kind)
+
+        return replace(stage, operands=tuple(place(o) for o in stage.operands))
+
+
+def _is_regular(group: Op) -> bool:
+    try:
+        schedule(group, flatten(group))
+    except IrregularError:
+        return False
+    return True
+
+
+def _temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:
+    loops = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
+    return Temporary(o.name, o.type, loops, needed_by)
