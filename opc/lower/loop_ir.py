@@ -181,11 +181,40 @@ class RowStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Flat:
+    """A statement in which each axis group is one index variable.
+
+    `extents` are those of the target's `indices`. `trailing` is the last index where it stands for a group behind another index, so
+    that the group may turn out to have one point.
+    """
+
+    target: str
+    indices: tuple[str, ...]
+    extents: tuple[Affine, ...]
+    value: Expr
+    trailing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A statement run row by row: `lane` is the index that is vectorised, the last one of the target, with every reduction outside of
+    it; None when each reduction is vectorised along an axis of its own."""
+
+    statement: Flat
+    lane: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NestStage:
-    """One statement as a plain loop nest: parallel over the target's points, reductions as inner loops."""
+    """One statement as a loop nest.
+
+    `plans` says how; a second plan is for calls in which the group that the target ends in has one point. Without plans the
+    statement is evaluated point by point.
+    """
 
     name: str
     assign: Assign
+    plans: tuple[Lanes, ...] = ()
 
 
 Stage: TypeAlias = RowStage | NestStage

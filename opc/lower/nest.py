@@ -8,7 +8,7 @@ none, with each reduction vectorised along one of its own axes. What fits neithe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opc.analysis.bounds import BoundsChecker, Prover
 from opc.diagnostics import Diagnostics
@@ -29,29 +29,18 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Assign, Group, Op
-from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
 _FEW = 16
 """An axis of no more than so many points is not worth vectorising where there is another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """A statement without groups: `extents` are those of the target's `indices`; `trailing` is the last of them where it stands for
-    a group behind another index, so that the group may turn out to have one point."""
-
-    target: str
-    indices: tuple[str, ...]
-    extents: tuple[Affine, ...]
-    value: Expr
-    trailing: str | None = None
-
-    def alone(self) -> Flat:
-        """Return the statement for a trailing group of one point."""
-        assert self.trailing is not None, "only a statement that ends in a group has this form"
-        value = substitute(self.value, {self.trailing: Affine.of(0)})
-        return Flat(self.target, self.indices[:-1], self.extents[:-1], value)
+def without_trailing(flat: Flat) -> Flat:
+    """Return the statement for a trailing group of one point."""
+    assert flat.trailing is not None, "only a statement that ends in a group has this form"
+    value = substitute(flat.value, {flat.trailing: Affine.of(0)})
+    return Flat(flat.target, flat.indices[:-1], flat.extents[:-1], value)
 
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
@@ -59,7 +48,7 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     flat = flat_statement(op, assign)
     if flat is None:
         return NestStage(name, assign)
-    plans = tuple(Lanes(f, choose_lane(op, f)) for f in ((flat,) if flat.trailing is None else (flat, flat.alone())))
+    plans = tuple(Lanes(f, choose_lane(op, f)) for f in ((flat,) if flat.trailing is None else (flat, without_trailing(flat))))
     return NestStage(name, assign, plans)
 
 
@@ -213,7 +202,7 @@ def period(op: Op, e: Expr, lane: str) -> Affine | None:
     found: set[Affine] = set()
     for a in affines(e):
         for d in divisions(a):
-            if lane in d.denominator.indices() or d.numerator.coefficient(lane) is None and lane in d.numerator.indices():
+            if lane in d.denominator.indices() or (d.numerator.coefficient(lane) is None and lane in d.numerator.indices()):
                 return None
             if lane in d.numerator.indices():
                 found.add(d.denominator)

@@ -1,0 +1,169 @@
+/* What the functions of loop nests over rows are built from: for the files compiled once for each instruction-set variant. */
+#ifndef OPC_NEST_LANES_H
+#define OPC_NEST_LANES_H
+
+#include "opc/nest_rows.h"
+#include "opc/points.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+/* An operand that is stored as it is computed. */
+template <typename T>
+struct flat {
+  const T *data;
+  const int64_t *size;
+  const int64_t *stride;
+};
+
+template <typename T>
+OPC_INLINE flat<T> flat_of(const row_nest &n, int32_t operand) {
+  const flat_operand &o = n.operands[operand];
+  return {reinterpret_cast<const T *>(o.data), o.size, o.stride};
+}
+
+/* An element of an operand of any stored type that is computed as T. */
+template <typename T>
+OPC_INLINE T element(const row_nest &n, int32_t operand, int64_t offset) {
+  const flat_operand &o = n.operands[operand];
+  if constexpr (compute_of<float16>::type(0) == T(0) && sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
+    if (o.stored == dtype_float16) return widen(reinterpret_cast<const float16 *>(o.data)[offset]);
+    if (o.stored == dtype_bfloat16) return widen(reinterpret_cast<const bfloat16 *>(o.data)[offset]);
+  }
+  return reinterpret_cast<const T *>(o.data)[offset];
+}
+
+/* Unit after unit of a nest: the outer indices, and which lanes. */
+struct cursor {
+  const row_nest &n;
+  int64_t index[max_axes];
+  int64_t piece;
+  int64_t offset; /* of the first lane's element in the target */
+
+  OPC_INLINE cursor(const row_nest &nest, int64_t unit) : n(nest), piece(unit % nest.pieces) {
+    int64_t point = unit / nest.pieces;
+    for (int32_t a = nest.outer - 1; a >= 0; --a) {
+      index[a] = point % nest.size[a];
+      point /= nest.size[a];
+    }
+  }
+  OPC_INLINE int64_t first() const { return piece * n.piece; }
+  OPC_INLINE int64_t count() const { return n.lanes - first() < n.piece ? n.lanes - first() : n.piece; }
+  OPC_INLINE void next() {
+    if (++piece < n.pieces) return;
+    piece = 0;
+    for (int32_t a = n.outer - 1; a >= 0; --a) {
+      if (++index[a] < n.size[a]) return;
+      index[a] = 0;
+    }
+  }
+  OPC_INLINE int64_t target() const {
+    int64_t at = n.outer < max_axes && n.lanes > 1 ? first() * n.stride[n.outer] : 0;
+    for (int32_t a = 0; a < n.outer; ++a) at += index[a] * n.stride[a];
+    return at;
+  }
+};
+
+template <int64_t Value>
+struct constant {
+  constexpr operator int64_t() const { return Value; }
+};
+
+/* Calls f with a step that is a constant where it is 1 or 2, so that loads of that step vectorise. */
+template <typename F>
+OPC_INLINE void with_step(int64_t step, F f) {
+  if (step == 1) {
+    f(constant<1>());
+  } else if (step == 2) {
+    f(constant<2>());
+  } else {
+    f(step);
+  }
+}
+
+OPC_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+OPC_INLINE int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Narrows [low, high) to the i with coefficient * i + rest >= 0; low <= high holds after it if it did before. */
+OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t rest) {
+  if (coefficient == 1) {
+    low = greatest(low, -rest);
+  } else if (coefficient == -1) {
+    high = least(high, rest + 1);
+  } else if (coefficient > 0) {
+    low = greatest(low, -floordiv(rest, coefficient));
+  } else if (coefficient < 0) {
+    high = least(high, floordiv(rest, -coefficient) + 1);
+  } else if (rest < 0) {
+    high = low;
+  }
+  low = least(low, high);
+  high = greatest(low, high);
+}
+
+/* The place where a row of results is computed: the target itself, or `buffer` where the target stores 16-bit floats. */
+template <typename T>
+OPC_INLINE T *result_row(const row_nest &n, int64_t offset, T *buffer) {
+  if (sizeof(T) == 4 && is_half(n.stored)) return buffer;
+  return reinterpret_cast<T *>(n.target) + offset;
+}
+
+/* Writes a row of results that were computed in a buffer. */
+template <typename T>
+OPC_INLINE void finish_row(const row_nest &n, int64_t offset, const T *row, int64_t count) {
+  if constexpr (sizeof(T) == 4) {
+    uint16_t *to = reinterpret_cast<uint16_t *>(n.target) + offset;
+    if (n.stored == dtype_float16) narrow_float16(to, reinterpret_cast<const float *>(row), count);
+    if (n.stored == dtype_bfloat16) narrow_bfloat16(to, reinterpret_cast<const float *>(row), count);
+  }
+}
+
+/* Writes a row of results computed phase by phase: phase r holds the lanes r, r + period, ..., and `pitch` elements of the buffer. */
+template <typename T>
+OPC_INLINE void finish_phases(const row_nest &n, int64_t offset, const T *phases, int64_t pitch, int64_t period, int64_t count) {
+  T buffer[nest_lanes];
+  T *const row = result_row(n, offset, buffer);
+  int64_t done = 0;
+  if (period == 2) {
+    done = count / 2 * 2;
+    OPC_SIMD
+    for (int64_t i = 0; i < count / 2; ++i) {
+      row[2 * i] = phases[i];
+      row[2 * i + 1] = phases[pitch + i];
+    }
+  }
+  for (int64_t r = 0; r < period && r < count; ++r) {
+    const int64_t skip = done / period;
+    for (int64_t i = r + skip * period; i < count; i += period) row[i] = phases[r * pitch + i / period];
+  }
+  finish_row(n, offset, row, count);
+}
+
+/* Sets a row to one value. */
+template <typename T>
+OPC_INLINE void fill(T *row, int64_t count, T value) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) row[i] = value;
+}
+
+/* Copies a row of an operand to the target, both stored in one type. */
+static inline void copy_row(const row_nest &n, int32_t operand, int64_t from, int64_t to, int64_t count) {
+  const size_t size = static_cast<size_t>(itemsize(n.stored));
+  memcpy(n.target + to * static_cast<int64_t>(size), n.operands[operand].data + from * static_cast<int64_t>(size),
+         static_cast<size_t>(count) * size);
+}
+
+/* Reports what went wrong, unless something else has been. */
+__attribute__((cold, noinline)) static void report(const row_nest &n, const char *what, int32_t axis, int64_t value, int64_t size) {
+  int32_t expected = 0;
+  if (__atomic_compare_exchange_n(&n.fault->reported, &expected, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    n.fault->what = what;
+    n.fault->axis = axis;
+    n.fault->value = value;
+    n.fault->size = size;
+  }
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_NEST_LANES_H

@@ -1,0 +1,228 @@
+/* A loop nest over rows: one statement whose outer loops are split over the host's threads and whose innermost one, the lane, is
+ * vectorised. Groups of axes are single loops here. The structs hold no code that depends on the instruction set.
+ */
+#ifndef OPC_NEST_ROWS_H
+#define OPC_NEST_ROWS_H
+
+#include <stdlib.h>
+
+#include "opc/nest.h"
+#include "opc/rows.h"
+
+namespace opc {
+
+enum : int64_t {
+  nest_lanes = 1024,  /* lanes of one unit of work at most: what row accumulators hold */
+  nest_grain = 32768, /* steps worth a thread */
+  copy_rows = 32
+};
+
+/* A tensor, its axes merged into one entry for each index of the statement. */
+struct flat_operand {
+  char *data; /* NULL: absent */
+  dtype stored;
+  int64_t size[max_axes];
+  int64_t stride[max_axes]; /* in elements */
+};
+
+/* Outer loops [0, outer), then the lane if there is one; `size` holds them all, `stride` the target's. A unit of work is a piece of
+ * the lane at one point of the outer loops. */
+struct row_nest {
+  const opc_context *context;
+  const row_functions *rows;
+  flat_operand *operands;
+  nest_fault *fault;
+  int32_t operand_count;
+  int32_t outer;
+  bool alone; /* the group that the target ends in has one point: the index before it is the lane */
+  int64_t size[max_axes];
+  int64_t stride[max_axes];
+  int64_t lanes;
+  int64_t piece;
+  int64_t pieces;
+  int64_t parts; /* of a scatter: ranges of places, each taken by one thread */
+  char *target;
+  dtype stored;
+};
+
+typedef void (*row_nest_function)(const row_nest &, const void *arguments, int64_t begin, int64_t end);
+
+/* Memory of operands that had to be copied. */
+struct nest_copies {
+  void *data[max_operands];
+  int32_t count = 0;
+  nest_copies() = default;
+  nest_copies(const nest_copies &) = delete;
+  nest_copies &operator=(const nest_copies &) = delete;
+  ~nest_copies() {
+    while (count > 0) free(data[--count]);
+  }
+};
+
+/* How an operand reaches the loops: where it lies, or, where its 16-bit floats are to be read many times, widened first. */
+enum class passed : int8_t { widened, stored };
+
+struct copy_call {
+  const row_functions *rows;
+  const char *from;
+  char *to;
+  dtype stored;
+  dtype computed;
+  int32_t ndim;
+  const int64_t *shape;
+  const int64_t *stride;
+};
+
+/* Copies blocks [begin, end) of rows: the last axis are columns, the one before it rows. */
+static void copy_range(void *argument, int64_t begin, int64_t end) {
+  const copy_call &c = *static_cast<const copy_call *>(argument);
+  const int64_t columns = c.ndim > 0 ? c.shape[c.ndim - 1] : 1;
+  const int64_t rows = c.ndim > 1 ? c.shape[c.ndim - 2] : 1;
+  const int64_t blocks = (rows + copy_rows - 1) / copy_rows;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t row = unit % blocks * copy_rows;
+    int64_t point = unit / blocks;
+    int64_t offset = c.ndim > 1 ? row * c.stride[c.ndim - 2] : 0;
+    for (int32_t a = c.ndim - 3; a >= 0; --a) {
+      offset += point % c.shape[a] * c.stride[a];
+      point /= c.shape[a];
+    }
+    const block b = {rows - row < copy_rows ? rows - row : int64_t(copy_rows), columns, c.ndim > 1 ? c.stride[c.ndim - 2] : 0,
+                     c.ndim > 0 ? c.stride[c.ndim - 1] : 1};
+    char *to = c.to + (unit / blocks * rows + row) * columns * itemsize(c.computed);
+    load_block(*c.rows, to, columns, c.stored, c.from + offset * itemsize(c.stored), b);
+  }
+}
+
+/* Returns a contiguous copy, NULL when there is no memory. */
+static void *contiguous_copy(const row_nest &n, const DLTensor &t, const int64_t *stride, dtype computed) {
+  int64_t count = 1;
+  for (int32_t a = 0; a < t.ndim; ++a) count *= t.shape[a];
+  void *memory = malloc(static_cast<size_t>(count > 0 ? count * itemsize(computed) : 1));
+  if (memory == nullptr || count == 0) return memory;
+  copy_call call = {n.rows, data_of(t), static_cast<char *>(memory), dtype_of(t), computed, t.ndim, t.shape, stride};
+  const int64_t columns = t.ndim > 0 ? t.shape[t.ndim - 1] : 1;
+  const int64_t rows = t.ndim > 1 ? t.shape[t.ndim - 2] : 1;
+  const int64_t units = count / (rows * columns) * ((rows + copy_rows - 1) / copy_rows);
+  const int64_t grain = nest_grain / (columns * (rows < copy_rows ? rows : int64_t(copy_rows))) + 1;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain) {
+    copy_range(&call, 0, units);
+  } else {
+    n.context->parallel_for(n.context->pool, units, grain, copy_range, &call);
+  }
+  return memory;
+}
+
+static inline void start(row_nest &n, const opc_context *context, const row_functions &rows, flat_operand *operands,
+                         nest_fault &fault) {
+  n.context = context;
+  n.rows = &rows;
+  n.operands = operands;
+  n.fault = &fault;
+  n.operand_count = 0;
+  n.outer = 0;
+  n.alone = false;
+  n.lanes = 1;
+  n.parts = 1;
+  fault.reported = 0;
+}
+
+/* Adds a tensor whose axes make `entries` entries, entry e of `axes[e]` axes in a row. The axes of an entry must lie as one, and entry
+ * `unit` with a stride of 1; otherwise the loops get a copy. */
+static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, passed how, int32_t entries, const int32_t *axes,
+                        int32_t unit) {
+  flat_operand &o = n.operands[n.operand_count++];
+  o.data = nullptr;
+  if (t == nullptr) {
+    for (int32_t e = 0; e < entries; ++e) o.size[e] = o.stride[e] = 0;
+    return OPC_OK;
+  }
+  int64_t strides[max_axes];
+  int64_t expected = 1;
+  for (int32_t a = t->ndim - 1; a >= 0; --a) {
+    strides[a] = t->strides != nullptr ? t->strides[a] : expected;
+    expected *= t->shape[a];
+  }
+  o.stored = dtype_of(*t);
+  const dtype computed = how == passed::widened ? compute_dtype(o.stored) : o.stored;
+  bool usable = computed == o.stored;
+  for (int32_t e = 0, a = 0; e < entries; a += axes[e], ++e) {
+    o.size[e] = 1;
+    o.stride[e] = 1;
+    for (int32_t i = a + axes[e] - 1; i >= a; --i) {
+      if (t->shape[i] == 1) continue;
+      if (o.size[e] == 1) o.stride[e] = strides[i];
+      usable = usable && strides[i] == o.stride[e] * o.size[e];
+      o.size[e] *= t->shape[i];
+    }
+    usable = usable && (e != unit || o.size[e] == 1 || o.stride[e] == 1);
+  }
+  o.data = data_of(*t);
+  if (usable) return OPC_OK;
+  void *memory = contiguous_copy(n, *t, strides, computed);
+  if (memory == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for a contiguous copy of an operand");
+  copies.data[copies.count++] = memory;
+  o.data = static_cast<char *>(memory);
+  o.stored = computed;
+  int64_t contiguous = 1;
+  for (int32_t e = entries - 1; e >= 0; --e) {
+    o.stride[e] = contiguous;
+    contiguous *= o.size[e];
+  }
+  return OPC_OK;
+}
+
+/* The target: contiguous, its sizes the loops of the nest. The lane is entry `lane`, or -1 for none. */
+static inline void set_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t lane) {
+  n.target = o.data;
+  n.stored = o.stored;
+  for (int32_t e = 0; e < entries; ++e) {
+    n.size[e] = o.size[e];
+    n.stride[e] = o.stride[e];
+  }
+  n.outer = lane < 0 ? entries : lane;
+  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.piece = n.lanes < nest_lanes ? n.lanes : int64_t(nest_lanes);
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+struct row_nest_call {
+  const row_nest *n;
+  row_nest_function function;
+  const void *arguments;
+};
+
+static void run_row_nest_range(void *argument, int64_t begin, int64_t end) {
+  const row_nest_call &call = *static_cast<const row_nest_call *>(argument);
+  call.function(*call.n, call.arguments, begin, end);
+}
+
+static int32_t outcome(const row_nest &n) {
+  const nest_fault &f = *n.fault;
+  if (f.reported == 0) return OPC_OK;
+  if (f.axis < 0) return fail(n.context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
+  return fail(n.context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what,
+              static_cast<long long>(f.value), static_cast<int>(f.axis), static_cast<long long>(f.size));
+}
+
+static void split_row_nest(const row_nest &n, row_nest_function function, const void *arguments, int64_t units, int64_t grain) {
+  row_nest_call call = {&n, function, arguments};
+  if (units <= 0) return;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain) {
+    function(n, arguments, 0, units);
+  } else {
+    n.context->parallel_for(n.context->pool, units, grain, run_row_nest_range, &call);
+  }
+}
+
+/* Runs a nest; `steps` is the work of one lane. */
+static int32_t run(const row_nest &n, row_nest_function function, const void *arguments, int64_t steps) {
+  int64_t units = n.pieces;
+  for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
+  const int64_t work = (steps > 0 ? steps : 1) * n.piece;
+  split_row_nest(n, function, arguments, units, work > 0 && work < nest_grain ? nest_grain / work : 1);
+  return outcome(n);
+}
+
+}  // namespace opc
+#endif  // OPC_NEST_ROWS_H
