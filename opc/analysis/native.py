@@ -18,9 +18,10 @@ def natives_of(spec: Spec) -> tuple[Native, ...]:
     for target in TARGETS:
         model = getattr(spec.model.native, target)
         if model is not None:
-            code = tuple(_lines(spec.text("native", target, "code")))
+            keys = ("code", "declarations")
+            code, declarations = (tuple(_lines(spec.text("native", target, k))) if getattr(model, k) else () for k in keys)
             needs = (tuple(model.include), tuple(model.link), tuple(model.packages), tuple(model.pkg_config))
-            found.append(Native(target, code, *needs, spec.source))
+            found.append(Native(target, code, declarations, *needs, spec.source))
     return tuple(found)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opc.backends.base import BuildStep
+from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import KernelBackend
 from opc.build import files, ninja, stamp
 from opc.build.generate import Generated
@@ -52,7 +53,9 @@ def compile_packages(
         # Signatures are taken before the compilers read the files: a file that changes meanwhile then counts as changed.
         relative = (*generated.written, *generated.unchanged, "manifest.json")
         result[family.name].signatures = stamp.signatures(generated.package / path for path in relative)
-        text = ninja.package_file(family.name, KernelBackend().build(family), steps)
+        kernel, read = _kernel(family)
+        result[family.name].signatures |= stamp.signatures(read)
+        text = ninja.package_file(family.name, kernel, steps)
         _write_if_changed(generated.package / files.BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
@@ -64,7 +67,7 @@ def compile_packages(
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, generated in packages:
         own = [f for f in failures if f.target.startswith(f"{family.name}/")]
-        result[family.name].diagnostics = tuple(d for failure in own for d in _explain(failure, out))
+        result[family.name].diagnostics = tuple(d for failure in own for d in _explain(failure, out, family))
         result[family.name].signatures |= stamp.signatures(generated.package / path for path in made[family.name])
     return result
 
@@ -84,34 +87,70 @@ def _steps(family: Family, generated: Generated) -> tuple[dict[str, tuple[BuildS
     return steps, skipped
 
 
+def _kernel(family: Family) -> tuple[tuple[BuildStep, ...], tuple[Path, ...]]:
+    """Return the kernel's steps, and what tells that other libraries are installed; none where the libraries are missing.
+
+    The backends that build on the kernel then say so.
+    """
+    try:
+        read = tuple(file for native in family.native for file in libraries.find(native).files)
+        return KernelBackend().build(family), read
+    except SpecError:
+        return (), ()
+
+
 def _write_if_changed(place: Path, text: str) -> None:
     if files.read(place) != text:
         files.write(place, text, place.parent)
 
 
-def _explain(failure: ninja.Failure, out: Path) -> list[Diagnostic]:
-    """Return a failed build step as diagnostics: the compiler's first errors at their places, and all it said as a note."""
+def _explain(failure: ninja.Failure, out: Path, family: Family) -> list[Diagnostic]:
+    """Return a failed build step as diagnostics: the compiler's first errors at their places, and all it said as a note.
+
+    An error in somebody's header that native code has made is shown where the code uses it.
+    """
     said = Diagnostic(f"the command was: {failure.command}\n{failure.output}".rstrip(), severity=Severity.NOTE)
-    errors = list(failure.errors)[:_MOST_ERRORS]
+    errors = list(failure.errors)
     if not errors:
         last = [line for line in failure.output.splitlines() if line.strip()][-1:] or ["it printed nothing"]
         hint = ninja.space_hint(failure.output)
         return [Diagnostic(f"building {out / failure.target} failed: {last[0]}", hint=hint, notes=(said,))]
-    found = []
-    for i, match in enumerate(errors):
-        span = _span(out, match["file"], int(match["line"]), int(match["column"] or 1))
-        place = "" if span is not NO_SPAN else f" ({match['file']}:{match['line']})"
-        notes = (said,) if i == len(errors) - 1 else ()
-        found.append(Diagnostic(f"the compiler says: {match['message']}{place}", span, notes=notes))
-    return found
+    # A template of the user's says the same once for each type; what else goes wrong in headers follows from that.
+    own: dict[Span, Diagnostic] = {}
+    for error in errors:
+        if (diagnostic := _in_native(error, family)) is not None:
+            own.setdefault(diagnostic.span, diagnostic)
+    found = list(own.values())[:_MOST_ERRORS] or [_in_file(error, out) for error in errors[:_MOST_ERRORS]]
+    return [*found[:-1], replace(found[-1], notes=(said,))]
 
 
-def _span(out: Path, name: str, line: int, column: int) -> Span:
-    """Return the place of a compiler's message; a name comes from ninja's folder or, through `#line`, from the user's."""
-    for path in (out / name, Path(name)):
+def _in_native(error: ninja.CompilerError, family: Family) -> Diagnostic | None:
+    """Return an error of native code at its place in the spec; None for any other error."""
+    message = f"the compiler says: {error.message}"
+    span = _in_spec(family, error.file, error.line, error.column)
+    if span is not NO_SPAN:
+        return Diagnostic(message, span)
+    places = (_in_spec(family, *place) for place in error.required)
+    span = next((s for s in places if s is not NO_SPAN), NO_SPAN)
+    return None if span is NO_SPAN else Diagnostic(f"{message} ({error.file}:{error.line})", span)
+
+
+def _in_spec(family: Family, name: str, line: int, column: int) -> Span:
+    """Return a place in the spec, which native code's `#line` calls by its file name; NO_SPAN for any other file."""
+    source = next((n.source for n in family.native), None)
+    if source is None or name != family.source_name:
+        return NO_SPAN
+    return Span(source, line, column, line, column + 1)
+
+
+def _in_file(error: ninja.CompilerError, out: Path) -> Diagnostic:
+    """Return an error at its place in a file, which is named from ninja's folder, or in words where it can't be read."""
+    message = f"the compiler says: {error.message}"
+    for path in (out / error.file, Path(error.file)):
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        return Span(Source(str(path), text), line, column, line, column + 1)
-    return NO_SPAN
+        line, column = error.line, error.column
+        return Diagnostic(message, Span(Source(str(path), text), line, column, line, column + 1))
+    return Diagnostic(f"{message} ({error.file}:{error.line})")

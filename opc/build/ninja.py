@@ -58,7 +58,20 @@ rule script
 """
 
 _STATUS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
-_ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?:fatal )?error: (?P<message>.*)$")
+_PLACE = r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)? +"
+_ERROR = re.compile(rf"{_PLACE}(?:fatal )?error: (?P<message>.*)$")
+_REQUIRED = re.compile(rf"{_PLACE}(?:recursively )?required (?:from|by) ")
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerError:
+    """One error message of a compiler; `required` are the places whose templates led to it, innermost first."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    required: tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +83,16 @@ class Failure:
     output: str
 
     @property
-    def errors(self) -> Iterator[re.Match[str]]:
-        """The compiler's error messages: groups file, line, column (or None) and message."""
-        return (match for line in self.output.splitlines() if (match := _ERROR.match(line)))
+    def errors(self) -> Iterator[CompilerError]:
+        """The compiler's error messages in order."""
+        required: list[tuple[str, int, int]] = []
+        for line in self.output.splitlines():
+            if match := _REQUIRED.match(line):
+                required.append((match["file"], int(match["line"]), int(match["column"] or 1)))
+            elif match := _ERROR.match(line):
+                place = (match["file"], int(match["line"]), int(match["column"] or 1))
+                yield CompilerError(*place, match["message"], tuple(required))
+                required = []
 
 
 def target(package: str, backend: str) -> str:

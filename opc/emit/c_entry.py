@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from opc.analysis.shape_plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
+from opc.emit.c_native import call_struct, prepare_prototype
 from opc.emit.c_nest import NestText, axes_member, symbol_type
 from opc.emit.c_rows import TileText, present_member, size_member
 from opc.emit.c_text import string_literal
@@ -15,7 +17,7 @@ from opc.emit.shape_c import axis_member, definitions, dim_member, group_member,
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import ELLIPSIS, Reduce, walk
-from opc.ir.op import Family, Group, Op
+from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.lower.loop_ir import Fold, GroupLoop, IndexLoop, Loop, NestStage, RowStage, Stage, StageOperand, Temporary
 from opc.lower.lower import Variant
 
@@ -52,6 +54,8 @@ class EntryText:
     def text(self) -> str:
         """Return the prologue and the kernel function."""
         op = self.op
+        if not self.variants:
+            return self._native()
         lines = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;"]
         lines += [
             f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
@@ -75,7 +79,43 @@ class EntryText:
             lines.append("  }")
         lines += ["  return code;", "}"]
         text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
-        return f"{definitions(self.family, op)}\nOPC_EXPORT\n{text}\n"
+        prepare = f"\n{self.native()}\n" if op is self.family.forward and self.family.native_for("torch") else ""
+        return f"{definitions(self.family, op)}{prepare}\nOPC_EXPORT\n{text}\n"
+
+    def native(self) -> str:
+        """Return the function that checks a call for native code, with what it needs, and binds what the code has by name."""
+        op = self.op
+        bound = [f"  bound.{type_member(t.name)} = call.{type_member(t.name)}.element;" for t in op.types]
+        bound += [f"  bound.{dim_member(d)} = call.{dim_member(d)}.size;" for d in plan(op).dims]
+        bound += [
+            f"  bound.{axis_member(a.name)} = call.{axis_member(a.name)};" for a in op.attributes if a.kind is AttributeKind.AXIS
+        ]
+        lines = [
+            f"{prepare_prototype(self.family, op)} {{",
+            f"  {struct_name(op)} call;",
+            f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
+            "  if (code != OPC_OK) return code;",
+            *self._overlap(),
+            *bound,
+            f"  bound.nothing = opc::nothing_wanted(outputs, {len(op.outputs)});",
+            "  return code;",
+            "}",
+        ]
+        return "\n".join(line for piece in lines for line in wrap(piece))
+
+    def _native(self) -> str:
+        """Return the kernel function of an op that is computed by native code alone."""
+        op = self.op
+        lines = [
+            f"{kernel_prototype(self.family, op)} {{",
+            f"  {call_struct(op)} call;",
+            f"  const int32_t code = {op.name}_prepare(inputs, outputs, attributes, call, context);",
+            "  if (code != OPC_OK || call.nothing) return code;",
+            f"  return {op.name}_native(inputs, outputs, attributes, call, context);",
+            "}",
+        ]
+        text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
+        return f"{definitions(self.family, op)}\n{self.native()}\n\nOPC_EXPORT\n{text}\n"
 
     def _is(self, name: str, value: int | bool) -> str:
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"

@@ -6,6 +6,8 @@ from opc.emit.abi import C_STORAGE, attribute_struct, attributes_type, header_pa
 from opc.emit.c_entry import EntryText
 from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
+from opc.emit.c_native import header_path as native_header_path
+from opc.emit.c_native import native_files, native_header
 from opc.emit.c_nest import NestText
 from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
@@ -16,10 +18,15 @@ from opc.lower.lower import Variant, lower
 
 
 def kernel_files(family: Family) -> dict[str, str]:
-    """Return the kernel's files by path relative to the package: the C header, the loops' header and source, the entry source."""
+    """Return the kernel's files by path relative to the package: the C header, the loops' header and source, the entry source.
+
+    A family with native code also has its header, and the sources that the kernel compiles or that are kept for later.
+    """
     kernel = _Kernel(family)
     name = f"kernel/{family.name}"
-    return {
+    native = {native_header_path(family): native_header(family)} if family.native else {}
+    native |= {**native_files(family, "cpp"), **native_files(family, "cuda")}
+    return native | {
         header_path(family): kernel.header(),
         f"{name}_loops.h": kernel.loops_header(),
         f"{name}_loops.cpp": kernel.loops(),
@@ -33,7 +40,8 @@ class _Kernel:
         self.tiles: dict[str, TileText | NestText] = {}
         self.entries: list[EntryText] = []
         for op in family.ops:
-            variants = lower(op)
+            native = op is family.forward and family.native_for("cpp") is not None
+            variants = () if native else lower(op)
             own = {s.name: _function(v, s) for v in variants for s in v.program.stages}
             self.tiles |= own
             self.entries.append(EntryText(family, op, variants, own))
@@ -103,7 +111,8 @@ class _Kernel:
         name = self.family.name
         body = "\n".join(entry.text() for entry in self.entries)
         includes = "\n".join(f'#include "opc/{h}.h"' for h in self._entry_headers())
-        return f'{self.banner}\n#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n\n{body}'
+        native = f'#include "{name}_native.h"\n' if self.family.native else ""
+        return f'{self.banner}\n#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
 def _function(variant: Variant, stage: Stage) -> TileText | NestText:

@@ -204,10 +204,15 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Independent truths: an ONNX op type in the default domain, and a torch expression over the op's names."""
+    """Independent truths: operators of the default ONNX domain, or calls of them, and a torch expression over the op's names."""
 
-    onnx: str | None = None
+    onnx: tuple[str, ...] = ()
     torch: str | None = None
+
+    @property
+    def standard(self) -> str | None:
+        """The ONNX operator whose inputs, outputs and attributes are the op's own, in order and by name; None without one."""
+        return self.onnx[0] if len(self.onnx) == 1 and self.onnx[0].isalnum() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +228,14 @@ class CodeLine:
 class Native:
     """Code of the spec's author that runs in place of an op's body, or that is all there is of it.
 
-    `target` is the compiler it is for: cpp, torch (C++ on at::Tensor) or cuda. `include` are headers; `link` are libraries;
-    `packages` are the distributions and `pkg_config` the modules that bring them. `source` is the spec.
+    `target` is the compiler it is for: cpp, torch (C++ on at::Tensor) or cuda. `code` are statements, `declarations` what stands
+    before the function they are in. `include` are headers; `link` are libraries; `packages` are the distributions and
+    `pkg_config` the modules that bring them. `source` is the spec.
     """
 
     target: str
     code: tuple[CodeLine, ...]
+    declarations: tuple[CodeLine, ...] = ()
     include: tuple[str, ...] = ()
     link: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()

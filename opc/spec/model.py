@@ -70,6 +70,10 @@ def _type_set(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _texts(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
 def _shape_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -153,6 +157,7 @@ class NativeCodeModel(Model):
     pkg_config: Annotated[list[Library], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Modules that pkg-config knows the headers and libraries of."
     )
+    declarations: StrictStr | None = Field(None, description="Functions and types that the code uses, in a namespace of its own.")
     code: StrictStr = Field(description="Statements; operands, attributes, dimensions and types have their names.")
 
 
@@ -167,7 +172,10 @@ class NativeModel(Model):
 class ReferenceModel(Model):
     """Independent truths the op is compared with."""
 
-    onnx: StrictStr | None = Field(None, description="The operator of the default ONNX domain that means the same.")
+    onnx: Annotated[list[StrictStr], BeforeValidator(_texts, json_schema_input_type=str | list[str])] = Field(
+        default_factory=list,
+        description="The operator of the default ONNX domain that means the same, or calls of it: Conv(x, w, b, strides=stride).",
+    )
     torch: StrictStr | None = Field(None, description="A torch expression over the op's inputs and attributes.")
 
 

@@ -22,8 +22,9 @@ def check_native(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], S
     if not given:
         found.error("there is no native code in 'native'", key_span(("native",)), f"the keys here are {', '.join(TARGETS)}")
     for name, code in given:
-        if not code.code.strip():
-            found.error("the code is empty", key_span(("native", name, "code")))
+        for key, text in (("declarations", code.declarations), ("code", code.code)):
+            if text is not None and not text.strip():
+                found.error("the code is empty", key_span(("native", name, key)))
     if model.inplace and (native.cpp is not None or native.torch is not None):
         found.error(
             "native code can't be proved to leave its input alone until it is read",
@@ -38,7 +39,7 @@ def _alone(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], Span], 
     """Check what an op without kernel owes: code that every backend can run, a truth to test it against, its gradient."""
     if model.native is not None and model.native.cpp is None:
         found.error("the key 'cpp' is missing in 'native'", key_span(("native",)), "without a kernel, backends run that")
-    if model.reference is None or (model.reference.torch is None and model.reference.onnx is None):
+    if model.reference is None or (model.reference.torch is None and not model.reference.onnx):
         hint = "name what computes the same: reference: {torch: ...} or {onnx: ...}"
         found.error("an op without a kernel has a reference to be tested against", key_span(("native",)), hint)
     if model.gradient.mode == "auto":

@@ -9,7 +9,9 @@ from __future__ import annotations
 import platform
 
 from opc.backends.base import BuildStep, Compile
+from opc.backends.kernel import libraries
 from opc.emit.c_kernel import kernel_files
+from opc.emit.c_native import source_path
 from opc.ir.op import Family
 
 COMMON_FLAGS = (
@@ -29,6 +31,9 @@ COMMON_FLAGS = (
 LOOP_FLAGS = ("-O2", "-fopenmp-simd")
 ENTRY_FLAGS = ("-O1",)
 
+NATIVE_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-O2", "-ftabstop=1")
+"""Flags of native code, which is ordinary C++ with exceptions; columns in messages count characters."""
+
 VARIANTS = {"baseline": (), "v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4",)}
 """Instruction-set variants on x86-64 and their flags; elsewhere there is only the baseline."""
 
@@ -44,7 +49,11 @@ class KernelBackend:
         return kernel_files(family)
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return the compile steps, one an object of `objects`."""
+        """Return the compile steps, one an object of `objects`.
+
+        Raises:
+            SpecError: when a package that native code needs is not installed.
+        """
         source = f"kernel/{family.name}"
         entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS))
         loops = [
@@ -55,7 +64,14 @@ class KernelBackend:
             )
             for name, flags in _variants().items()
         ]
-        return (entry, *loops)
+        return (entry, *loops, *self._native(family))
+
+    def _native(self, family: Family) -> tuple[Compile, ...]:
+        native = family.native_for("cpp")
+        if native is None:
+            return ()
+        flags = (*NATIVE_FLAGS, *libraries.find(native).compile)
+        return (Compile(source_path(family, "cpp"), _object(f"{family.name}_native"), flags),)
 
     def objects(self, family: Family) -> tuple[str, ...]:
         """Return the object files that hold the kernels of every op of the family, relative to the package directory."""
@@ -64,7 +80,9 @@ class KernelBackend:
     def link_flags(self, family: Family) -> tuple[str, ...]:
         """Return the linker flags a shared library with these objects needs."""
         vector_math = _is_x86() and platform.libc_ver()[0] == "glibc"
-        return ("-lmvec", "-lm") if vector_math else ("-lm",)
+        native = family.native_for("cpp")
+        own = libraries.find(native).link if native is not None else ()
+        return (*own, *(("-lmvec", "-lm") if vector_math else ("-lm",)))
 
 
 def _object(name: str) -> str:

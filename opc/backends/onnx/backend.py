@@ -38,7 +38,9 @@ class OnnxBackend:
             return Availability(False, reason="onnx is not installed", install="pip install onnx")
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return a diagnostic for each attribute whose name the generated modules use themselves."""
+        """Return why ONNX can't carry the family: native code without a body, or names that the generated modules use."""
+        if family.forward.opaque:
+            return (Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"),)
         return tuple(
             Diagnostic(f"ONNX's reference ops use the name '{a.name}' themselves", a.span, hint="choose another name")
             for a in family.forward.attributes

@@ -8,17 +8,20 @@ kernels, derivatives and vmap (`operators`, `derivatives`, `batching`), the func
 from __future__ import annotations
 
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, BuildStep, Compile, Link
-from opc.backends.kernel.backend import KernelBackend
+from opc.backends.kernel import libraries
+from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
 from opc.backends.torch.export import onnx_source
 from opc.backends.torch.front import front_source
 from opc.backends.torch.generated_tests import test_source
 from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, operators_source
-from opc.diagnostics import Diagnostic
+from opc.diagnostics import Diagnostic, SpecError
+from opc.emit.c_native import native_files, source_path
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -27,6 +30,22 @@ if TYPE_CHECKING:
 INSTALL = 'pip install "opc[torch]"'
 LOWEST = (2, 10)
 """The first version of torch whose shim has every function that `opc/torch.h` calls."""
+
+
+def _native(family: Family) -> tuple[tuple[Compile, ...], tuple[str, ...]]:
+    """Return the steps that compile the code on at::Tensor, and what it is linked with."""
+    native = family.native_for("torch")
+    if native is None:
+        return (), ()
+    found = find_spec("torch")
+    if found is None or found.origin is None:
+        raise SpecError(
+            [Diagnostic(f"the native code of {family.name} needs torch's headers, and torch is not installed", hint=INSTALL)]
+        )
+    include = Path(found.origin).parent / "include"
+    needs = libraries.find(native)
+    flags = (*NATIVE_FLAGS, "-std=c++20", "-isystem", str(include), *needs.compile)
+    return (Compile(source_path(family, "torch"), f"build/{family.name}_torch_native.o", flags),), needs.link
 
 
 class TorchBackend:
@@ -71,6 +90,7 @@ class TorchBackend:
             "torch/onnx.py": onnx_source(family),
             "torch/operators.py": operators_source(family),
             f"torch/{name}_torch.cpp": library_source(family),
+            **native_files(family, "torch"),
             **({"tests/test_torch.py": test_source(family)} if family.examples else {}),
         }
 
@@ -78,17 +98,23 @@ class TorchBackend:
         """Return the steps that make `build/lib<op>_torch.so`.
 
         It is linked against a stand-in for libtorch_cpu.so of the same soname, so that torch need not be installed; at run time
-        the loader finds torch's own, which is loaded already.
+        the loader finds torch's own, which is loaded already. Only code on at::Tensor needs torch's headers.
+
+        Raises:
+            SpecError: when native code needs torch or another package, which is not installed.
         """
         kernel = KernelBackend()
         name = family.name
         adapter, stub, library = f"build/{name}_torch.o", "build/libtorch_stub.o", "build/stub/libtorch_cpu.so"
+        native, native_link = _native(family)
+        objects = (*kernel.objects(family), *(step.object for step in native), adapter, library)
         return (
             *kernel.build(family),
             Compile(f"torch/{name}_torch.cpp", adapter, ("-O2",)),
             Compile("torch/libtorch_stub.c", stub, ("-fvisibility=default",), "c"),
             Link((stub,), library, ("-Wl,-soname,libtorch_cpu.so",)),
-            Link((*kernel.objects(family), adapter, library), f"build/lib{name}_torch.so", kernel.link_flags(family)),
+            *native,
+            Link(objects, f"build/lib{name}_torch.so", (*native_link, *kernel.link_flags(family))),
         )
 
     def session(self, family: Family, package: Path) -> TorchSession:

@@ -53,7 +53,12 @@ def _leading(operand: Operand) -> str | None:
 
 
 def _batchable(op: Op, name: str) -> bool:
-    """Whether the group stands only in front, and nothing is computed over its points together or from their number."""
+    """Whether the group stands only in front, and nothing is computed over its points together or from their number.
+
+    Of native code without a body, nothing is known.
+    """
+    if op.opaque:
+        return False
     inner = (d for o in (*op.inputs, *op.outputs) for d in o.dims[1:])
     if any(isinstance(d, Group) and d.name == name for d in inner):
         return False

@@ -11,6 +11,8 @@ import jinja2
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.schema import has_mask, namespace, out_schema, schema
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.c_native import header_path as native_header_path
+from opc.emit.c_native import torch_function
 from opc.emit.c_text import string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 
@@ -91,13 +93,13 @@ def library_source(family: Family) -> str:
         .render(
             source=family.source_name,
             family=family.name,
-            header=header_path(family),
+            header=native_header_path(family) if family.native_for("torch") else header_path(family),
             namespace=namespace(family),
             attributes_type=attributes_type(family),
             choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
             attributes=[_take(a) for a in family.forward.attributes],
             batched=batched,
-            operators=[_operator(op, batched) for op in family.ops],
+            operators=[_operator(op, batched, _function(family, op)) for op in family.ops],
         )
     )
 
@@ -113,7 +115,13 @@ def _schema_literal(text: str) -> str:
     return "\n     ".join(f'"{line}{" " if i < len(lines) - 1 else ""}"' for i, line in enumerate(lines))
 
 
-def _operator(op: Op, batched: bool) -> _Operator:
+def _function(family: Family, op: Op) -> str:
+    """Return the name of the function that computes an op: its kernel, or its code on at::Tensor."""
+    native = op is family.forward and family.native_for("torch") is not None
+    return torch_function(op) if native else function_name(op)
+
+
+def _operator(op: Op, batched: bool, function: str) -> _Operator:
     calls = ["call.optional_input();" if x.optional else "call.input();" for x in op.inputs]
     width = max(map(len, calls))
     inputs = ", ".join(f"{x.name}?" if x.optional else x.name for x in op.inputs)
@@ -126,7 +134,7 @@ def _operator(op: Op, batched: bool) -> _Operator:
         outputs=len(op.outputs),
         takes=tuple(f"{call:{width}}  // {x.name}" for call, x in zip(calls, op.inputs, strict=True)),
         mask=has_mask(op),
-        kernel=function_name(op),
+        kernel=function,
         infer=infer_name(op),
     )
 
