@@ -1,0 +1,42 @@
+"""Many families compiled as one library: one compiler run for dozens of ops, on the instruction set of this machine alone."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import opc
+from opc.backends.kernel.backend import COMMON_FLAGS, VARIANTS
+from opc.emit.c_kernel import kernel_files
+from opc.ir.op import Family
+from tests.emit.kernel_library import KernelLibrary
+
+INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"
+LINK = ("-lmvec", "-lm")
+VARIANT = "v3"
+
+
+def compile_together(families: Sequence[Family], folder: Path, optimise: str = "-O1") -> Path:
+    """Compile the kernels of families with different names into one shared library and return it."""
+    for family in families:
+        for path, text in kernel_files(family).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+    loops = "".join(f'#include "kernel/{f.name}_loops.cpp"\n' for f in families)
+    entries = "".join(f'#include "kernel/{f.name}.cpp"\n' for f in families)
+    (folder / "loops.cpp").write_text(loops)
+    (folder / "entries.cpp").write_text(entries)
+    flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
+    compiler = ["g++", *flags, "-c"]
+    for source, own in (
+        ("loops", (optimise, f"-DOPC_VARIANT={VARIANT}", *VARIANTS[VARIANT])),
+        ("entries", ("-O0", f"-DOPC_FORCE_VARIANT={VARIANT}")),
+    ):
+        subprocess.run([*compiler, *own, folder / f"{source}.cpp", "-o", folder / f"{source}.o"], check=True)
+    library = folder / "libfuzz.so"
+    subprocess.run(["g++", "-shared", "-o", library, folder / "loops.o", folder / "entries.o", *LINK], check=True)
+    return library
+
+
+__all__ = ["KernelLibrary", "compile_together"]

@@ -1,0 +1,105 @@
+"""What is held of one random op: the kernel against the oracle, gradients against differences, printed text against the op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from opc.analysis.shape import infer
+from opc.analysis.typing import elaborate
+from opc.diagnostics import SpecError
+from opc.ir.op import Family, Op
+from opc.ir.printer import format_assign, format_op
+from opc.spec.loader import loads
+from opc.testing.cases import Case, accepted
+from opc.testing.derived import derived_inputs
+from opc.testing.fitting import volume
+from opc.testing.frame import DomainError
+from opc.testing.gradcheck import check_family, points
+from opc.testing.oracle import evaluate
+from opc.testing.tolerance import compare
+from tests.emit.kernel_library import KernelError, KernelLibrary
+
+Shapes = dict[str, tuple[int, ...]]
+
+LARGEST = 60_000
+"""The most points of the largest loop of a call and of its derivatives: the oracle holds all of them at once."""
+
+
+def small_cases(op: Op, parent: Op | None, count: int) -> list[Case]:
+    """Return a few calls of an op, of as many kinds as there are, none of them large."""
+    kinds: dict[str, list[Case]] = {}
+    for case in accepted(op, parent, random=8):
+        shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+        if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
+            kinds.setdefault(case.name.split("-")[1], []).append(case)
+    turns = [c for k in range(count) for cases in kinds.values() for c in cases[k : k + 1]]
+    return turns[:count]
+
+
+def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
+    """Yield what is wrong with the kernel's answers, for every op of the family."""
+    parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
+    for op in family.ops:
+        parent = None if op is family.forward else parents.get(id(op), family.forward)
+        for case in small_cases(op, parent, count):
+            yield from islice(_wrong_call(kernel, op, case), 1)
+
+
+def _wrong_call(kernel: KernelLibrary, op: Op, case: Case) -> Iterator[str]:
+    inputs = case.arrays()
+    try:
+        got = kernel.call(op, inputs, case.attributes, case.wanted)
+    except KernelError as error:
+        try:
+            evaluate(op, inputs, case.attributes)
+        except DomainError:
+            return
+        yield f"{case.name}: refused: {error}"
+        return
+    try:
+        want = evaluate(op, inputs, case.attributes, wanted=list(got))
+    except DomainError as error:
+        yield f"{case.name}: accepted, but the op has no value: {error}"
+        return
+    yield from (f"{case.name}: {c.message}" for n in got if not (c := compare(n, np.asarray(got[n]), want[n])).ok)
+
+
+def family_volume(family: Family, case: Case) -> int:
+    """Return the number of points of the largest loop in a call of the forward op and in the calls of its derivatives."""
+
+    def visit(op: Op, shapes: Shapes, derived: tuple[Op | None, ...]) -> int:
+        env = infer(op, shapes, case.attributes)
+        found = [volume(op, env)]
+        for other in (d for d in derived if d is not None):
+            given = derived_inputs(other, shapes, env.outputs, {**shapes, **env.outputs})
+            further = (family.backward_backward, family.backward_jvp) if other is family.backward else ()
+            found.append(visit(other, {n: s for n, s in given.items() if s is not None}, further))
+        return max(found)
+
+    shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+    return visit(family.forward, shapes, (family.backward, family.jvp))
+
+
+def wrong_gradients(family: Family) -> Iterator[str]:
+    """Yield the gradients that differences contradict. A proof without a sharp point is none, and no contradiction."""
+    chosen = [c for c in points(family.forward) if family_volume(family, c) <= LARGEST]
+    for result in check_family(family, chosen):
+        if not result.ok and "no point was sharp enough" not in result.message:
+            yield f"{result.name}: {result.message}"
+
+
+def wrong_text(text: str) -> Iterator[str]:
+    """Yield where the printed body does not parse back to the op it is printed from."""
+    op = elaborate(loads(text, "drawn"))
+    head, _, _ = text.partition("kernel: |\n")
+    again = head + "kernel: |\n" + "".join(f"  {format_assign(s)}\n" for s in op.body)
+    try:
+        other = elaborate(loads(again, "printed"))
+    except SpecError as error:
+        yield f"the printed body is refused: {str(error).splitlines()[0]}\n{again}"
+        return
+    if format_op(other) != format_op(op):
+        yield f"the printed body is another op:\n{format_op(op)}\n{format_op(other)}"
