@@ -1,21 +1,17 @@
-"""The examples and references of a spec: values by name that fit the signature, and expressions that name only what they may."""
+"""The examples of a spec: values by name that fit the signature."""
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 from typing import Any
 
 from opc.analysis.attribute_types import AttributeTyper
 from opc.analysis.attributes import ShapeError
 from opc.analysis.shape import infer
-from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.dtypes import candidates
-from opc.ir.op import Example, Op, Operand, Reference
+from opc.ir.op import Example, Op, Operand
 from opc.spec.loader import Spec
-
-_ONNX_OPERATOR = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
 class ExampleTyper:
@@ -114,52 +110,3 @@ def _whole(value: float) -> bool:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, shape))}]"
-
-
-def reference_for(spec: Spec, op: Op, found: Diagnostics) -> Reference:
-    """Return the references of a spec; a mistake in one is recorded.
-
-    The torch expression ends up in generated tests, so it must be one expression over torch and the op's own names.
-    """
-    model = spec.model.reference
-    if model is None:
-        return Reference()
-    if model.onnx is not None and not _ONNX_OPERATOR.fullmatch(model.onnx):
-        found.error(f"'{model.onnx}' can't be an ONNX operator", spec.span("reference", "onnx"), "such as LeakyRelu")
-    if model.torch is not None:
-        _torch_expression(spec, model.torch, op, found)
-    return Reference(model.onnx, model.torch)
-
-
-def _torch_expression(spec: Spec, text: str, op: Op, found: Diagnostics) -> None:
-    place = spec.text("reference", "torch")
-    whole = place.span(0, len(text))
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-        nodes = list(ast.walk(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        found.error("the reference is not one Python expression", whole)
-        return
-    names = ["torch", *(o.name for o in op.inputs), *(a.name for a in op.attributes)]
-    refused = ast.Lambda | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.ListComp | ast.SetComp | ast.DictComp
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id not in names:
-            hint = did_you_mean(node.id, names) or f"it may name {', '.join(names)}"
-            found.error(f"unknown name '{node.id}'", _node_span(spec, text, node), hint)
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            found.error(f"'{node.attr}' is private", _node_span(spec, text, node))
-        elif isinstance(node, refused | ast.GeneratorExp | ast.JoinedStr):
-            found.error("the reference is a plain call or formula", _node_span(spec, text, node))
-
-
-def _node_span(spec: Spec, text: str, node: ast.expr) -> Span:
-    place = spec.text("reference", "torch")
-    lines = text.strip().split("\n")
-    lead = len(text) - len(text.lstrip())
-
-    def at(line: int, byte: int) -> int:
-        before = sum(len(part) + 1 for part in lines[: line - 1])
-        return lead + before + len(lines[line - 1].encode()[:byte].decode("utf-8", "ignore"))
-
-    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    return place.span(at(node.lineno, node.col_offset), at(end_line, end))

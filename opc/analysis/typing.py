@@ -9,9 +9,10 @@ from functools import lru_cache
 from opc.analysis.access import check_inplace
 from opc.analysis.body import Body, BodyTyper
 from opc.analysis.bounds import check_bounds
-from opc.analysis.examples import ExampleTyper, reference_for
+from opc.analysis.examples import ExampleTyper
 from opc.analysis.explicit import explicit_backward
 from opc.analysis.expression import ExpressionTyper
+from opc.analysis.references import reference_for
 from opc.analysis.scope import Scope
 from opc.analysis.signature import Signature
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError

@@ -1,15 +1,17 @@
 """Independent truth from ONNX: the single-node test cases of the standard op that a spec names as its reference.
 
-A test case's node is mapped to our op: inputs and outputs by position, attributes by name, those the node leaves out at the
-standard's default. Where the standard normalises over all axes from `axis` on and our op over its last axis, those axes are
-made one. What cannot be mapped is counted with its reason.
+A test case's node is mapped to our op as the reference says: `LeakyRelu` alone maps inputs and outputs by position and
+attributes by name; a call such as `y = Conv(x, w, b, strides=stride)` says which is which. What the node leaves out is at the
+standard's default. Where the standard normalises over all axes from `axis` on and our op over its last axis, those axes are made
+one; padding that the standard computes is given as numbers. What cannot be mapped is counted with its reason.
 """
 
 from __future__ import annotations
 
+import ast
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,23 +21,61 @@ import numpy as np
 from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ANY, DType
-from opc.ir.op import AttributeKind, Family, Group, Op
+from opc.ir.op import Family, Group, Op
 from opc.testing.arguments import TensorArg
 from opc.testing.bounds import Array
 from opc.testing.cases import Case
+from opc.testing.reference_call import ABSENT, Match, NotApplicableError, unmentioned
+from opc.testing.torch_expression import evaluate as evaluate_text
 
 Node = dict[str, Any]
-"""One test case: name, op type, input and output arrays (None where absent), attributes, tolerances of the standard."""
+"""One test case: name, op type, input and output arrays (None where absent), attributes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxCase:
-    """A test case as a call of our op: the standard's outputs by our names, and the tolerance the standard gives it."""
+    """A test case as a call of our op: the standard's outputs by our names, and the node itself."""
 
     case: Case
     expected: Mapping[str, Array]
-    rtol: float
-    atol: float
+    op_type: str
+    node: Node
+    outputs: tuple[str | None, ...]
+
+    def precise(self) -> dict[str, Array]:
+        """Return the outputs as ONNX's own reference gives them for the same inputs in float64, in the order of `expected`.
+
+        What the outputs of the test case differ from these by is the rounding of the standard's own formula.
+
+        Raises:
+            Exception: whatever the reference evaluator raises where it has no such computation.
+        """
+        from onnx import TensorProto, helper
+        from onnx.reference import ReferenceEvaluator
+
+        node = self.node
+        names = [f"x{k}" if x is not None else "" for k, x in enumerate(node["inputs"])]
+        made = [f"y{k}" for k in range(len(node["outputs"]))]
+        graph = helper.make_graph(
+            [helper.make_node(self.op_type, names, made, **node["attributes"])],
+            "reference",
+            [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in names if n],
+            [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in made],
+        )
+        wide = {n: x if x.dtype.kind in "iub" else x.astype(np.float64) for n, x in zip(names, node["inputs"]) if x is not None}
+        found = ReferenceEvaluator(helper.make_model(graph)).run(None, wide)
+        results = {o: np.asarray(v) for o, v in zip(self.outputs, found) if o is not None}
+        return {o: results[o].reshape(self.expected[o].shape) for o in self.expected}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A reference's call: operator, patterns of its inputs (None: by position) and attributes, our output for each of its own."""
+
+    op_type: str
+    inputs: tuple[ast.expr, ...] | None
+    attributes: Mapping[str, ast.expr]
+    outputs: tuple[str | None, ...] | None
 
 
 def collect(path: Path) -> dict[str, list[Node]]:
@@ -72,73 +112,160 @@ def _collect() -> dict[str, list[Node]]:
         node = graph.node[0]
         given = [i.name for i in graph.input]
         for inputs, outputs in test.data_sets:
-            if not all(isinstance(v, np.ndarray) for v in (*inputs, *outputs)) or len(given) != len(inputs):
+            if not all(isinstance(v, np.ndarray | np.generic) for v in (*inputs, *outputs)) or len(given) != len(inputs):
                 continue
-            by_name = dict(zip(given, inputs))
-            produced = dict(zip((o.name for o in graph.output), outputs))
+            by_name = {name: np.asarray(v) for name, v in zip(given, inputs)}
+            produced = {o.name: np.asarray(v) for o, v in zip(graph.output, outputs)}
             found.setdefault(node.op_type, []).append(
                 {
                     "name": test.name,
                     "inputs": [by_name.get(n) for n in node.input],
                     "outputs": [produced.get(n) for n in node.output],
                     "attributes": {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute},
-                    "rtol": test.rtol,
-                    "atol": test.atol,
                 }
             )
     return found
 
 
 def onnx_cases(family: Family, nodes: Mapping[str, list[Node]]) -> tuple[list[OnnxCase], list[tuple[str, str]]]:
-    """Return the calls the reference's test cases become, and the names of the others with the reason each does not apply."""
-    if family.reference.onnx is None:
-        return [], []
-    op_type = family.reference.onnx
+    """Return the calls the references' test cases become, and the names of the others with the reason each does not apply.
+
+    A case that several references name is a call by the first one it fits.
+    """
+    calls = [_parsed(text) for text in family.reference.onnx]
     cases: list[OnnxCase] = []
     others: list[tuple[str, str]] = []
-    if op_type not in nodes:
-        return [], [(op_type, f"ONNX has no single-node test case of {op_type}")]
-    for node in nodes[op_type]:
-        try:
-            cases.append(_translate(family.forward, op_type, node))
-        except _NotApplicableError as reason:
-            others.append((str(node["name"]), str(reason)))
+    for op_type in dict.fromkeys(c.op_type for c in calls):
+        if op_type not in nodes:
+            others.append((op_type, f"ONNX has no single-node test case of {op_type}"))
+        for node in nodes.get(op_type, []):
+            reasons: list[str] = []
+            for call in (c for c in calls if c.op_type == op_type):
+                try:
+                    cases.append(_translate(family.forward, call, node))
+                    break
+                except NotApplicableError as reason:
+                    reasons.append(str(reason))
+            else:
+                others.append((str(node["name"]), reasons[-1]))
     return cases, others
 
 
-class _NotApplicableError(Exception):
-    """A test case says something our op has no word for."""
+def _parsed(text: str) -> _Call:
+    statement = ast.parse(text.strip()).body[0]
+    outputs: tuple[str | None, ...] | None = None
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        outputs = tuple(None if ast.unparse(n) == "_" else ast.unparse(n) for n in names)
+    value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+    if isinstance(value, ast.Call):
+        return _Call(ast.unparse(value.func), tuple(value.args), {str(k.arg): k.value for k in value.keywords}, outputs)
+    return _Call(text.strip() if value is None else ast.unparse(value), None, {}, outputs)
 
 
-def _translate(op: Op, op_type: str, node: Node) -> OnnxCase:
-    if len(node["inputs"]) > len(op.inputs):
-        raise _NotApplicableError(f"{len(node['inputs'])} inputs, where {op.name} has {len(op.inputs)}")
-    if len(node["outputs"]) > len(op.outputs):
-        raise _NotApplicableError(f"{len(node['outputs'])} outputs, where {op.name} has {len(op.outputs)}")
-    arrays = {o.name: a for o, a in zip(op.inputs, node["inputs"]) if a is not None}
-    for name, array in arrays.items():
-        if str(array.dtype) not in {d.value for d in ANY}:
-            raise _NotApplicableError(f"{name} has dtype {array.dtype}")
-    given = dict(node["attributes"])
+def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
+    given = _with_numbers_for_windows(call.op_type, node)
+    arrays: list[Array | None] = list(node["inputs"])
     axis = given.get("axis")
-    if axis is not None and _normalises_last_axis(op, op_type):
+    if axis is not None and _normalises_last_axis(op, call.op_type):
         del given["axis"]
         arrays = _with_last_axes_joined(op, arrays, int(axis))
-    inputs = {o.name: TensorArg(arrays[o.name]) if o.name in arrays else None for o in op.inputs}
-    attributes = _attributes(op, op_type, given)
+    match = Match(op)
+    _inputs(match, call, arrays)
+    _attributes(match, call, given)
+    tensors = {o.name: _fitting(op, o.name, match.inputs.get(o.name)) for o in op.inputs}
+    inputs = {n: None if a is None else TensorArg(a) for n, a in tensors.items()}
+    attributes = match.values()
+    for name, array in tensors.items():
+        if array is not None and str(array.dtype) not in {d.value for d in ANY}:
+            raise NotApplicableError(f"{name} has dtype {array.dtype}")
     try:
-        infer_types(op, {n: DType(str(a.dtype)) for n, a in arrays.items()}, attributes)
-        env = infer(op, {n: a.shape for n, a in arrays.items()}, attributes)
+        infer_types(op, {n: None if a is None else DType(str(a.dtype)) for n, a in tensors.items()}, attributes)
+        env = infer(op, {n: None if a is None else a.shape for n, a in tensors.items()}, attributes)
     except ShapeError as error:
-        raise _NotApplicableError(str(error)) from None
-    expected = {o.name: array for o, array in zip(op.outputs, node["outputs"]) if array is not None}
+        raise NotApplicableError(str(error)) from None
+    names = {**tensors, **env.attributes}
+    match.verify(lambda e: e.value if isinstance(e, ast.Constant) else evaluate_text(e, names))
+    outputs = call.outputs or tuple(o.name for o in op.outputs)
+    expected = {name: array for name, array in zip(outputs, node["outputs"]) if array is not None and name is not None}
     for name, array in expected.items():
         shape = env.outputs.get(name, ())
         # The standard keeps reduced axes with size 1; ours drops them, or they have been joined.
         if array.size != int(np.prod(shape)):
-            raise _NotApplicableError(f"{name} has shape {list(array.shape)}, where ours has {list(shape)}")
+            raise NotApplicableError(f"{name} has shape {list(array.shape)}, where ours has {list(shape)}")
         expected[name] = array.reshape(shape)
-    return OnnxCase(Case(f"{op.name}/onnx-{node['name']}", op.name, inputs, attributes), expected, node["rtol"], node["atol"])
+    if not expected:
+        raise NotApplicableError(f"it has none of the outputs {', '.join(o.name for o in op.outputs)}")
+    case = Case(f"{op.name}/onnx-{node['name']}", op.name, inputs, attributes)
+    return OnnxCase(case, expected, call.op_type, node, outputs)
+
+
+def _inputs(match: Match, call: _Call, arrays: Sequence[Array | None]) -> None:
+    patterns: Sequence[ast.expr] = call.inputs or ()
+    if call.inputs is None:
+        patterns = [ast.Name(o.name) for o in match.op.inputs]
+    for k, array in enumerate(arrays):
+        if k < len(patterns):
+            match.meet(f"input {k}", patterns[k], array)
+        elif array is not None:
+            raise NotApplicableError(f"{len(arrays)} inputs, where {match.op.name} has {len(patterns)}")
+
+
+def _attributes(match: Match, call: _Call, given: Mapping[str, Any]) -> None:
+    import onnx
+
+    defaults = {
+        name: onnx.helper.get_attribute_value(a.default_value) if a.default_value.name else ABSENT
+        for name, a in onnx.defs.get_schema(call.op_type).attributes.items()
+    }
+    # Sizes tell whether a reduced axis is kept with size 1: nothing else depends on it.
+    values = {n: v for n, v in {**defaults, **given}.items() if n != "keepdims"}
+    for name, pattern in call.attributes.items():
+        match.meet(name, pattern, values.get(name, ABSENT))
+    unmentioned(match, {n: v for n, v in values.items() if n not in call.attributes}, defaults)
+
+
+def _fitting(op: Op, name: str, array: Array | None) -> Array | None:
+    """Return an input's array; a scalar as the only element where ours has one axis."""
+    dims = op.input(name).dims
+    scalar = array is not None and array.ndim == 0 and len(dims) == 1 and isinstance(dims[0], Affine)
+    return array.reshape(1) if array is not None and scalar else array
+
+
+def _with_numbers_for_windows(op_type: str, node: Node) -> dict[str, Any]:
+    """Return the attributes with the numbers that operators with windows take for granted: strides, dilations, pads.
+
+    The defaults and the padding of `auto_pad` are those of the standard's page of Conv and of the pooling operators.
+    """
+    import onnx
+
+    given: dict[str, Any] = dict(node["attributes"])
+    known = onnx.defs.get_schema(op_type).attributes
+    x = node["inputs"][0] if node["inputs"] else None
+    shaped = op_type == "ConvTranspose" and "output_shape" in given
+    if "strides" not in known or "kernel_shape" not in known or x is None or shaped:
+        return given
+    rank = x.ndim - 2
+    if op_type in ("Conv", "ConvTranspose", "ConvInteger"):
+        # What the filters say already.
+        given.pop("kernel_shape", None)
+        kernel = list(node["inputs"][1].shape[2:])
+    else:
+        kernel = list(given.get("kernel_shape", []))
+    strides = given.setdefault("strides", [1] * rank)
+    dilations = given.setdefault("dilations", [1] * rank) if "dilations" in known else [1] * rank
+    how = given.pop("auto_pad", b"NOTSET")
+    if how in (b"SAME_UPPER", b"SAME_LOWER") and op_type != "ConvTranspose":
+        totals = [
+            max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0) for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations)
+        ]
+        less, more = [t // 2 for t in totals], [t - t // 2 for t in totals]
+        given["pads"] = [*less, *more] if how == b"SAME_UPPER" else [*more, *less]
+    elif how not in (b"NOTSET", b"VALID"):
+        given["auto_pad"] = how
+    given.setdefault("pads", [0] * (2 * rank))
+    return given
 
 
 def _normalises_last_axis(op: Op, op_type: str) -> bool:
@@ -148,36 +275,12 @@ def _normalises_last_axis(op: Op, op_type: str) -> bool:
     return last and op_type in ("LayerNormalization", "RMSNormalization") and "axis" not in {a.name for a in op.attributes}
 
 
-def _with_last_axes_joined(op: Op, arrays: Mapping[str, Array], axis: int) -> dict[str, Array]:
+def _with_last_axes_joined(op: Op, arrays: Sequence[Array | None], axis: int) -> list[Array | None]:
     """Return the inputs with all axes from `axis` on made one; those without a group are a single such axis."""
-    result = {}
-    for o in op.inputs:
-        if o.name in arrays:
-            array = arrays[o.name]
-            kept = array.shape[:axis] if isinstance(o.dims[0], Group) else ()
-            result[o.name] = array.reshape((*kept, -1))
-    return result
 
+    def joined() -> Iterator[Array | None]:
+        for o, array in zip(op.inputs, arrays):
+            kept = array.shape[:axis] if array is not None and isinstance(o.dims[0], Group) else ()
+            yield None if array is None else array.reshape((*kept, -1))
 
-def _attributes(op: Op, op_type: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    import onnx
-
-    own = {a.name: a for a in op.attributes}
-    result: dict[str, Any] = {}
-    schema = onnx.defs.get_schema(op_type)
-    for name, attribute in schema.attributes.items():
-        default = onnx.helper.get_attribute_value(attribute.default_value) if attribute.default_value.name else None
-        value = given.get(name, default)
-        if name in own and value is not None:
-            result[name] = _native(value, own[name].kind)
-        elif name not in own and name in given and given[name] != default:
-            raise _NotApplicableError(f"attribute {name} = {_native(given[name], None)!r}, which {op.name} does not have")
-    return result
-
-
-def _native(value: Any, kind: AttributeKind | None) -> Any:
-    if isinstance(value, bytes):
-        return value.decode()
-    if kind is AttributeKind.BOOL:
-        return bool(value)
-    return tuple(value) if isinstance(value, list) else value
+    return list(joined())

@@ -5,6 +5,7 @@ A plan is pickled into a file that the workers read: a worker then needs neither
 
 from __future__ import annotations
 
+import contextlib
 import time
 import zlib
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ from opc.analysis.shape import ShapeError
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Family, Op
 from opc.testing.arguments import random_values
+from opc.testing.bad_calls import refused
 from opc.testing.bounds import Array
-from opc.testing.cases import Case, accepted, refused
+from opc.testing.cases import Case, accepted
 from opc.testing.derived import derivation, gradient, gradient_names, second_gradient, seed_names
 from opc.testing.examples import check_examples, example_cases
 from opc.testing.gradcheck import check_family
-from opc.testing.onnx_truth import collect, onnx_cases
+from opc.testing.onnx_truth import OnnxCase, collect, onnx_cases
 from opc.testing.oracle import Bounded, DomainError, evaluate
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.tolerance import compare
@@ -74,12 +76,12 @@ def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
     items += [_item(forward, "example", case) for case in example_cases(family)]
     items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
     results = [*_examples(family), *_differences(family)]
-    if family.reference.onnx is not None:
+    if family.reference.onnx:
         cases, others = onnx_cases(family, collect(cache / "onnx_cases.pickle"))
         for found in cases:
             item = _item(forward, "ONNX node case", found.case)
             items.append(item)
-            results.append(_standard(family, item, dict(found.expected)))
+            results.append(_standard(family, item, found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
     return Plan(family, tuple(items)), results
 
@@ -167,12 +169,21 @@ def _differences(family: Family) -> Iterator[Result]:
         start = now
 
 
-def _standard(family: Family, item: Item, outputs: dict[str, Array]) -> Result:
-    """Hold the outputs ONNX gives for its own test case to the oracle's sets."""
+def _standard(family: Family, item: Item, found: OnnxCase) -> Result:
+    """Hold the outputs ONNX gives for its own test case to the oracle's sets.
+
+    The standard's formula may round otherwise than ours. An output outside its set is right when the same formula computed in
+    float64 lies inside: the difference is the rounding of the test case itself.
+    """
     worst, message = 0.0, ""
-    for name, value in outputs.items():
-        found = compare(name, np.asarray(value), (item.expected or {})[name])
-        worst, message = max(worst, found.ratio), message or found.message
+    for name, value in found.expected.items():
+        want = (item.expected or {})[name]
+        outcome = compare(name, np.asarray(value), want)
+        if not outcome.ok and want.dtype.is_floating:
+            with contextlib.suppress(Exception), np.errstate(all="ignore"):
+                again = compare(name, found.precise()[name].astype(value.dtype), want)
+                outcome = again if again.ok else outcome
+        worst, message = max(worst, outcome.ratio), message or outcome.message
     status = Status.FAILED if message else Status.PASSED
     return Result(family.name, ORACLE, "ONNX node case", item.case.name, status, worst, message=message)
 

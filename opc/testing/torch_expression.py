@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 
 class ReferenceTextError(ValueError):
     """The text of a reference uses something that references may not use."""
@@ -163,9 +165,11 @@ def _index(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _attribute(node: ast.Attribute, names: Mapping[str, Any]) -> Any:
+    path = function_path(node)
+    if path is None and isinstance(array := evaluate(node.value, names), np.ndarray) and node.attr in ("shape", "ndim"):
+        return getattr(array, node.attr)
     import torch
 
-    path = function_path(node)
     if path is not None:
         found = getattr(torch, path, None)
         if isinstance(found, torch.dtype):

@@ -24,7 +24,7 @@ def files(family: Family) -> dict[str, str]:
         types=types,
         dtype=first.group(1) if first else "",
         defaults=example_text.defaults(family),
-        standard=family.reference.onnx,
+        standard=family.reference.standard,
         function=isinstance(function_body(family.forward), FunctionBody),
         wrong_attribute=example_text.wrong_attribute(family),
     )  # fmt: skip

@@ -26,7 +26,7 @@ def files(family: Family) -> dict[str, str]:
         types=types,
         dtype=first.group(1) if first else "",
         defaults=example_text.defaults(family),
-        standard=family.reference.onnx,
+        standard=family.reference.standard,
         wrong_attribute=example_text.wrong_attribute(family),
         attribute=forward.attributes[0].name if forward.attributes else "",
     )  # fmt: skip
