@@ -1,4 +1,4 @@
-"""Test calls of an op, made from the op alone: a deterministic table, random ones by hypothesis, and calls to be refused.
+"""Test calls of an op, made from the op alone: a deterministic table, and random ones by hypothesis.
 
 The table goes through element types, ranks and sizes, memory layouts, broadcasting, special values, attributes, optional inputs,
 outputs nobody asked for, and one large call. Everything is seeded by the op's name, so that the same op gives the same cases.
@@ -8,26 +8,43 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer, infer_types
-from opc.ir.affine import Affine
-from opc.ir.dtypes import ANY, DType, candidates, resolve
+from opc.analysis.shape import infer
+from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Op, Role
 from opc.testing import samples
 from opc.testing.arguments import LAYOUTS, TensorArg, mixed_values, random_values
 from opc.testing.bounds import Array
-from opc.testing.index_limits import index_limits, index_values, outside, special_indices
-from opc.testing.sizes import Shape, Shapes, Sizes
+from opc.testing.fitting import POINTS, fit
+from opc.testing.index_limits import index_limits, index_values, special_indices
+from opc.testing.sizes import (
+    Shape,
+    Shapes,
+    Sizes,
+    axis_attributes,
+    broadcast_variants,
+    dims_of,
+    groups_of,
+    shapes_of,
+    table_sizes,
+    windows_of,
+)
 
 Fill = Callable[[np.random.Generator, Shape, DType], Array]
 
-FEW = 48
+FEW = 54
 """How many cases of the full table a derived op gets: its forward op has been through all of it."""
+
+LARGE = 2_000_000
+"""The number of points the largest loop of a large case may have; of a derived op half as many."""
+
+TURNS = 8
+"""How many combinations of attributes are tried for a call before it is given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,16 +66,18 @@ class Case:
         return {name: None if arg is None else arg.array() for name, arg in self.inputs.items()}
 
 
-class _Maker:
-    """Builds the cases of one op."""
+class Maker:
+    """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have."""
 
-    def __init__(self, op: Op, parent: Op | None) -> None:
-        self.op = op
+    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS) -> None:
+        self.op, self.limit = op, limit
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
         self.limits, self.special = index_limits(op), special_indices(op)
         self.bindings = samples.bindings_of(op)
-        self.count = 0
+        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)]
+        self.good = {a.name: samples.attribute_samples(op, a)[0] for a in plain}
+        self.count, self.turn = 0, 0
 
     def make(
         self,
@@ -71,22 +90,36 @@ class _Maker:
         layout: str = "contiguous",
         fill: Fill = random_values,
         negative_axis: bool = False,
+        limit: int | None = None,
+        keep: Collection[str] = (),
     ) -> Case | None:
-        """Return a case of these sizes, or None when the op refuses them."""
-        op, binding = self.op, binding or self.bindings[0]
-        given = {**self.required(), **samples.axis_attributes(op, sizes, negative_axis), **(attributes or {})}
-        for a in op.attributes:
-            if a.kind is AttributeKind.DTYPE and a.binds is not None:
-                given[a.name] = binding[a.binds].value
-            elif a.name in given and not a.required and given[a.name] == a.default and not (attributes or {}).get(a.name):
-                # Left to the default, so that defaults are tested too.
-                del given[a.name]
+        """Return a case of about these sizes, or None when the op refuses them.
+
+        Attributes without default that are not among `attributes` take turns through their samples, until the op accepts them.
+        """
         absent = absent | {seed for seed, of in self.seeds.items() if of in absent}
-        try:
-            shapes = samples.shapes_of(op, sizes, given, absent)
-            env = infer(op, shapes, given)
-        except ShapeError:
-            return None
+        binding, chosen = binding or self.bindings[0], attributes or {}
+        for _ in range(TURNS if self.turning(chosen) else 1):
+            given = {**self.required(), **axis_attributes(self.op, sizes, negative_axis), **chosen}
+            given = self.given(given, chosen, binding)
+            self.turn += 1
+            fitted = fit(self.op, sizes, given, absent, limit=limit or self.limit, keep=keep)
+            if fitted is not None:
+                return self.case(label, shapes_of(self.op, fitted, given, absent), given, binding, absent, layout, fill)
+        return None
+
+    def case(
+        self,
+        label: str,
+        shapes: Shapes,
+        given: Mapping[str, Any],
+        binding: Mapping[str, DType],
+        absent: frozenset[str],
+        layout: str,
+        fill: Fill,
+    ) -> Case:
+        """Return the case with these shapes and attributes, filled."""
+        op, env = self.op, infer(self.op, shapes, given)
         inputs: dict[str, TensorArg | None] = {}
         for o in op.inputs:
             shape = shapes[o.name]
@@ -103,30 +136,42 @@ class _Maker:
         types = "-".join(d.value for d in binding.values())
         return Case(f"{op.name}/{self.count:03d}-{label}{f'-{types}' if types else ''}", op.name, inputs, given, wanted)
 
-    def required(self) -> dict[str, Any]:
-        """Return an accepted value for every attribute without default, dtypes and axes left out."""
-        result: dict[str, Any] = {}
+    def given(self, every: Mapping[str, Any], chosen: Mapping[str, Any], binding: Mapping[str, DType]) -> dict[str, Any]:
+        """Return the attributes to call with: `every` with the dtypes of the binding, without what equals its default.
+
+        What was `chosen` and is not zero stays; the rest is left to the default, so that defaults are tested too.
+        """
+        result = dict(every)
         for a in self.op.attributes:
-            if a.required and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
-                good, _ = samples.attribute_samples(self.op, a)
-                if good:
-                    result[a.name] = good[0]
+            if a.kind is AttributeKind.DTYPE and a.binds is not None:
+                result[a.name] = binding[a.binds].value
+            elif a.name in result and not a.required and result[a.name] == a.default and not chosen.get(a.name):
+                del result[a.name]
         return result
+
+    def turning(self, chosen: Mapping[str, Any]) -> list[str]:
+        """Return the attributes without default that a call leaves to take turns."""
+        return [a.name for a in self.op.attributes if a.required and len(self.good.get(a.name, [])) > 1 and a.name not in chosen]
+
+    def required(self) -> dict[str, Any]:
+        """Return an accepted value for every attribute without default, dtypes and axes left out; others each turn."""
+        required = [a.name for a in self.op.attributes if a.required and self.good.get(a.name)]
+        return {name: self.good[name][self.turn % len(self.good[name])] for name in required}
 
     # The table
 
     def table(self) -> Iterator[Case | None]:
         """Yield every deterministic case, the most telling of each kind first."""
-        every = list(samples.table_sizes(self.op))
+        every = list(table_sizes(self.op))
         for k, sizes in enumerate(every):
             yield self.make(f"sizes{_ranks(sizes)}", sizes, negative_axis=k % 2 == 1)
-        middle = self.ordinary(every)
+        middle = self.ordinary()
         for binding in self.bindings:
             for sizes in every[:8] if binding is not self.bindings[0] else []:
                 yield self.make("dtype", sizes, binding)
         for layout, binding in itertools.product(LAYOUTS, self.bindings[:4]):
             yield self.make(layout, middle, binding, layout=layout)
-        for sizes in samples.broadcast_variants(self.op):
+        for sizes in broadcast_variants(self.op):
             yield self.make("broadcast", sizes)
         for binding in self.bindings:
             for share in (0.9, 0.05):
@@ -134,60 +179,60 @@ class _Maker:
                 yield self.make("special" if share > 0.5 else "few-special", self.specials(middle), binding, fill=fill)
         yield from self.attributes(middle)
         yield from self.optional(middle)
-        yield self.make("large", self.large(), negative_axis=True)
+        limit = LARGE if self.op.derivation is None else LARGE // 2
+        for sizes, keep in self.large():
+            yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
 
-    def ordinary(self, every: list[Sizes]) -> Sizes:
+    def ordinary(self) -> Sizes:
         """Return sizes with at least two axes larger than 1 in every group and dimension."""
-        groups = samples.groups_of(self.op)
-        shapes = {g: (3, 5) if i == 0 else (2,) for i, g in enumerate(groups)}
-        sizes = Sizes({d: 4 + 3 * i for i, d in enumerate(samples.dims_of(self.op))}, shapes, {})
-        return sizes if self.fits(sizes) else next((s for s in every if self.fits(s)), every[0])
+        shapes = {g: (3, 5) if i == 0 else (2,) for i, g in enumerate(groups_of(self.op))}
+        windows = windows_of(self.op)
+        return Sizes({d: 3 if d in windows else 4 + 3 * i for i, d in enumerate(dims_of(self.op))}, shapes, {})
 
     def specials(self, middle: Sizes) -> Sizes:
         """Return sizes with room for special values: many short rows."""
-        groups = samples.groups_of(self.op)
-        if not groups:
-            return middle
-        count = 24 if samples.dims_of(self.op) else 300
-        sizes = Sizes(middle.dims, {g: (count,) if i == 0 else () for i, g in enumerate(groups)}, {})
-        return sizes if self.fits(sizes) else middle
+        groups = groups_of(self.op)
+        count = 24 if middle.dims else 300
+        return Sizes(middle.dims, {g: (count,) if i == 0 else () for i, g in enumerate(groups)}, {}) if groups else middle
 
-    def large(self) -> Sizes:
-        """Return sizes of about 100,000 elements, odd so that no vector width divides them."""
-        groups, dims = samples.groups_of(self.op), samples.dims_of(self.op)
-        total = 100_003 if not dims else 97
-        shapes: dict[str, Shape] = {g: (total,) if i == 0 else () for i, g in enumerate(groups)}
-        return Sizes({d: 1031 if i == 0 else 61 for i, d in enumerate(dims)}, shapes, {})
+    def large(self) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
+        """Yield large sizes, odd so that no vector width divides them: about 100,000 elements of an op along one axis or none.
 
-    def fits(self, sizes: Sizes) -> bool:
-        """Whether the op takes these sizes with default attributes."""
-        given = {**self.required(), **samples.axis_attributes(self.op, sizes)}
-        try:
-            infer(self.op, samples.shapes_of(self.op, sizes, given), given)
-        except (ShapeError, KeyError, TypeError):
-            return False
-        return True
+        Of an op with several dimensions, each in turn is long and the others as large as the limit allows, then all alike; the
+        second of each pair is the dimension to keep long.
+        """
+        groups, windows = groups_of(self.op), windows_of(self.op)
+        dims = [d for d in dims_of(self.op) if d not in windows]
+        small = dict.fromkeys(windows, 3)
+        if len(dims) <= 1:
+            total = 100_003 if not dims else 97
+            shapes: dict[str, Shape] = {g: (total,) if i == 0 else () for i, g in enumerate(groups)}
+            yield Sizes(dict.fromkeys(dims, 1031) | small, shapes, {}), ()
+            return
+        shapes = {g: (61,) if i == 0 else () for i, g in enumerate(groups)}
+        for d in dims[:1] if self.op.derivation is not None else dims:
+            yield Sizes(dict.fromkeys(dims, 61) | {d: 1031} | small, shapes, {}), (d,)
+        yield Sizes(dict.fromkeys(dims, 211) | small, shapes, {}), ()
 
     def attributes(self, middle: Sizes) -> Iterator[Case | None]:
         """Yield every accepted sample of each attribute alone, every place of an axis, and some together."""
-        good: dict[str, list[Any]] = {}
-        for a in self.op.attributes:
-            if a.kind in (AttributeKind.AXIS, AttributeKind.DTYPE):
-                continue
-            good[a.name], _ = samples.attribute_samples(self.op, a)
-            for value in good[a.name]:
-                yield self.make(f"attribute-{a.name}", middle, attributes={a.name: value})
-                if a.values:
+        good = {name: values for name, values in self.good.items() if values}
+        for name, values in good.items():
+            for value in values:
+                yield self.make(f"attribute-{name}", middle, attributes={name: value})
+                if self.op.attribute(name).values:
                     for binding in self.bindings[1:4]:
-                        yield self.make(f"attribute-{a.name}", middle, binding, {a.name: value})
-                    yield self.make(
-                        f"attribute-{a.name}-special", self.specials(middle), None, {a.name: value}, fill=_special(0.9)
-                    )
-        if len([g for g in good.values() if g]) > 1:
-            for _ in range(12):
-                together = {name: g[int(self.rng.integers(len(g)))] for name, g in good.items() if g}
-                yield self.make("attributes", middle, attributes=together)
-        groups = samples.groups_of(self.op)
+                        yield self.make(f"attribute-{name}", middle, binding, {name: value})
+                    yield self.make(f"attribute-{name}-special", self.specials(middle), None, {name: value}, fill=_special(0.9))
+        for _ in range(6 * len(good) if len(good) > 1 else 0):
+            # Not every choice is allowed beside every other.
+            for _ in range(TURNS):
+                together = {name: g[int(self.rng.integers(len(g)))] for name, g in good.items()}
+                case = self.make("attributes", middle, attributes=together)
+                if case is not None:
+                    yield case
+                    break
+        groups = groups_of(self.op)
         if len(groups) > 1 and any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
             for rank in range(1, 5):
                 for first in range(rank):
@@ -216,17 +261,15 @@ class _Maker:
         from hypothesis import strategies as st
 
         op, found = self.op, []
-        dims, groups = samples.dims_of(op), samples.groups_of(op)
-        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)]
-        pools = {a.name: samples.attribute_samples(op, a)[0] for a in plain}
-        size = st.integers(0, 9)
+        dims, groups = dims_of(op), groups_of(op)
+        size, window, windows = st.integers(0, 9), st.integers(1, 4), windows_of(op)
         drawn = st.fixed_dictionaries(
             {
-                "dims": st.fixed_dictionaries(dict.fromkeys(dims, size)),
+                "dims": st.fixed_dictionaries({d: window if d in windows else size for d in dims}),
                 "groups": st.fixed_dictionaries({g: st.lists(size, max_size=3).map(tuple) for g in groups}),
                 "binding": st.sampled_from(self.bindings),
                 "layout": st.sampled_from(("contiguous", *LAYOUTS)),
-                "attributes": st.fixed_dictionaries({n: st.sampled_from(p) for n, p in pools.items() if p}),
+                "attributes": st.fixed_dictionaries({n: st.sampled_from(p) for n, p in self.good.items() if p}),
                 "absent": st.sets(st.sampled_from([o.name for o in op.inputs if o.optional])).map(frozenset)
                 if any(o.optional for o in op.inputs)
                 else st.just(frozenset()),
@@ -300,109 +343,24 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case
 
     A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from.
     """
-    maker, derived = _Maker(op, parent), op.derivation is not None
+    maker, derived = Maker(op, parent), op.derivation is not None
     table = [c for c in maker.table() if c is not None]
     if derived and len(table) > FEW:
         kinds: dict[str, list[Case]] = {}
         for case in table:
             kind = case.name.split("-")[1]
-            # Which operands are absent and which outputs unwanted matters as much as the kind.
-            kinds.setdefault(case.name.split("-", 1)[1] if kind in ("wanted", "without") else kind, []).append(case)
+            # Which operands are absent, which outputs unwanted and which attribute is set matters as much as the kind.
+            named = kind in ("wanted", "without", "attribute")
+            kinds.setdefault(case.name.split("-", 1)[1] if named else kind, []).append(case)
         turns = itertools.zip_longest(*kinds.values())
         table = [c for turn in turns for c in turn if c is not None][:FEW]
     count = random // 4 if derived else random
     return table + [c for c in (maker.random(count) if count else []) if c is not None]
 
 
-def refused(op: Op, parent: Op | None = None) -> list[Case]:
-    """Return calls of `op` that every framework must refuse: element type, rank, size, missing operand, attribute, index."""
-    maker = _Maker(op, parent)
-    middle = maker.ordinary(list(samples.table_sizes(op)))
-    base = maker.make("base", middle)
-    if base is None:
-        return []
-    result = [*_bad_types(op, base), *_bad_shapes(op, base), *_bad_attributes(op, base, middle), *_bad_indices(op, base)]
-    return [replace(c, name=f"{op.name}/bad{k:02d}-{c.name}") for k, c in enumerate(result)]
-
-
-def _with(base: Case, label: str, reason: str, **inputs: TensorArg | None) -> Case:
+def with_inputs(base: Case, label: str, reason: str, **inputs: TensorArg | None) -> Case:
+    """Return a call to be refused, which differs from `base` in these inputs."""
     return replace(base, name=label, refused=reason, inputs={**base.inputs, **inputs})
 
 
-def _bad_types(op: Op, base: Case) -> Iterator[Case]:
-    for o in op.inputs:
-        arg = base.inputs[o.name]
-        if arg is None:
-            continue
-        own = DType(str(arg.data.dtype))
-        labels = set()
-        for dtype in [d for d in ANY if d is not own]:
-            dtypes = {n: DType(str(a.data.dtype)) for n, a in base.inputs.items() if a is not None} | {o.name: dtype}
-            try:
-                infer_types(op, dtypes, base.attributes)
-            except ShapeError as error:
-                # One dtype that the operand never takes, or one that does not agree with another operand.
-                label = "mixed" if dtype in candidates(o.type) else "foreign"
-                if label not in labels:
-                    labels.add(label)
-                    changed = TensorArg(random_values(np.random.default_rng(1), arg.data.shape, dtype))
-                    yield _with(base, f"dtype-{o.name}-{label}", str(error), **{o.name: changed})
-        if not o.optional:
-            yield _with(base, f"missing-{o.name}", f"the input {o.name} must be given", **{o.name: None})
-
-
-def _bad_shapes(op: Op, base: Case) -> Iterator[Case]:
-    shapes: Shapes = {n: None if a is None else a.data.shape for n, a in base.inputs.items()}
-    for o in op.inputs:
-        arg, shape = base.inputs[o.name], shapes[o.name]
-        if arg is None or shape is None:
-            continue
-        fixed = sum(isinstance(d, Affine) for d in o.dims)
-        tries: list[tuple[str, Shape]] = [("rank", (*shape, 1)), ("rank", shape[1:]), ("rank", (2,) * (fixed - 1))]
-        tries += [("size", (*shape[:a], shape[a] + 1, *shape[a + 1 :])) for a in range(len(shape))]
-        for label, changed in tries:
-            if changed == shape or len(changed) < 0:
-                continue
-            try:
-                infer(op, {**shapes, o.name: changed}, base.attributes)
-            except ShapeError as error:
-                data = np.resize(arg.data, changed) if arg.data.size else np.ones(changed, arg.data.dtype)
-                yield _with(base, f"{label}-{o.name}", str(error), **{o.name: TensorArg(data)})
-
-
-def _bad_attributes(op: Op, base: Case, middle: Sizes) -> Iterator[Case]:
-    shapes: Shapes = {n: None if a is None else a.data.shape for n, a in base.inputs.items()}
-
-    def refuse(label: str, **changed: Any) -> Iterator[Case]:
-        attributes = {**base.attributes, **changed}
-        try:
-            infer(op, shapes, attributes)
-        except ShapeError as error:
-            yield replace(base, name=label, refused=str(error), attributes=attributes)
-
-    for a in op.attributes:
-        if a.kind is AttributeKind.AXIS and a.dim is not None:
-            home = samples.shapes_of(op, middle, base.attributes)
-            rank = max(len(s) for s in home.values() if s is not None)
-            for value in (rank, -rank - 1, 2**40):
-                yield from refuse(f"axis-{a.name}", **{a.name: value})
-        elif a.kind is not AttributeKind.DTYPE:
-            _, bad = samples.attribute_samples(op, a)
-            for value in bad[:3]:
-                yield from refuse(f"attribute-{a.name}", **{a.name: value})
-
-
-def _bad_indices(op: Op, base: Case) -> Iterator[Case]:
-    env = infer(op, {n: None if a is None else a.data.shape for n, a in base.inputs.items()}, base.attributes)
-    for name, limits in index_limits(op).items():
-        arg = base.inputs[name]
-        if arg is None or not arg.data.size:
-            continue
-        for value in outside(limits, env):
-            data = arg.data.copy()
-            data.flat[-1] = value
-            if int(data.flat[-1]) == value:
-                yield _with(base, f"index-{name}", f"an index in {name} is {value}, outside its axis", **{name: TensorArg(data)})
-
-
-__all__ = ["Case", "accepted", "refused"]
+__all__ = ["Case", "Maker", "accepted", "with_inputs"]

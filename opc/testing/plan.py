@@ -25,6 +25,7 @@ from opc.testing.derived import derivation, gradient, gradient_names, second_gra
 from opc.testing.examples import check_examples, example_cases
 from opc.testing.gradcheck import check_family
 from opc.testing.onnx_truth import OnnxCase, collect, onnx_cases
+from opc.testing.opaque import UndecidedError
 from opc.testing.oracle import Bounded, DomainError, evaluate
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.tolerance import compare
@@ -43,7 +44,8 @@ LARGEST_GRADIENT = 3000
 class Item:
     """One call to carry out. `expected` holds the outputs; a call without is one to be refused.
 
-    `cotangents` make it a gradient through autograd, `directions` too a second one.
+    `cotangents` make it a gradient through autograd, `directions` too a second one. Of an `undecided` call, nobody knows what is
+    right, for that reason.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Item:
     expected: dict[str, Bounded] | None
     cotangents: dict[str, Array] = field(default_factory=dict)
     directions: dict[str, Array] = field(default_factory=dict)
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +94,8 @@ def _item(op: Op, kind: str, case: Case) -> Item:
     arrays = case.arrays()
     try:
         expected = evaluate(op, arrays, case.attributes, wanted=_wanted(op, case))
+    except UndecidedError as reason:
+        return Item(kind, case, None, undecided=str(reason))
     except DomainError as error:
         return Item("refused", replace(case, refused=str(error)), None)
     return Item(kind, case, expected)

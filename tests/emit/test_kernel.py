@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from opc.ir.op import Op
-from opc.testing.cases import Case, accepted, refused
+from opc.testing.bad_calls import refused
+from opc.testing.cases import Case, accepted
 from opc.testing.frame import DomainError
 from opc.testing.oracle import evaluate
 from opc.testing.tolerance import compare

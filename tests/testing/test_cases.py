@@ -12,7 +12,8 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
 from opc.testing.arguments import LAYOUTS, TensorArg, special_values
-from opc.testing.cases import Case, accepted, refused
+from opc.testing.bad_calls import refused
+from opc.testing.cases import Case, accepted
 from opc.testing.examples import check_examples
 from opc.testing.samples import attribute_samples
 

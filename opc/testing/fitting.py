@@ -1,0 +1,226 @@
+"""Makes sizes fit an op: its requirements hold, its windows lie inside their axes, and the oracle can go through every point.
+
+Drawn sizes know nothing of an op's shape rules. Dimensions that a requirement fixes (`C == I * groups`, `O % groups == 0`) are
+computed from the others, axes on which a window would not fit grow, and the largest axes are halved until the largest loop of
+the body has no more points than a limit. What sizes still break a rule are refused as any call is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shape import ShapeEnv, ShapeError, infer
+from opc.analysis.shape_plan import group_key
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, Dim, Index, Mod, Symbol
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, children
+from opc.ir.op import Group, Op
+from opc.testing.sizes import Shapes, Sizes, dims_of, shapes_of, signs, size_of
+
+POINTS = 40_000
+"""The number of points the largest loop of an ordinary case may have."""
+
+MOST_STEPS = 60
+"""How often sizes are halved or grown before they are given up."""
+
+
+def volume(op: Op, env: ShapeEnv) -> int:
+    """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
+
+    An extent that depends on an index counts as its greatest.
+    """
+    most = 1
+    for statement in op.body:
+        names = [i for i in statement.indices if not isinstance(i, GroupRef)]
+        dims = [d for d in op.operand(statement.target).dims if isinstance(d, Affine)]
+        ranges = {name: env.value(d) for name, d in zip(names, dims)}
+        points = int(np.prod(env.shape_of(statement.target), dtype=np.int64))
+        most = max(most, _volume(env, statement.value, points, ranges))
+    return most
+
+
+def _volume(env: ShapeEnv, e: Expr, points: int, ranges: Mapping[str, int]) -> int:
+    if isinstance(e, Reduce):
+        for axis in e.axes:
+            match axis:
+                case Axis():
+                    extent = _greatest(env, axis.extent, ranges)
+                    points, ranges = points * extent, {**ranges, axis.index: extent}
+                case GroupAxis():
+                    points *= _group_size(env, Group(axis.name))
+                case BroadcastAxis():
+                    points *= _group_size(env, Group(axis.name)) // max(1, _group_size(env, Group(axis.name, axis.operand)))
+    return max([points, *(_volume(env, c, points, ranges) for c in children(e))])
+
+
+def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
+    """Return the greatest value of an extent: at one of the two ends of every index in it."""
+    if not extent.indices():
+        return max(env.value(extent), 0)
+
+    def value(last: bool) -> int:
+        def symbol(s: Symbol) -> int:
+            return max(ranges[s.name] - 1, 0) * last if isinstance(s, Index) else env.symbol(s)
+
+        return extent.evaluate(symbol)
+
+    return max(value(False), value(True), 0)
+
+
+def _group_size(env: ShapeEnv, group: Group) -> int:
+    return int(np.prod(env.groups.get(group_key(group), ()), dtype=np.int64))
+
+
+def fit(
+    op: Op,
+    sizes: Sizes,
+    attributes: Mapping[str, Any],
+    absent: frozenset[str] = frozenset(),
+    *,
+    limit: int = POINTS,
+    keep: Collection[str] = (),
+) -> Sizes | None:
+    """Return sizes like these that the op takes, with loops of at most `limit` points; None when none are found.
+
+    The dimensions in `keep` are halved only after all others.
+    """
+    fixed = {name for name, _ in _equalities(op)}
+    for _ in range(MOST_STEPS):
+        sizes = _required(op, sizes, attributes)
+        try:
+            env = infer(op, shapes_within(op, sizes, attributes, absent), attributes)
+        except ShapeError:
+            grown = _grown(op, sizes, attributes)
+            if grown is None:
+                return None
+            sizes = grown
+            continue
+        if volume(op, env) <= limit:
+            return sizes
+        smaller = _halved(sizes, fixed, keep)
+        if smaller is None:
+            return None
+        sizes = smaller
+    return None
+
+
+def shapes_within(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: frozenset[str]) -> Shapes:
+    """Return the shapes of the inputs.
+
+    Raises:
+        ShapeError: when a size would be negative, or depends on an attribute that is not given.
+    """
+    try:
+        return shapes_of(op, sizes, attributes, absent)
+    except (KeyError, TypeError) as error:
+        raise ShapeError(str(error)) from None
+
+
+def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes:
+    """Return the sizes with those dimensions changed that a requirement fixes: by an equation, or to a multiple."""
+    dims = dict(sizes.dims)
+
+    def value(e: Affine) -> int | None:
+        try:
+            return size_of(op, e, Sizes(dims, sizes.groups, sizes.own), attributes)
+        except (ShapeError, KeyError, TypeError):
+            return None
+
+    for name, divisor in _multiples(op):
+        d = value(divisor)
+        if d is not None and d > 0:
+            dims[name] = -(-dims[name] // d) * d
+    for name, e in _equalities(op):
+        size = value(e)
+        if size is not None:
+            dims[name] = size
+    return replace(sizes, dims=dims)
+
+
+def _conditions(op: Op) -> list[tuple[Affine, Affine]]:
+    """Return both sides of every equation that the op requires."""
+    found: list[tuple[Affine, Affine]] = []
+
+    def visit(e: Expr) -> None:
+        match e:
+            case Call(fn="and", args=args):
+                for a in args:
+                    visit(a)
+            case Call(fn="eq", args=(left, right)):
+                sides = affine_of(left), affine_of(right)
+                if sides[0] is not None and sides[1] is not None:
+                    found.append((sides[0], sides[1]))
+            case _:
+                pass
+
+    for r in op.require:
+        visit(r.condition)
+    return found
+
+
+def _equalities(op: Op) -> list[tuple[str, Affine]]:
+    """Return the dimensions that an equation gives, each with its value; one dimension is never given twice."""
+    free, result = dims_of(op), dict[str, Affine]()
+    for pair in _conditions(op):
+        for side, other in (pair, pair[::-1]):
+            atom = side.single
+            if isinstance(atom, Dim) and atom.name in free and atom not in other.atoms() and atom.name not in result:
+                result[atom.name] = other
+                break
+    return list(result.items())
+
+
+def _multiples(op: Op) -> list[tuple[str, Affine]]:
+    """Return the dimensions that must be multiples of something, each with that."""
+    free = dims_of(op)
+    found = []
+    for left, right in _conditions(op):
+        if isinstance(left.single, Mod) and right.constant == 0:
+            dim = left.single.numerator.single
+            if isinstance(dim, Dim) and dim.name in free:
+                found.append((dim.name, left.single.denominator))
+    return found
+
+
+def _grown(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes | None:
+    """Return sizes on which windows fit better: where a derived dimension is negative, what it grows with is enlarged.
+
+    An axis that was asked to be empty stays so.
+    """
+    rises = [d for d, sign in signs(op).items() if sign > 0]
+    dims = dict(sizes.dims)
+    for _, rule in op.dims:
+        try:
+            if size_of(op, rule, sizes, attributes) >= 0:
+                continue
+        except (KeyError, TypeError):
+            return None
+        except ShapeError:
+            pass
+        for d in rises:
+            if Dim(d) in rule.atoms() and 0 < dims[d] < 200:
+                dims[d] = 2 * dims[d] + 1
+    return replace(sizes, dims=dims) if dims != dict(sizes.dims) else None
+
+
+def _halved(sizes: Sizes, fixed: Collection[str], keep: Collection[str]) -> Sizes | None:
+    """Return the sizes with the largest axis halved, a kept one only after all others; None when all are 1 or fixed."""
+    candidates: list[tuple[bool, int, str, int]] = [
+        (name not in keep, size, name, -1) for name, size in sizes.dims.items() if name not in fixed and size > 1
+    ]
+    candidates += [(True, size, name, k) for name, shape in sizes.groups.items() for k, size in enumerate(shape) if size > 1]
+    if not candidates:
+        return None
+    _, size, name, k = max(candidates)
+    half = (size + 1) // 2
+    if k < 0:
+        return replace(sizes, dims={**sizes.dims, name: half})
+    shape = sizes.groups[name]
+    groups = {**sizes.groups, name: (*shape[:k], half, *shape[k + 1 :])}
+    # Inputs' own shapes follow: an axis of theirs is the common one or 1, aligned at the right.
+    own = {o: tuple(s if s == 1 else c for s, c in zip(v, groups[name][len(shape) - len(v) :])) for o, v in sizes.own.items()}
+    return Sizes(sizes.dims, groups, own)
