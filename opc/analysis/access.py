@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from opc.analysis.wording import shape_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, children
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
 from opc.ir.op import Assign, Op
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One read of a statement, and the reductions around it."""
+    """One read of a statement, the reductions around it, and the conditions it stands under with the value each must have."""
 
     statement: Assign
     read: Read
     reductions: tuple[Reduce, ...]
+    conditions: tuple[tuple[Expr, bool], ...] = ()
 
     @property
     def extents(self) -> dict[str, Affine]:
@@ -47,14 +48,19 @@ class Access:
 def accesses(statement: Assign) -> Iterator[Access]:
     """Yield every read of a statement, those inside data-dependent indices and pad values included."""
 
-    def visit(e: Expr, around: tuple[Reduce, ...]) -> Iterator[Access]:
+    def visit(e: Expr, around: tuple[Reduce, ...], conditions: tuple[tuple[Expr, bool], ...]) -> Iterator[Access]:
+        if isinstance(e, Select):
+            yield from visit(e.cond, around, conditions)
+            yield from visit(e.then, around, (*conditions, (e.cond, True)))
+            yield from visit(e.other, around, (*conditions, (e.cond, False)))
+            return
         if isinstance(e, Read):
-            yield Access(statement, e, around)
+            yield Access(statement, e, around, conditions)
         inside = (*around, e) if isinstance(e, Reduce) else around
         for child in children(e):
-            yield from visit(child, inside)
+            yield from visit(child, inside, conditions)
 
-    yield from visit(statement.value, ())
+    yield from visit(statement.value, (), ())
 
 
 def check_inplace(op: Op, output: str, source: str, span: Span, found: Diagnostics) -> bool:

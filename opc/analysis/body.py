@@ -16,9 +16,10 @@ from opc.ir.expr import Expr, GroupRef
 from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.ir.rules import assignable
 from opc.lang.parse import parse_body
-from opc.lang.tree import Apply, Dots, Item, Name, Star, Statement, Subscript, Tree, parts
+from opc.lang.tree import Apply, Dots, Item, Name, Range, Star, Statement, Subscript, Tree, parts
 from opc.spec.text import Text, name_problem
 
+_LEFT = "an index on the left is a name, name:extent, ... or *A"
 MAX_MISTAKES = 100
 """After how many mistakes the rest of a body is not looked at."""
 
@@ -156,11 +157,22 @@ class BodyTyper:
                     self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span)
                     return None
                 return item.id if self.typer.calls.index_name(item, taken) else None
+            case Range():
+                return self._stated(item, dim, owner, taken)
             case _:
-                self._error(
-                    "an index on the left is a bare name, ... or *A", item.span, "let the right side shift: y[i] = x[i + 1]"
-                )
+                self._error(_LEFT, item.span, "let the right side shift: y[i] = x[i + 1]")
                 return None
+
+    def _stated(self, item: Range, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | None:
+        """Return the index of `y[i:extent] = ...`, whose range must be the axis that the output declares."""
+        extent = self.typer.index(item.extent, "an index's range")
+        if extent is None or not self.typer.calls.index_name(item.name, taken):
+            return None
+        if not isinstance(dim, Affine) or self.scope.expand(dim) != self.scope.expand(extent):
+            self._error(f"'{item.name.id}' runs over {extent}, and the axis of '{owner}' is {dim_text(dim)}", item.span)
+            return None
+        taken[item.name.id] = dim
+        return item.name.id
 
     def _temporary(self, s: Statement, tree: Tree, items: tuple[Item, ...]) -> Assign | None:
         targets: list[str | GroupRef] = []
@@ -190,9 +202,17 @@ class BodyTyper:
                     targets.append(item.id)
                     if extent is not None:
                         dims.append(extent)
+                case Range():
+                    extent = self.typer.index(item.extent, "an index's range")
+                    if not self.typer.calls.index_name(item.name, extents):
+                        good = False
+                        continue
+                    extents[item.name.id] = extent
+                    targets.append(item.name.id)
+                    if extent is not None:
+                        dims.append(extent)
                 case _:
-                    hint = "let the right side shift: t[i] = x[i + 1]"
-                    self._error("an index on the left is a bare name, ... or *A", item.span, hint)
+                    self._error(_LEFT, item.span, "let the right side shift: t[i] = x[i + 1]")
                     good = False
         if not good:
             self._poisoned_value(s, tree)
@@ -347,5 +367,6 @@ def _bare_names(tree: Item, scope: Scope) -> Iterator[str]:
 def _loose_names(s: Statement, scope: Scope) -> Iterator[str]:
     """Yield the names in a statement that may be meant as index variables."""
     for item in s.items or ():
-        if isinstance(item, Name) and item.id not in scope.operands:
-            yield item.id
+        name = item.name if isinstance(item, Range) else item
+        if isinstance(name, Name) and name.id not in scope.operands:
+            yield name.id

@@ -1,296 +1,84 @@
-"""Proves that every read stands inside its operand, from the ranges of the indices, checks and requirements.
+"""Checks that every read stands inside its operand, from the ranges of the indices, checks and requirements.
 
-Only unconditional proofs count: an unpadded read is inside at every point of its loops, whatever conditions stand around it,
-so that code which evaluates both sides of a conditional never reads outside.
-
-The prover shows that an integer polynomial over dimensions and attributes is not negative. Index variables are replaced by the
-end of their range at which the polynomial is least; `n // d` is bounded by d * (n // d) in [n - d + 1, n]; what is left is not
-negative when, written in each symbol's excess over its known lower bound, it has no negative coefficient.
+A read on a side of a conditional is proved for the points where that side is chosen: the conditions around it are facts. A bool
+attribute is 1 or 0 in sizes; what holds it is proved for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 
 from opc.analysis.access import Access, accesses
-from opc.analysis.value_types import affine_of
+from opc.analysis.prover import Prover, divisions, facts_of
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod, Symbol
-from opc.ir.expr import Axis, Call, Expr, IndexValue, Reduce, children
-from opc.ir.op import Group, Op
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Mod, Symbol
+from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
+from opc.ir.op import Assign, Group, Op, Operand
 
-_MAX_FACTS = 2
-"""How many facts one proof may combine."""
-_MAX_STEPS = 400
-"""How many polynomials one proof may look at; a proof not found within them counts as none."""
+_MAX_FLAGS = 4
+"""How many bool attributes one proof tells the values of apart."""
 
 
-def facts_of(condition: Expr) -> list[Affine]:
-    """Return expressions that are not negative wherever `condition` holds."""
-    match condition:
-        case Call(fn="and", args=(first, second)):
-            return facts_of(first) + facts_of(second)
-        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" as fn, args=(left, right)):
-            a, b = affine_of(left), affine_of(right)
-            if a is None or b is None:
-                return []
-            match fn:
-                case "lt":
-                    return [b - a - 1]
-                case "le":
-                    return [b - a]
-                case "gt":
-                    return [a - b - 1]
-                case "ge":
-                    return [a - b]
-                case _:
-                    return [a - b, b - a, *_divisible(a, b)]
-        case _:
-            return []
+class Knowledge:
+    """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
+
+    def __init__(self, op: Op) -> None:
+        self.rules = dict(op.dims)
+        conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
+        self.facts = tuple(self.expand(f) for c in conditions for f in facts_of(c))
+        self.exact: dict[str, Affine] = {}
+        for f in self.facts:
+            self._learn_exact(f)
+
+    def _learn_exact(self, fact: Affine) -> None:
+        """Of a fact `d * (n // d) - n`, which says that d divides the size n, keep that n is d times a size of its own."""
+        for atom in divisions(fact):
+            n, d = atom.numerator, atom.denominator
+            whole = isinstance(atom, FloorDiv) and fact == d * Affine.of(atom) - n
+            if whole and isinstance(n.single, Dim) and n.single.name not in self.exact and n.single not in d.atoms():
+                self.exact[n.single.name] = d * Dim(f"({atom})")
+
+    def expand(self, f: Affine) -> Affine:
+        """Return `f` with derived dimensions replaced by their rules."""
+        return _replaced(f, self.rules)
+
+    def plain(self, f: Affine) -> Affine:
+        """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
+        return _replaced(self.expand(f), self.exact)
+
+    def prover(self, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> Prover:
+        """Return a prover for points in these ranges where the conditions have the values given; it takes `plain` expressions."""
+        facts = [*self.facts, *(f for cond, holds in conditions for f in facts_of(cond, holds))]
+        return Prover(tuple(self.plain(f) for f in facts), {n: self.plain(e) for n, e in ranges.items()})
+
+    def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> bool:
+        """Whether `f` is proved not negative at every point of the ranges where the conditions have the values given."""
+        prover, wanted = self.prover(ranges, conditions), self.plain(f)
+        flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
+        if not flags or len(flags) > _MAX_FLAGS:
+            return prover.nonnegative(wanted)
+        for values in product((0, 1), repeat=len(flags)):
+            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+            facts = tuple(f.substitute(known.get) for f in prover.facts)
+            if any((f.constant or 0) < 0 for f in facts):
+                continue  # no point has these values
+            case = Prover(facts, {n: e.substitute(known.get) for n, e in prover.ranges.items()})
+            if not case.nonnegative(wanted.substitute(known.get)):
+                return False
+        return True
 
 
-def _divisible(a: Affine, b: Affine) -> list[Affine]:
-    """Return what `n % d == 0` says: d * (n // d) is n."""
-    if isinstance(a.single, Mod) and b.constant == 0:
-        n, d = a.single.numerator, a.single.denominator
-        return [d * (n // d) - n]
-    return []
+def _flags(f: Affine) -> Iterator[AttrInt]:
+    return (a for a in f.atoms() if isinstance(a, AttrInt) and a.flag)
 
 
-@dataclass
-class Prover:
-    """Proves that polynomials are not negative, given facts and the ranges of index variables (outermost first)."""
-
-    facts: tuple[Affine, ...] = ()
-    ranges: Mapping[str, Affine] = field(default_factory=dict)
-    steps: int = 0
-
-    def __post_init__(self) -> None:
-        # A loop that runs has at least one point.
-        self.known = [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
-        self.lower: dict[Symbol, int] = {}
-        for fact in self.known:
-            # A fact `symbol - c` is a lower bound of the symbol.
-            rest = [(m, c) for m, c in fact.terms if m]
-            if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1:
-                symbol = rest[0][0][0]
-                if not isinstance(symbol, FloorDiv | Mod):
-                    self._at_least(symbol, -dict(fact.terms).get((), 0))
-        for extent in self.ranges.values():
-            # A product that is not zero has no factor that is zero.
-            if len(extent.terms) == 1:
-                for atom in extent.terms[0][0]:
-                    if isinstance(atom, Dim | GroupSize):
-                        self._at_least(atom, 1)
-
-    def _at_least(self, symbol: Symbol, bound: int) -> None:
-        self.lower[symbol] = max(self.lower.get(symbol, bound), bound)
-
-    def nonnegative(self, f: Affine) -> bool:
-        """Whether `f` is proved not negative at every point of the ranges."""
-        self.steps = 0
-        least = self.least(f)
-        return least is not None and self._closed(least, _MAX_FACTS)
-
-    def least(self, f: Affine) -> Affine | None:
-        """Return an expression without index variables that is no greater than `f` anywhere; None when none is found."""
-        for name in reversed(list(self.ranges)):
-            if name not in f.indices():
-                continue
-            reduced = self._eliminate(f, name)
-            if reduced is None:
-                return None
-            f = reduced
-        return f if not f.indices() else None
-
-    def _eliminate(self, f: Affine, name: str) -> Affine | None:
-        coefficient = f.coefficient(name)
-        if coefficient is None:
-            return self._eliminate_inside(f, name)
-        end = self._end(coefficient, name)
-        return None if end is None else f.substitute(lambda s: end if s == Index(name) else None)
-
-    def _end(self, coefficient: Affine, name: str) -> Affine | None:
-        """Return the end of the index's range at which `coefficient * index` is least."""
-        if self._sign(coefficient):
-            return Affine.of(0)
-        if self._sign(-coefficient):
-            return self.ranges[name] - 1
-        return None
-
-    def _sign(self, f: Affine) -> bool:
-        least = self.least(f)
-        return least is not None and self._closed(least, 0)
-
-    def _eliminate_inside(self, f: Affine, name: str) -> Affine | None:
-        """Replace the divisions that hold an index by their bounds: `n // d` grows with n, and `n % d` is in [0, d - 1]."""
-        for atom in sorted(_divisions(f), key=str):
-            if name not in atom.numerator.indices() | atom.denominator.indices():
-                continue
-            coefficient, rest = _split(f, atom)
-            if coefficient is None or not self.positive(atom.denominator):
-                return None
-            up = self._sign(coefficient)
-            if not up and not self._sign(-coefficient):
-                return None
-            if isinstance(atom, Mod):
-                bound: Affine | None = Affine.of(0) if up else atom.denominator - 1
-            elif name in atom.denominator.indices():
-                return None
-            elif up:
-                bound = self._divided(self.least(atom.numerator), atom.denominator)
-            else:
-                negative = self.least(-atom.numerator)
-                bound = None if negative is None else self._divided(-negative, atom.denominator)
-            if bound is None:
-                return None
-            f = rest + coefficient * bound
-        return self._eliminate(f, name) if name in f.indices() and f.coefficient(name) is not None else f
-
-    def _divided(self, n: Affine | None, d: Affine) -> Affine | None:
-        """Return `n // d`, with multiples of `d` taken out of the division."""
-        if n is None:
-            return None
-        whole, rest = Affine.of(0), Affine.of(0)
-        for term in self._in_multiples(n, d).terms:
-            quotient = _quotient(Affine((term,)), d)
-            if quotient is None:
-                rest = rest + Affine((term,))
-            else:
-                whole = whole + quotient
-        if rest.constant is not None and d.constant is None:
-            if rest.constant == 0:
-                return whole
-            if rest.constant < 0 and self._closed(d + rest, 1):
-                return whole - 1
-            if rest.constant > 0 and self._closed(d - rest - 1, 1):
-                return whole
-        return whole + rest // d
-
-    def _in_multiples(self, n: Affine, d: Affine) -> Affine:
-        """Return `n` with each symbol that the facts know to be a multiple of `d` written as that: C is G * (C // G)."""
-        if not isinstance(d.single, FloorDiv):
-            return n
-        whole, divisor = d.single.numerator, d.single.denominator
-        if isinstance(whole.single, FloorDiv | Mod | None) or divisor * d - whole not in self.known:
-            return n
-        coefficient, rest = _split(n, whole.single)
-        return n if coefficient is None else rest + coefficient * divisor * d
-
-    def positive(self, f: Affine) -> bool:
-        """Whether `f` is proved greater than zero at every point."""
-        if isinstance(f.single, FloorDiv):
-            n, d = f.single.numerator, f.single.denominator
-            # A divisor of something positive goes into it at least once.
-            if d * f - n in self.known and self.positive(n) and self.positive(d):
-                return True
-        least = self.least(f - 1)
-        return least is not None and self._closed(least, 1)
-
-    def _closed(self, f: Affine, facts: int) -> bool:
-        """Whether `f`, which holds no index variable, is not negative; up to `facts` facts may be used."""
-        self.steps += 1
-        if self.steps > _MAX_STEPS:
-            return False
-        if self._without_divisions(f):
-            return True
-        return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.known if not g.indices() and _related(f, g))
-
-    def _without_divisions(self, f: Affine) -> bool:
-        for atom in sorted(_divisions(f), key=str):
-            reduced = self._bounded(f, atom)
-            return reduced is not None and self._without_divisions(reduced)
-        return self._coefficients(f)
-
-    def _bounded(self, f: Affine, atom: FloorDiv | Mod) -> Affine | None:
-        """Return a lower bound of `f` without the division `atom`."""
-        n, d = atom.numerator, atom.denominator
-        if not self._coefficients(d - 1) and not self._positive_divisor(d):
-            return None
-        coefficient, rest = _split(f, atom)
-        if coefficient is None:
-            return None
-        up = self._coefficients(coefficient)
-        if not up and not self._coefficients(-coefficient):
-            return None
-        if isinstance(atom, Mod):
-            return rest if up else rest + coefficient * (d - 1)
-        if d.constant is not None:
-            # For whole numbers, f >= 0 holds just when d * f >= -(d - 1).
-            scaled = rest * d + (d - 1)
-            return scaled + coefficient * (n - d + 1 if up else n)
-        quotient = _quotient(coefficient, d)
-        if quotient is not None:
-            return rest + quotient * (n - d + 1 if up else n)
-        if not self._without_divisions(n):
-            return None
-        return rest if up else rest + coefficient * n
-
-    def _positive_divisor(self, d: Affine) -> bool:
-        return any(self._coefficients(d - 1 - g) for g in self.known if not g.indices())
-
-    def _coefficients(self, f: Affine) -> bool:
-        """Whether `f` has no negative coefficient in the excess of each symbol over its lower bound."""
-        bounded = True
-
-        def excess(symbol: Symbol) -> Affine | None:
-            nonlocal bounded
-            low = self.lower.get(symbol)
-            if low is None:
-                if isinstance(symbol, Dim | GroupSize):
-                    low = 0
-                else:
-                    bounded = False
-                    return None
-            return Affine.of(symbol) + low
-
-        shifted = f.substitute(excess)
-        return bounded and all(c >= 0 for _, c in shifted.terms) and not _divisions(shifted)
-
-
-def _divisions(f: Affine) -> set[FloorDiv | Mod]:
-    return {a for m, _ in f.terms for a in m if isinstance(a, FloorDiv | Mod)}
-
-
-def _split(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
-    """Return the coefficient of an atom (None when it stands in a power) and the terms without it."""
-    coefficient, rest = Affine.of(0), Affine.of(0)
-    for monomial, c in f.terms:
-        count = monomial.count(atom)
-        if count > 1:
-            return None, f
-        if count == 1:
-            factors = list(monomial)
-            factors.remove(atom)
-            coefficient = coefficient + Affine(((tuple(factors), c),))
-        else:
-            rest = rest + Affine(((monomial, c),))
-    return coefficient, rest
-
-
-def _quotient(f: Affine, d: Affine) -> Affine | None:
-    """Return f / d where d is one product that divides every term, else None."""
-    if len(d.terms) != 1:
-        return None
-    divisor, number = d.terms[0]
-    total = Affine.of(0)
-    for monomial, c in f.terms:
-        factors = list(monomial)
-        for atom in divisor:
-            if atom not in factors:
-                return None
-            factors.remove(atom)
-        if c % number:
-            return None
-        total = total + Affine(((tuple(factors), c // number),))
-    return total
-
-
-def _related(f: Affine, g: Affine) -> bool:
-    mine = {a for m, c in f.terms if c < 0 for a in m} | {a for m, _ in f.terms for a in m}
-    return bool(mine & {a for m, _ in g.terms for a in m})
+def _replaced(f: Affine, rules: Mapping[str, Affine]) -> Affine:
+    try:
+        return f.substitute(lambda s: _replaced(rules[s.name], rules) if isinstance(s, Dim) and s.name in rules else None)
+    except ZeroDivisionError:
+        return f  # reported where divisors are checked
 
 
 class BoundsChecker:
@@ -299,85 +87,77 @@ class BoundsChecker:
     def __init__(self, op: Op, found: Diagnostics) -> None:
         self.op = op
         self.found = found
-        self.rules = dict(op.dims)
+        self.knowledge = Knowledge(op)
+        self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
         self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
-        conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
-        self.facts = tuple(self.expand(f) for c in conditions for f in facts_of(c))
-
-    def expand(self, f: Affine) -> Affine:
-        """Return `f` with derived dimensions replaced by their rules."""
-        try:
-            return f.substitute(
-                lambda s: self.expand(self.rules[s.name]) if isinstance(s, Dim) and s.name in self.rules else None
-            )
-        except ZeroDivisionError:
-            return f  # reported where divisors are checked
 
     def run(self) -> None:
         """Record every read that can't be proved inside, and every divisor that may be zero."""
         op = self.op
-        outer = Prover(self.facts)
         for name, size in op.dims:
-            self._divisors(size, outer, _span(op, name))
+            self._divisors(size, {}, _span(op, name))
         for o in op.outputs:
             for d in o.dims:
                 if isinstance(d, Affine):
-                    self._divisors(d, outer, o.span)
+                    self._divisors(d, {}, o.span)
         for s in op.body:
-            target = self.operands[s.target]
-            ranges = {i: self.expand(d) for i, d in zip(s.indices, target.dims) if isinstance(i, str) and isinstance(d, Affine)}
+            ranges = ranges_of(s, self.operands[s.target])
             self._values(s.value, ranges)
             for access in accesses(s):
-                inner = {n: self.expand(e) for n, e in access.extents.items()}
-                self._access(access, Prover(self.facts, {**ranges, **inner}))
+                self._access(access, {**ranges, **access.extents})
 
     def _values(self, e: Expr, ranges: dict[str, Affine]) -> None:
         """Check the divisors of integer expressions that are values or extents."""
         if isinstance(e, IndexValue):
-            self._divisors(e.value, Prover(self.facts, ranges), e.span)
+            self._divisors(e.value, ranges, e.span)
         if isinstance(e, Reduce):
             for axis in e.axes:
                 if isinstance(axis, Axis):
-                    self._divisors(axis.extent, Prover(self.facts, ranges), e.span)
-            ranges = {**ranges, **{a.index: self.expand(a.extent) for a in e.axes if isinstance(a, Axis)}}
+                    self._divisors(axis.extent, ranges, e.span)
+            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         for child in children(e):
             self._values(child, ranges)
 
-    def _divisors(self, e: Affine, prover: Prover, span: Span) -> None:
+    def _divisors(self, e: Affine, ranges: Mapping[str, Affine], span: Span) -> None:
         for atom in sorted(_every_division(e), key=str):
-            divisor = self.expand(atom.denominator)
-            if divisor.constant == 0 or (divisor.constant is None and not prover.positive(divisor)):
+            divisor = self.knowledge.plain(atom.denominator)
+            if divisor.constant == 0 or (
+                divisor.constant is None and not self.knowledge.nonnegative(atom.denominator - 1, ranges)
+            ):
                 text = str(atom.denominator)
                 names = sorted(str(a) for a in atom.denominator.atoms() if isinstance(a, AttrInt))
                 hint = f"add the check {names[0]} > 0" if names else f"add require: [{text} > 0]"
                 self.found.error(f"the divisor {text} may be zero or negative", span, hint)
 
-    def _access(self, access: Access, prover: Prover) -> None:
+    def _access(self, access: Access, ranges: Mapping[str, Affine]) -> None:
         read = access.read
         operand = self.operands[read.operand]
         for index, dim in zip(read.indices, operand.dims):
             if not isinstance(index, Affine) or isinstance(dim, Group):
                 continue
-            self._divisors(index, prover, read.span)
+            self._divisors(index, ranges, read.span)
             if read.pad is not None:
                 continue
-            inside = self.expand(index)
-            size = self.expand(dim)
-            if not prover.nonnegative(inside) or not prover.nonnegative(size - 1 - inside):
-                low, negative = prover.least(inside), prover.least(-inside)
-                runs = (
-                    f" runs from {low} to {-negative}"
-                    if low is not None and negative is not None
-                    else " has no range that is known"
-                )
-                if low is not None and index.indices() == set():
-                    runs = " stands"
-                message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
-                self.found.error(message, read.span, "write pad(..., value), or state what is known under check or require")
+            if all(self.knowledge.nonnegative(f, ranges, access.conditions) for f in (index, dim - 1 - index)):
+                continue
+            inside, prover = self.expand(index), Prover(self.facts, {n: self.expand(e) for n, e in ranges.items()})
+            low, negative = prover.least(inside), prover.least(-inside)
+            runs = (
+                f" runs from {low} to {-negative}" if low is not None and negative is not None else " has no range that is known"
+            )
+            if low is not None and index.indices() == set():
+                runs = " stands"
+            message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
+            self.found.error(message, read.span, "write pad(..., value), or state what is known under check or require")
+
+
+def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:
+    """Return the extent of each index that a statement's target is written with."""
+    return {i: d for i, d in zip(statement.indices, target.dims) if isinstance(i, str) and isinstance(d, Affine)}
 
 
 def _every_division(e: Affine) -> Iterable[FloorDiv | Mod]:
-    for atom in _divisions(e):
+    for atom in divisions(e):
         yield atom
         yield from _every_division(atom.numerator)
         yield from _every_division(atom.denominator)

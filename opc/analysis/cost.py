@@ -1,21 +1,38 @@
 """What a call of an op costs at least: arithmetic, memory traffic, and what is saved for the gradient.
 
 FLOPs count every arithmetic operator and function of the body once at every point it is computed, and one operation a point for a
-reduction; comparisons, selections, casts and index arithmetic are free, and of a selection the dearer side counts. Bytes are the
-least traffic there can be: every input the body reads is read once, every output written once, temporaries stay in registers.
+reduction; comparisons, selections, casts and index arithmetic are free, and of a selection the dearer side counts. A running sum
+goes on from its neighbour, and a scatter adds each point once. Bytes are the least traffic there can be: every input the body
+reads is read once, every output written once, temporaries stay in registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from opc.analysis.shape import ShapeEnv
 from opc.analysis.shape_plan import group_key
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Binding, resolve
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, IndexValue, Read, Reduce, Select, children, reads, walk
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupAxis,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    reads,
+    walk,
+)
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Group, Op, Operand, Role
+from opc.ir.op import Assign, Group, Op, Operand, Role
 
 _FREE = frozenset({"neg", "stop_gradient", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan", "isinf"})
 
@@ -48,10 +65,10 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
     asked = set(env.outputs) if wanted is None else set(wanted) & set(env.outputs)
     needed, waiting = set(asked), list(asked)
     used: set[str] = set()
-    flops = 0
+    flops = 0.0
     while waiting:
         statement = assignments[waiting.pop()]
-        flops += _flops(op, env, statement.value, _points(env, op.operand(statement.target)))
+        flops += _Counter(op, env, statement).flops(statement.value, _points(env, op.operand(statement.target)))
         for read in reads(statement.value):
             used.add(read.operand)
             if read.operand in assignments and read.operand not in needed:
@@ -59,7 +76,7 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
                 waiting.append(read.operand)
     read_bytes = sum(nbytes(env, o, binding) for o in op.inputs if o.name in used and o.name in env.present)
     written = sum(nbytes(env, op.output(name), binding) for name in asked)
-    return Cost(flops, read_bytes, written)
+    return Cost(round(flops), read_bytes, written)
 
 
 def saved(backward: Op) -> tuple[tuple[str, Role, Operand], ...]:
@@ -88,25 +105,85 @@ def _points(env: ShapeEnv, operand: Operand) -> int:
     return total
 
 
-def _flops(op: Op, env: ShapeEnv, e: Expr, points: int) -> int:
-    """Return the operations of `e` computed at so many points."""
-    match e:
-        case Reduce():
-            inner = points * _extent(op, env, e)
-            return inner + _flops(op, env, e.body, inner)
-        case Call():
-            own = 0 if e.fn in _FREE or FUNCTIONS[e.fn].types in ("compare", "logic", "test") or _is_index(e) else points
-            return own + sum(_flops(op, env, c, points) for c in e.args)
-        case Select() if _is_static(e.cond):
-            return _flops(op, env, e.then if env.holds(e.cond) else e.other, points)
-        case Select():
-            sides = (_flops(op, env, side, points) for side in (e.then, e.other))
-            return _flops(op, env, e.cond, points) + max(sides)
-        case Read():
-            # What stands inside a subscript is index arithmetic.
-            return _flops(op, env, e.pad, points) if e.pad is not None else 0
-        case _:
-            return sum(_flops(op, env, c, points) for c in children(e))
+class _Counter:
+    """Counts the operations of one statement; `ranges` holds the size of each loop it stands in, an average where it varies."""
+
+    def __init__(self, op: Op, env: ShapeEnv, statement: Assign) -> None:
+        self.op = op
+        self.env = env
+        shape = zip(statement.indices, op.operand(statement.target).dims, strict=True)
+        self.ranges: dict[str, float] = {i: env.value(d) for i, d in shape if isinstance(i, str) and isinstance(d, Affine)}
+
+    def flops(self, e: Expr, points: float) -> float:
+        """Return the operations of `e` computed at so many points."""
+        match e:
+            case Reduce():
+                before = dict(self.ranges)
+                inner = points * self._extent(e)
+                total = inner + self.flops(e.body, inner)
+                self.ranges = before
+                return total
+            case Call():
+                free = e.fn in _FREE or FUNCTIONS[e.fn].types in ("compare", "logic", "test") or _is_index(e)
+                return (0 if free else points) + sum(self.flops(c, points) for c in e.args)
+            case Select() if _is_static(e.cond):
+                return self.flops(e.then if self.env.holds(e.cond) else e.other, points)
+            case Select():
+                chosen = max(self.flops(side, points) for side in (e.then, e.other))
+                return self.flops(e.cond, points) + chosen
+            case Read():
+                # What stands inside a subscript is index arithmetic.
+                return self.flops(e.pad, points) if e.pad is not None else 0
+            case _:
+                return sum(self.flops(c, points) for c in children(e))
+
+    def _extent(self, e: Reduce) -> float:
+        """Return how many points are added for each result: on average, and 1 for what goes on from its neighbour's result."""
+        total = 1.0
+        for axis in e.axes:
+            match axis:
+                case Axis():
+                    self.ranges[axis.index] = self._size(axis.extent)
+                    goes_on = bool(axis.extent.indices()) and not axis.extent.indices() & free_indices(e.body)
+                    total *= 1 if goes_on else self.ranges[axis.index]
+                case GroupAxis():
+                    total *= _size(self.env, Group(axis.name))
+                case BroadcastAxis():
+                    own = max(1, _size(self.env, _own_group(self.op, axis)))
+                    total *= _size(self.env, Group(axis.name)) // own
+        # Each point is added to the one result that its index names: a scatter.
+        for index in _named_results(e.body):
+            total /= max(1, self.ranges.get(index, 1))
+        return total
+
+    def _size(self, extent: Affine) -> float:
+        """Return an extent's mean between its values at the two ends of the indices it depends on."""
+
+        def at(end: Callable[[float], int]) -> int:
+            return extent.evaluate(lambda s: end(self.ranges[s.name]) if isinstance(s, Index) else self.env.symbol(s))
+
+        return max(0.0, (at(lambda size: 0) + at(lambda size: max(0, int(size) - 1))) / 2)
+
+
+def _named_results(body: Expr) -> Iterator[str]:
+    """Yield the indices of the result that data names: v of `src[n] if ids[n] == v else 0`."""
+    while isinstance(body, Select) and isinstance(body.other, Const) and body.other.value == 0:
+        for c in _conjuncts(body.cond):
+            match c:
+                case Call(fn="eq", args=(IndexValue(value=v), e)) | Call(fn="eq", args=(e, IndexValue(value=v))) if any(reads(e)):
+                    if v.index is not None:
+                        yield v.index
+                case _:
+                    pass
+        body = body.then
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Call) and e.fn == "and":
+        for a in e.args:
+            yield from _conjuncts(a)
+    else:
+        yield e
 
 
 def _is_static(e: Expr) -> bool:
@@ -117,20 +194,6 @@ def _is_static(e: Expr) -> bool:
 def _is_index(e: Expr) -> bool:
     """Whether an expression is made of sizes, indices and literals alone, and so is computed once."""
     return isinstance(e, IndexValue) or (not isinstance(e, Read) and bool(children(e)) and all(map(_is_index, children(e))))
-
-
-def _extent(op: Op, env: ShapeEnv, e: Reduce) -> int:
-    total = 1
-    for axis in e.axes:
-        match axis:
-            case Axis():
-                total *= env.value(axis.extent)
-            case GroupAxis():
-                total *= _size(env, Group(axis.name))
-            case BroadcastAxis():
-                own = max(1, _size(env, _own_group(op, axis)))
-                total *= _size(env, Group(axis.name)) // own
-    return total
 
 
 def _own_group(op: Op, axis: BroadcastAxis) -> Group:

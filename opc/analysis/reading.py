@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opc.analysis.pieces import MAX_PIECES, Piecewise, pieces, size
 from opc.analysis.value_types import affine_of
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
@@ -94,11 +95,25 @@ class ReadTyper:
             self._error(message, tree.span, f"write {indexed(operand)}")
             return None
         indices = [self._index_item(item, dim, operand) for item, dim in zip(items, operand.dims)]
-        if any(i is None for i in indices):
-            return None
-        return self._guarded(operand, tuple(i for i in indices if i is not None), pad, tree.span)
+        known = tuple(i for i in indices if i is not None)
+        return self._piecewise(operand, known, pad, tree.span) if len(known) == len(indices) else None
 
-    def _index_item(self, item: Item, dim: DimSpec, operand: Operand) -> Affine | GroupRef | Expr | None:
+    def _piecewise(
+        self, operand: Operand, indices: tuple[Affine | GroupRef | Piecewise | Expr, ...], pad: Expr | None, span: Span
+    ) -> Expr | None:
+        """Return the read; an index in pieces makes a read for each, under the pieces' conditions."""
+        plain: list[Affine | GroupRef | Expr] = []
+        for k, index in enumerate(indices):
+            if isinstance(index, Piecewise):
+                then, other = (
+                    self._piecewise(operand, (*indices[:k], side, *indices[k + 1 :]), pad, span)
+                    for side in (index.then, index.other)
+                )
+                return None if then is None or other is None else Select(index.cond, then, other, operand.type, span)
+            plain.append(index)
+        return self._guarded(operand, tuple(plain), pad, span)
+
+    def _index_item(self, item: Item, dim: DimSpec, operand: Operand) -> Affine | GroupRef | Piecewise | Expr | None:
         if isinstance(item, Dots | Star):
             wanted = ELLIPSIS if isinstance(item, Dots) else item.name
             if isinstance(dim, Affine) or dim.name != wanted:
@@ -125,9 +140,14 @@ class ReadTyper:
         if isinstance(e.type, Weak):
             if e.type is Weak.FLOAT:
                 self._error("an index is a whole number", item.span, "`//` divides whole numbers")
-            else:
+                return None
+            found = pieces(e)
+            if found is None:
                 self._error("an index is affine in the index variables", item.span, "such as x[2*i + 1] or x[i // 2]")
-            return None
+            elif size(found) > MAX_PIECES:
+                self._error(f"an index has more than {MAX_PIECES} pieces", item.span, "write it with fewer conditions")
+                return None
+            return found
         if not is_integer(e.type):
             self._error(f"an index is a whole number; this is {type_text(e.type)}", item.span)
             return None

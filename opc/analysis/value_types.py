@@ -6,7 +6,7 @@ from opc.analysis.scope import DTYPES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
-from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Present
+from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Present, Select
 from opc.lang.tree import Apply, Item, Name
 
 
@@ -19,6 +19,21 @@ def affine_of(e: Expr) -> Affine | None:
             return Affine.of(value)
         case AttrRef(type=Weak.INT):
             return Affine.of(AttrInt(e.name, e.element))
+        case Select(cond=AttrRef() | Call(fn="not", args=(AttrRef(),))):
+            then, other, flag = affine_of(e.then), affine_of(e.other), flag_of(e.cond)
+            return None if then is None or other is None or flag is None else other + flag * (then - other)
+        case _:
+            return None
+
+
+def flag_of(cond: Expr) -> Affine | None:
+    """Return a condition as 1 where it holds and 0 elsewhere, when it is a bool attribute or `not` of one."""
+    match cond:
+        case AttrRef(type=DType.BOOL):
+            return Affine.of(AttrInt(cond.name, cond.element, True))
+        case Call(fn="not", args=(inner,)):
+            flag = flag_of(inner)
+            return None if flag is None else Affine.of(1) - flag
         case _:
             return None
 

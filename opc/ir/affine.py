@@ -47,14 +47,17 @@ class GroupSize:
 
 @dataclass(frozen=True, slots=True, order=True)
 class AttrInt:
-    """An integer attribute, or one element of an integer list attribute."""
+    """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
 
     name: str
     element: int = -1
     """Position in a list attribute; -1 for a scalar attribute."""
+    flag: bool = False
+    """Whether the attribute is a bool, so that the value is 1 or 0."""
 
     def __str__(self) -> str:
-        return self.name if self.element < 0 else f"{self.name}[{self.element}]"
+        text = self.name if self.element < 0 else f"{self.name}[{self.element}]"
+        return f"(1 if {text} else 0)" if self.flag else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,33 +136,53 @@ class Affine:
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
             for m2, c2 in Affine.of(other).terms:
-                m = tuple(sorted((*m1, *m2), key=_order))
+                # A flag is its own square.
+                more = (a for a in m2 if not (isinstance(a, AttrInt) and a.flag and a in m1))
+                m = tuple(sorted((*m1, *more), key=_order))
                 terms[m] = terms.get(m, 0) + c1 * c2
         return Affine._make(terms)
 
     def __floordiv__(self, other: Affine | Atom | int) -> Affine:
+        """Return the quotient; multiples of the divisor stand outside the division: `(s*q + r) // s` is `q + r // s`."""
         divisor = Affine.of(other)
-        a, b = self.constant, divisor.constant
-        if b == 0:
+        if divisor.constant == 0:
             raise ZeroDivisionError("division by a constant zero")
-        if a is not None and b is not None:
-            return Affine.of(a // b)
-        if b == 1:
+        if divisor.constant == 1:
             return self
-        if b is not None and all(c % b == 0 for _, c in self.terms):
-            return Affine(tuple((m, c // b) for m, c in self.terms))
-        return Affine.of(FloorDiv(self, divisor))
+        whole, rest = self._split(divisor)
+        a, b = rest.constant, divisor.constant
+        if a == 0:
+            return whole
+        return whole + (Affine.of(a // b) if a is not None and b is not None else Affine.of(FloorDiv(rest, divisor)))
 
     def __mod__(self, other: Affine | Atom | int) -> Affine:
+        """Return the remainder, without multiples of the divisor: `(s*q + r) % s` is `r % s`."""
         divisor = Affine.of(other)
-        a, b = self.constant, divisor.constant
-        if b == 0:
+        if divisor.constant == 0:
             raise ZeroDivisionError("remainder by a constant zero")
-        if a is not None and b is not None:
-            return Affine.of(a % b)
-        if b is not None and all(c % b == 0 for _, c in self.terms):
-            return Affine.of(0)
-        return Affine.of(Mod(self, divisor))
+        _, rest = self._split(divisor)
+        a, b = rest.constant, divisor.constant
+        if a == 0:
+            return rest
+        return Affine.of(a % b) if a is not None and b is not None else Affine.of(Mod(rest, divisor))
+
+    def _split(self, divisor: Affine) -> tuple[Affine, Affine]:
+        """Return q and r with `self == divisor*q + r`, where r holds no multiple of a divisor that is one product."""
+        if len(divisor.terms) != 1:
+            return Affine(()), self
+        factors, scale = divisor.terms[0]
+        whole: dict[Monomial, int] = {}
+        rest: dict[Monomial, int] = {}
+        for monomial, coefficient in self.terms:
+            left = list(monomial)
+            for atom in factors:
+                if atom in left:
+                    left.remove(atom)
+            if len(left) + len(factors) == len(monomial) and coefficient % scale == 0:
+                whole[tuple(left)] = coefficient // scale
+            else:
+                rest[monomial] = coefficient
+        return Affine._make(whole), Affine._make(rest)
 
     @property
     def constant(self) -> int | None:

@@ -74,7 +74,7 @@ class _Verifier:
             self._statement(s, targets[s.target])
             self.operands[s.target] = targets[s.target]
         self.where = "body"
-        for name in targets:
+        for name in targets if not op.opaque else ():
             self._need(name in counts, f"'{name}' is not assigned")
 
     def _signature(self) -> None:
@@ -135,7 +135,8 @@ class _Verifier:
                     self._need(atom.name in self.groups, f"the group of {atom} is not known")
                 case AttrInt():
                     self._attribute(atom.name, atom.element)
-                    self._need(self.attributes[atom.name].kind is AttributeKind.INT, f"{atom} is no int attribute")
+                    wanted = AttributeKind.BOOL if atom.flag else AttributeKind.INT
+                    self._need(self.attributes[atom.name].kind is wanted, f"{atom} is no {wanted.value} attribute")
 
     def _attribute(self, name: str, element: int) -> None:
         self._need(name in self.attributes, f"the attribute '{name}' is not declared")

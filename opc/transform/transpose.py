@@ -146,9 +146,8 @@ class _System:
             right = equation.right
             wanted = IndexValue(right) if isinstance(right, Affine) else right
             self.guards.append(scalar.compare("eq", IndexValue(equation.left), wanted))
-        if any(_divided(g) for g in (*self.guards, self.value)):
-            self.guards = [self._settled(g) for g in self.guards]
-            self.value = self._settled(self.value)
+        self.guards = [self._settled(g) for g in self.guards]
+        self.value = self._settled(self.value)
         final = {old: Affine.of(Index(new)) for old, new in self.finals.items()}
         # A loop left over must not have the name of one of the gradient's indices.
         taken = Namer(self.namer.taken)
@@ -322,19 +321,6 @@ class _System:
             end = Affine.of(0) if _sign(c) else ranges[index] - 1
             a = a.substitute(_lookup({index: end}))
         return _sign(a) is True
-
-
-def _divided(e: Expr) -> bool:
-    """Whether an index in `e` is a quotient or remainder."""
-    found = False
-
-    def look(a: Affine) -> Affine:
-        nonlocal found
-        found = found or any(isinstance(atom, FloorDiv | Mod) for monomial, _ in a.terms for atom in monomial)
-        return a
-
-    map_affine(e, look)
-    return found
 
 
 def _split(a: Affine, s: Affine) -> tuple[Affine, Affine]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.bounds import Prover
+from opc.analysis.prover import Prover
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))

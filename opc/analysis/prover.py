@@ -1,0 +1,305 @@
+"""Proves that integer polynomials over dimensions and attributes are not negative.
+
+Index variables are replaced by the end of their range at which the polynomial is least; `n // d` is bounded by d * (n // d) in
+[n - d + 1, n]; what is left is not negative when, written in each symbol's excess over its known lower bound, it has no negative
+coefficient. Facts are expressions known not to be negative, from checks, requirements, and the conditions around a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opc.analysis.value_types import affine_of, flag_of
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Mod, Symbol
+from opc.ir.expr import Call, Expr
+
+_MAX_FACTS = 2
+"""How many facts one proof may combine."""
+_MAX_STEPS = 400
+"""How many polynomials one proof may look at; a proof not found within them counts as none."""
+
+
+_INVERSE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
+    """Return expressions that are not negative wherever `condition` holds, or where it does not."""
+    match condition:
+        case Call(fn="not", args=(inner,)):
+            return facts_of(inner, not holds)
+        case Call(fn="and" | "or" as fn, args=(first, second)) if holds == (fn == "and"):
+            return facts_of(first, holds) + facts_of(second, holds)
+        case Call(fn="lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, args=(left, right)):
+            a, b = affine_of(left), affine_of(right)
+            if a is None or b is None:
+                return []
+            match fn if holds else _INVERSE[fn]:
+                case "lt":
+                    return [b - a - 1]
+                case "le":
+                    return [b - a]
+                case "gt":
+                    return [a - b - 1]
+                case "ge":
+                    return [a - b]
+                case "eq":
+                    return [a - b, b - a, *_divisible(a, b)]
+                case _:
+                    return []
+        case _:
+            flag = flag_of(condition)
+            return [] if flag is None else [flag - 1] if holds else [-flag]
+
+
+def _divisible(a: Affine, b: Affine) -> list[Affine]:
+    """Return what `n % d == 0` says: d * (n // d) is n."""
+    if isinstance(a.single, Mod) and b.constant == 0:
+        n, d = a.single.numerator, a.single.denominator
+        return [d * (n // d) - n]
+    return []
+
+
+@dataclass
+class Prover:
+    """Proves that polynomials are not negative, given facts and the ranges of index variables (outermost first)."""
+
+    facts: tuple[Affine, ...] = ()
+    ranges: Mapping[str, Affine] = field(default_factory=dict)
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        # A loop that runs has at least one point.
+        self.known = [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
+        self.indexed = [f for f in self.known if f.indices()]
+        self.lower: dict[Symbol, int] = {}
+        for fact in self.known:
+            # A fact `symbol - c` is a lower bound of the symbol.
+            rest = [(m, c) for m, c in fact.terms if m]
+            if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1:
+                symbol = rest[0][0][0]
+                if not isinstance(symbol, FloorDiv | Mod):
+                    self._at_least(symbol, -dict(fact.terms).get((), 0))
+        for extent in self.ranges.values():
+            # A product that is not zero has no factor that is zero.
+            if len(extent.terms) == 1:
+                for atom in extent.terms[0][0]:
+                    if isinstance(atom, Dim | GroupSize):
+                        self._at_least(atom, 1)
+
+    def _at_least(self, symbol: Symbol, bound: int) -> None:
+        self.lower[symbol] = max(self.lower.get(symbol, bound), bound)
+
+    def nonnegative(self, f: Affine) -> bool:
+        """Whether `f` is proved not negative at every point of the ranges where the facts hold."""
+        self.steps = 0
+        if self._shown(f):
+            return True
+        near = [g for g in self.indexed if _related(f, g)]
+        if any(self._shown(f - g) for g in near):
+            return True
+        return any(self._shown(f - g - h) for g in near for h in self.indexed if _related(f - g, h))
+
+    def _shown(self, f: Affine) -> bool:
+        least = self.least(f)
+        return least is not None and self._closed(least, _MAX_FACTS)
+
+    def least(self, f: Affine) -> Affine | None:
+        """Return an expression without index variables that is no greater than `f` anywhere; None when none is found."""
+        for name in reversed(list(self.ranges)):
+            if name not in f.indices():
+                continue
+            reduced = self._eliminate(f, name)
+            if reduced is None:
+                return None
+            f = reduced
+        return f if not f.indices() else None
+
+    def _eliminate(self, f: Affine, name: str) -> Affine | None:
+        coefficient = f.coefficient(name)
+        if coefficient is None:
+            return self._eliminate_inside(f, name)
+        end = self._end(coefficient, name)
+        return None if end is None else f.substitute(lambda s: end if s == Index(name) else None)
+
+    def _end(self, coefficient: Affine, name: str) -> Affine | None:
+        """Return the end of the index's range at which `coefficient * index` is least."""
+        if self._sign(coefficient):
+            return Affine.of(0)
+        if self._sign(-coefficient):
+            return self.ranges[name] - 1
+        return None
+
+    def _sign(self, f: Affine) -> bool:
+        least = self.least(f)
+        return least is not None and self._closed(least, 0)
+
+    def _eliminate_inside(self, f: Affine, name: str) -> Affine | None:
+        """Replace the divisions that hold an index by their bounds: `n // d` grows with n, and `n % d` is in [0, d - 1]."""
+        for atom in sorted(divisions(f), key=str):
+            if name not in atom.numerator.indices() | atom.denominator.indices():
+                continue
+            coefficient, rest = _split(f, atom)
+            if coefficient is None or not self.positive(atom.denominator):
+                return None
+            up = self._sign(coefficient)
+            if not up and not self._sign(-coefficient):
+                return None
+            if isinstance(atom, Mod):
+                bound: Affine | None = Affine.of(0) if up else atom.denominator - 1
+            elif name in atom.denominator.indices():
+                return None
+            elif up:
+                bound = self._divided(self.least(atom.numerator), atom.denominator)
+            else:
+                negative = self.least(-atom.numerator)
+                bound = None if negative is None else self._divided(-negative, atom.denominator)
+            if bound is None:
+                return None
+            f = rest + coefficient * bound
+        return self._eliminate(f, name) if name in f.indices() and f.coefficient(name) is not None else f
+
+    def _divided(self, n: Affine | None, d: Affine) -> Affine | None:
+        """Return `n // d`, with multiples of `d` taken out of the division."""
+        if n is None:
+            return None
+        whole, rest = Affine.of(0), Affine.of(0)
+        for term in self._in_multiples(n, d).terms:
+            quotient = _quotient(Affine((term,)), d)
+            if quotient is None:
+                rest = rest + Affine((term,))
+            else:
+                whole = whole + quotient
+        if rest.constant is not None and d.constant is None:
+            if rest.constant == 0:
+                return whole
+            if rest.constant < 0 and self._closed(d + rest, 1):
+                return whole - 1
+            if rest.constant > 0 and self._closed(d - rest - 1, 1):
+                return whole
+        return whole + rest // d
+
+    def _in_multiples(self, n: Affine, d: Affine) -> Affine:
+        """Return `n` with each symbol that the facts know to be a multiple of `d` written as that: C is G * (C // G)."""
+        if not isinstance(d.single, FloorDiv):
+            return n
+        whole, divisor = d.single.numerator, d.single.denominator
+        if isinstance(whole.single, FloorDiv | Mod | None) or divisor * d - whole not in self.known:
+            return n
+        coefficient, rest = _split(n, whole.single)
+        return n if coefficient is None else rest + coefficient * divisor * d
+
+    def positive(self, f: Affine) -> bool:
+        """Whether `f` is proved greater than zero at every point."""
+        if isinstance(f.single, FloorDiv):
+            n, d = f.single.numerator, f.single.denominator
+            # A divisor of something positive goes into it at least once.
+            if d * f - n in self.known and self.positive(n) and self.positive(d):
+                return True
+        least = self.least(f - 1)
+        return least is not None and self._closed(least, 1)
+
+    def _closed(self, f: Affine, facts: int) -> bool:
+        """Whether `f`, which holds no index variable, is not negative; up to `facts` facts may be used."""
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            return False
+        if self._withoutdivisions(f):
+            return True
+        return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.known if not g.indices() and _related(f, g))
+
+    def _withoutdivisions(self, f: Affine) -> bool:
+        for atom in sorted(divisions(f), key=str):
+            reduced = self._bounded(f, atom)
+            return reduced is not None and self._withoutdivisions(reduced)
+        return self._coefficients(f)
+
+    def _bounded(self, f: Affine, atom: FloorDiv | Mod) -> Affine | None:
+        """Return a lower bound of `f` without the division `atom`."""
+        n, d = atom.numerator, atom.denominator
+        if not self._coefficients(d - 1) and not self._positive_divisor(d):
+            return None
+        coefficient, rest = _split(f, atom)
+        if coefficient is None:
+            return None
+        up = self._coefficients(coefficient)
+        if not up and not self._coefficients(-coefficient):
+            return None
+        if isinstance(atom, Mod):
+            return rest if up else rest + coefficient * (d - 1)
+        if d.constant is not None:
+            # For whole numbers, f >= 0 holds just when d * f >= -(d - 1).
+            scaled = rest * d + (d - 1)
+            return scaled + coefficient * (n - d + 1 if up else n)
+        quotient = _quotient(coefficient, d)
+        if quotient is not None:
+            return rest + quotient * (n - d + 1 if up else n)
+        if self._withoutdivisions(n):
+            return rest if up else rest + coefficient * n
+        # What is negative has a negative quotient, no less than itself.
+        return (rest + coefficient * n if up else rest - coefficient) if self._withoutdivisions(-n - 1) else None
+
+    def _positive_divisor(self, d: Affine) -> bool:
+        return any(self._coefficients(d - 1 - g) for g in self.known if not g.indices())
+
+    def _coefficients(self, f: Affine) -> bool:
+        """Whether `f` has no negative coefficient in the excess of each symbol over its lower bound."""
+        bounded = True
+
+        def excess(symbol: Symbol) -> Affine | None:
+            nonlocal bounded
+            low = self.lower.get(symbol)
+            if low is None:
+                if isinstance(symbol, Dim | GroupSize):
+                    low = 0
+                else:
+                    bounded = False
+                    return None
+            return Affine.of(symbol) + low
+
+        shifted = f.substitute(excess)
+        return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted)
+
+
+def divisions(f: Affine) -> set[FloorDiv | Mod]:
+    """Return the quotients and remainders that are factors of `f`, not those inside others."""
+    return {a for m, _ in f.terms for a in m if isinstance(a, FloorDiv | Mod)}
+
+
+def _split(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
+    """Return the coefficient of an atom (None when it stands in a power) and the terms without it."""
+    coefficient, rest = Affine.of(0), Affine.of(0)
+    for monomial, c in f.terms:
+        count = monomial.count(atom)
+        if count > 1:
+            return None, f
+        if count == 1:
+            factors = list(monomial)
+            factors.remove(atom)
+            coefficient = coefficient + Affine(((tuple(factors), c),))
+        else:
+            rest = rest + Affine(((monomial, c),))
+    return coefficient, rest
+
+
+def _quotient(f: Affine, d: Affine) -> Affine | None:
+    """Return f / d where d is one product that divides every term, else None."""
+    if len(d.terms) != 1:
+        return None
+    divisor, number = d.terms[0]
+    total = Affine.of(0)
+    for monomial, c in f.terms:
+        factors = list(monomial)
+        for atom in divisor:
+            if atom not in factors:
+                return None
+            factors.remove(atom)
+        if c % number:
+            return None
+        total = total + Affine(((tuple(factors), c // number),))
+    return total
+
+
+def _related(f: Affine, g: Affine) -> bool:
+    mine = {a for m, c in f.terms if c < 0 for a in m} | {a for m, _ in f.terms for a in m}
+    return bool(mine & {a for m, _ in g.terms for a in m})
