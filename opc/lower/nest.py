@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from opc.analysis.bounds import BoundsChecker, Prover
+from opc.analysis.bounds import BoundsChecker
+from opc.analysis.prover import Prover
 from opc.diagnostics import Diagnostics
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
 from opc.ir.expr import (
