@@ -15,7 +15,7 @@ _SAMPLE = 1024
 """Size of every axis in the calls whose cost is shown."""
 
 
-def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool) -> int:
+def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: bool = False) -> int:
     """Print what was asked for, the typed op when nothing was."""
     from opc.pipeline import load_family
 
@@ -25,10 +25,12 @@ def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool) -> int:
         raise WrongUse(f"there is no file {shown(spec)}")
     family = load_family(spec)
     sections = []
-    if ir or not (gradient or loops or c):
+    if ir or not (gradient or loops or c or sharding):
         sections += [_op(family), *_onnx(family)]
     if gradient:
         sections += _gradient(family)
+    if sharding:
+        sections += _sharding(family)
     if loops:
         sections += _loops(family)
     if c:
@@ -47,7 +49,7 @@ def _onnx(family: Family) -> Iterator[str]:
     """Yield whether the ops can be written in standard ONNX operators, or why not."""
     from opc.emit.onnx_function import Refusal, function_body
 
-    for op in family.ops[:2]:
+    for op in (op for op in family.ops[:2] if not op.opaque):
         body = function_body(op)
         verdict = f"none: {body.reason}" if isinstance(body, Refusal) else "yes"
         yield f"ONNX function body of {op.name}: {verdict}"
@@ -80,6 +82,8 @@ def _costs(family: Family) -> str:
 
 
 def _cost(op: Op) -> str:
+    if op.opaque:
+        return f"{op.name}: native code, whose operations nobody counts"
     from opc.analysis.cost import cost
     from opc.analysis.shape import infer
     from opc.analysis.shape_samples import sample
@@ -99,12 +103,25 @@ def _count(number: int) -> str:
     return f"{number} "
 
 
+def _sharding(family: Family) -> Iterator[str]:
+    """Yield how the op and its gradient may be spread over devices."""
+    from opc.analysis.sharding import format_shardings
+
+    yield from (format_shardings(op) for op in family.ops[:2])
+
+
 def _loops(family: Family) -> Iterator[str]:
     from opc.lower.lower import lower
     from opc.lower.printer import format_variant
 
+    native = family.native_for("cpp")
     for op in family.ops:
+        if op is family.forward and native is not None:
+            yield f"program {op.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
+            continue
         yield from (format_variant(variant) for variant in lower(op))
+    if (aten := family.native_for("torch")) is not None:
+        yield f"program {family.name} on torch\n  native code on at::Tensor of {family.source_name}:{aten.code[0].line}\n"
 
 
 def _kernel(family: Family) -> Iterator[str]:

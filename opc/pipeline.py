@@ -16,6 +16,7 @@ from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
 from opc.transform.jvp import jvp
+from opc.transform.jvp_of_vjp import jvp_of_vjp
 from opc.transform.normalize import hoist
 from opc.transform.simplify import erase, simplify
 
@@ -48,7 +49,7 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     second = jvp_forward = jvp_backward = None
     if backward is not None:
         second, jvp_backward = vjp(backward), jvp(backward)
-        jvp_forward = None if forward.opaque else jvp(forward)
+        jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
     return Family(
         forward=_final(forward),
         backward=_final(backward),

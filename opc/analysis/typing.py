@@ -111,7 +111,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     for a in signature.attributes if given else ():
         if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
             found.warning(f"the attribute '{a.name}' is not used", a.span)
-    op = replace(op, inplace=tuple(pairs))
+    op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     verify(op)
     check_bounds(op, found)
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()

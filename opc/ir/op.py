@@ -139,7 +139,8 @@ class Op:
     """One op. Statement order is program order; every temporary and output is assigned once.
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
-    output to the input whose memory it may reuse, already proved legal.
+    output to the input whose memory it may reuse, already proved legal. An op with native code and no body names what computes
+    the same (`stands_for`).
     """
 
     name: str
@@ -157,6 +158,7 @@ class Op:
     broadcast: bool = False
     inplace: tuple[tuple[str, str], ...] = ()
     derivation: Derivation | None = None
+    stands_for: Reference | None = None
 
     @property
     def opaque(self) -> bool:

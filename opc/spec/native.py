@@ -16,7 +16,8 @@ def check_native(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], S
     native = model.native
     if native is None:
         if model.kernel is None:
-            found.error("the key 'kernel' is missing", key_span(("op",)), "an op without one has native code and a reference")
+            hint = "an op without one has native code and a torch reference"
+            found.error("the key 'kernel' is missing", key_span(("op",)), hint)
         return
     given = [(name, code) for name in TARGETS if (code := getattr(native, name)) is not None]
     if not given:
@@ -39,9 +40,9 @@ def _alone(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], Span], 
     """Check what an op without kernel owes: code that every backend can run, a truth to test it against, its gradient."""
     if model.native is not None and model.native.cpp is None:
         found.error("the key 'cpp' is missing in 'native'", key_span(("native",)), "without a kernel, backends run that")
-    if model.reference is None or (model.reference.torch is None and not model.reference.onnx):
-        hint = "name what computes the same: reference: {torch: ...} or {onnx: ...}"
-        found.error("an op without a kernel has a reference to be tested against", key_span(("native",)), hint)
+    if model.reference is None or model.reference.torch is None:
+        hint = "name what computes the same: reference: {torch: ...}"
+        found.error("an op without a kernel has a torch reference to be tested against", key_span(("native",)), hint)
     if model.gradient.mode == "auto":
         hint = "give it a body in index notation, or say gradient: none"
         found.error("the gradient of native code can't be derived", key_span(("native",)), hint)

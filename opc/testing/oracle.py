@@ -52,6 +52,7 @@ from opc.testing.bounds import (
     union,
 )
 from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
+from opc.testing.opaque import evaluate_opaque
 from opc.testing.reductions import reduce
 
 __all__ = ["Bounded", "DomainError", "askable", "evaluate"]
@@ -73,9 +74,12 @@ def evaluate(
     gradients of absent inputs.
     With `precise` all floating values are computed in float64 and nothing is rounded to the stored type.
 
+    What an op without a body may answer, its reference tells; see `opc.testing.opaque`.
+
     Raises:
         ShapeError: when the op refuses the call.
         DomainError: when the op has no value on these inputs.
+        UndecidedError: when the reference of an op without a body does not tell.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     if binding is None:
@@ -84,6 +88,8 @@ def evaluate(
     env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
     names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]
     with np.errstate(all="ignore"):
+        if op.opaque:
+            return evaluate_opaque(op, env, sets, binding, names, precise)
         return _Evaluation(op, env, binding, sets, precise).run(names)
 
 

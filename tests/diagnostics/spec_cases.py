@@ -93,7 +93,7 @@ NATIVE: list[Case] = [
     ),
     case(
         "⟦native⟧: {cpp: {code: x}}\ngradient: none",
-        "an op without a kernel has a reference to be tested against",
+        "an op without a kernel has a torch reference to be tested against",
         without=("kernel",),
     ),
     case(
