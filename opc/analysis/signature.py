@@ -158,9 +158,6 @@ class Signature:
             if name in names:
                 self._error(f"'{name}' is {section}, so it can't name a dimension", span)
                 return False
-        if name in model.shape:
-            self._error(f"'{name}' is derived under shape, so no input can bind it", span)
-            return False
         return True
 
     def _one_group_each(self, dims: tuple[DimSpec, ...], span: Span) -> bool:

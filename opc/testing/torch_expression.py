@@ -1,8 +1,8 @@
 """Evaluates the `reference.torch` text of a spec without trusting it.
 
 The text is parsed with `ast` and interpreted here node by node: numbers, the op's names, arithmetic, comparisons, conditionals,
-functions of torch that compute on tensors, and methods of tensors of the same names. Everything else - imports, underscored
-names, strings handed to functions, files, lambdas - has no meaning in it and is a `ReferenceTextError`.
+functions of torch that compute on tensors, and methods of tensors of the same names. A string is only compared, or names a mode.
+Everything else - imports, underscored names, other strings, files, lambdas - has no meaning in it and is a `ReferenceTextError`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _PROPERTIES = frozenset({"shape", "ndim", "dtype", "T", "mT"})
 _METHODS = frozenset(
     {"size", "dim", "to", "float", "double", "long", "expand", "expand_as", "view", "view_as", "contiguous", "repeat"}
 )
+_TEXTS = frozenset({"mode", "padding_mode", "reduction", "rounding_mode", "compute_mode"})
+"""Keywords of torch's functions that are given as strings."""
 _REFUSED = frozenset({"from_file", "set_printoptions"})
 
 
@@ -199,5 +201,11 @@ def _call(node: ast.Call, names: Mapping[str, Any]) -> Any:
     if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
         raise ReferenceTextError("'*' is not allowed in a reference")
     arguments = [evaluate(a, names) for a in node.args]
-    keywords = {str(k.arg): evaluate(k.value, names) for k in node.keywords}
+    keywords = {str(k.arg): _keyword(str(k.arg), k.value, names) for k in node.keywords}
     return function(*arguments, **keywords)
+
+
+def _keyword(name: str, node: ast.expr, names: Mapping[str, Any]) -> Any:
+    if name in _TEXTS and isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return evaluate(node, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,15 @@ def test_environment_of_an_op() -> None:
     assert env.dims == {"H": 7, "W": 8, "OH": 4, "OW": 8}
     assert env.shape_of("y") == env.shape_of(ops.POOL.output("y")) == (2, 4, 8)
     assert env.value(Affine.of(GroupSize("...")) * Dim("OH")) == 8
+
+
+def test_an_input_may_have_a_derived_dimension() -> None:
+    n = Dim("N")
+    doubled = ops.op("doubled", [ops.operand("x", n), ops.operand("b", Dim("M"))], [ops.operand("y", Dim("M"))])
+    doubled = replace(doubled, dims=(("M", Affine.of(n) * 2),))
+    assert infer(doubled, {"x": (3,), "b": (6,)}).outputs == {"y": (6,)}
+    with pytest.raises(ShapeError, match="axis 0 of b must have size M = 6, but has 5"):
+        infer(doubled, {"x": (3,), "b": (5,)})
 
 
 def test_division_by_zero_is_refused() -> None:

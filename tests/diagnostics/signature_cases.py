@@ -28,7 +28,6 @@ OPERANDS: list[Case] = [
     case("inputs: {x: 'T[⟦x⟧]'}", "'x' is an operand, so it can't name a dimension"),
     case("inputs: {x: 'T[⟦T⟧]'}", "'T' is a type, so it can't name a dimension"),
     case("inputs: {x: 'T[⟦a⟧]'}\nattributes: {a: int}", "'a' is an attribute, so it can't name a dimension"),
-    case("inputs: {x: 'T[⟦N⟧]'}\nshape: {N: 3}", "'N' is derived under shape, so no input can bind it"),
     case("inputs: {x: 'T[*A]', z: 'T[⟦A⟧]'}", "'A' is an axis group"),
     case("inputs: {⟦exp⟧: 'T[...]'}\nkernel: y[...] = 1", "'exp' is a word of the language"),
     case("inputs: {⟦int8⟧: 'T[...]'}\nkernel: y[...] = 1", "'int8' is a word of the language"),
