@@ -121,9 +121,9 @@ def test_environment_of_an_op() -> None:
 
 
 def test_an_input_may_have_a_derived_dimension() -> None:
-    n = Dim("N")
-    doubled = ops.op("doubled", [ops.operand("x", n), ops.operand("b", Dim("M"))], [ops.operand("y", Dim("M"))])
-    doubled = replace(doubled, dims=(("M", Affine.of(n) * 2),))
+    n, m = Affine.of(Dim("N")), Affine.of(Dim("M"))
+    doubled = ops.op("doubled", [ops.operand("x", n), ops.operand("b", m)], [ops.operand("y", m)])
+    doubled = replace(doubled, dims=(("M", n * 2),))
     assert infer(doubled, {"x": (3,), "b": (6,)}).outputs == {"y": (6,)}
     with pytest.raises(ShapeError, match="axis 0 of b must have size M = 6, but has 5"):
         infer(doubled, {"x": (3,), "b": (5,)})
