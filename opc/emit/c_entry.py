@@ -3,46 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from opc.analysis.shape_plan import plan
 from opc.emit.abi import kernel_prototype
+from opc.emit.c_contraction import ContractionText
 from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
 from opc.emit.c_native import call_struct, prepare_prototype
-from opc.emit.c_nest import NestText, axes_member, symbol_type
+from opc.emit.c_nest import NestText
+from opc.emit.c_nest_base import axes_member, symbol_type
+from opc.emit.c_nest_entry import dtype_text, row_nest_lines
+from opc.emit.c_nest_rows import RowNestText
 from opc.emit.c_rows import TileText, present_member, size_member
 from opc.emit.c_text import string_literal
 from opc.emit.scalar_c import ScalarText
 from opc.emit.shape_c import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
-from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import ELLIPSIS, Reduce, walk
 from opc.ir.op import AttributeKind, Family, Group, Op
-from opc.lower.loop_ir import Fold, GroupLoop, IndexLoop, Loop, NestStage, RowStage, Stage, StageOperand, Temporary
+from opc.lower.loop_ir import (
+    ContractionStage,
+    Fold,
+    GroupLoop,
+    IndexLoop,
+    Loop,
+    NestStage,
+    RowStage,
+    Stage,
+    StageOperand,
+    Temporary,
+)
 from opc.lower.lower import Variant
 
-
-def dtype_text(t: ValueType) -> str:
-    """Return the C++ expression of the dtype values of type `t` are computed in, for a call."""
-    match t:
-        case Weak.INT:
-            return "opc::dtype_int64"
-        case Weak.FLOAT:
-            return "opc::dtype_float64"
-        case DType():
-            return f"opc::dtype_{t.compute}"
-        case TypeVar():
-            return f"opc::compute_dtype(call.{type_member(t.name)}.element)"
-        case Acc(of=DType() as of):
-            return f"opc::dtype_{of.accumulator}"
-        case Acc(of=of):
-            return f"opc::accumulator_dtype(call.{type_member(of.name)}.element)"
+StageText: TypeAlias = TileText | RowNestText | NestText
+"""The function of a stage."""
 
 
 class EntryText:
     """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, TileText | NestText]) -> None:
+    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, StageText]) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.scalar = ScalarText(
             op,
@@ -170,7 +171,7 @@ class EntryText:
         for t in self.op.types:
             element = f"call.{type_member(t.name)}.element"
             computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
-            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if isinstance(f, TileText)):
+            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not isinstance(f, NestText)):
                 yield f"  const int32_t index_{t.name} = opc::type_index<{computed}>({element});"
             stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
             if len(t.dtypes) > 1 and any(t in f.types for f in functions if isinstance(f, NestText)):
@@ -190,7 +191,7 @@ class EntryText:
         several = len(variant.program.stages) > 1
         for s in variant.program.stages:
             wanted = self._stage_condition(s, variant.program.temporaries)
-            body = list(self._stage(s) if isinstance(s, RowStage) else self._nest(s, variant.case.op))
+            body = list(self._one(s, variant.case.op))
             if wanted or several:
                 opening = " && ".join([*(["code == OPC_OK"] if several and s is not variant.program.stages[0] else []), *wanted])
                 yield f"  if ({opening}) {{" if opening else "  {"
@@ -198,6 +199,21 @@ class EntryText:
                 yield "  }"
             else:
                 yield from body
+
+    def _one(self, s: Stage, op: Op) -> Iterator[str]:
+        """Yield the statements that describe a stage and run it."""
+        match s:
+            case RowStage():
+                yield from self._stage(s)
+            case ContractionStage():
+                yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name)).lines()
+            case _:
+                yield from self._nest(s, op)
+
+    def _function(self, stage: str) -> str:
+        """Return the tile function of a stage for the call's types."""
+        types = self.tiles[stage].types
+        return f"loops.{stage}" + "".join(f"[index_{t.name}]" for t in types if len(compute_types(t)) > 1)
 
     def _wanted(self, outputs: Iterable[str]) -> str:
         """Return the condition that one of these outputs is wanted, empty when one always is."""
@@ -257,8 +273,7 @@ class EntryText:
             yield self._add_axis(loop, axes)
         for o in s.operands:
             yield self._add_operand(o, axes)
-        index = "".join(f"[index_{t.name}]" for t in tile.types if len(compute_types(t)) > 1)
-        function = f"loops.{s.name}{index}"
+        function = self._function(s.name)
         if s.optional:
             positions = [n for n, o in enumerate(s.operands) if o.written]
             yield f"  const int32_t optional[] = {{{', '.join(map(str, positions))}}};"
@@ -268,6 +283,9 @@ class EntryText:
 
     def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]
+        if isinstance(text, RowNestText):
+            yield from row_nest_lines(self.op, s, text, self.scalar)
+            return
         assert isinstance(text, NestText), "a nest stage has the text of a nest"
         yield f"  opc::nest_operand operands[{len(text.operands)}];"
         yield "  opc::nest_fault fault;"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from opc.emit.abi import C_STORAGE, attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
-from opc.emit.c_entry import EntryText
+from opc.emit.c_entry import EntryText, StageText
 from opc.emit.c_expr import compute_types
 from opc.emit.c_layout import wrap
 from opc.emit.c_native import header_path as native_header_path
 from opc.emit.c_native import native_files, native_header
 from opc.emit.c_nest import NestText
+from opc.emit.c_nest_rows import row_nest_text
 from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
-from opc.lower.loop_ir import RowStage, Stage
+from opc.lower.loop_ir import ContractionStage, RowStage, Stage
 from opc.lower.lower import Variant, lower
 
 
@@ -37,7 +38,7 @@ def kernel_files(family: Family) -> dict[str, str]:
 class _Kernel:
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.tiles: dict[str, TileText | NestText] = {}
+        self.tiles: dict[str, StageText] = {}
         self.entries: list[EntryText] = []
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
@@ -49,10 +50,16 @@ class _Kernel:
 
     def _nests(self, yes: str, no: str) -> str:
         """Return `yes` when some op of the family has a loop nest."""
-        return yes if any(isinstance(tile, NestText) for tile in self.tiles.values()) else no
+        return yes if any(not isinstance(tile, TileText) for tile in self.tiles.values()) else no
+
+    @property
+    def _contractions(self) -> bool:
+        """Whether some op of the family has a contraction."""
+        return any(isinstance(s, ContractionStage) for e in self.entries for v in e.variants for s in v.program.stages)
 
     def _entry_headers(self) -> tuple[str, ...]:
-        return tuple(sorted({"call", "math", "run", "shape", self._nests("nest", "run")}))
+        contraction = ["contraction_run"] if self._contractions else []
+        return tuple(sorted({"call", "math", "run", "shape", self._nests("nest_rows", "run"), *contraction}))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""
@@ -81,15 +88,19 @@ class _Kernel:
             members += [f"  {kind} {name};" for kind, name in entry.members()]
             structs.append("\n".join([f"struct {entry.op.name}_arguments {{", *members, "};"]))
         members = [f"  opc::{_kind(tile)}_function {name}{_extents(tile)};" for name, tile in self.tiles.items()]
+        if self._contractions:
+            members.insert(0, "  opc::contraction_functions sums[2]; /* of float and double */")
         table = "\n".join(["struct table {", "  opc::row_functions rows;", *members, "};"])
         about = comment(
             "The loops of one instruction-set variant: a function for each compute type and, where a stage has several optional "
             "outputs, one for all of them together and one for each alone."
         )
         arguments = comment("What the loops of each op take beside their operands.")
+        contraction = '#include "opc/contraction.h"\n' if self._contractions else ""
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
-            f'#include "opc/{self._nests("nest", "stage")}.h"\n#include "opc/variant.h"\n#include "{family.name}.h"\n\n'
+            f'{contraction}#include "opc/{self._nests("nest_rows", "stage")}.h"\n#include "opc/variant.h"\n'
+            f'#include "{family.name}.h"\n\n'
             f"{arguments}\n" + "\n\n".join(structs) + f"\n\nnamespace {family.name}_loops {{\n\n{about}\n{table}\n\n"
             f"OPC_DECLARE_VARIANTS(table)\n\n}}  // namespace {family.name}_loops\n#endif  // {guard}\n"
         )
@@ -98,10 +109,12 @@ class _Kernel:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
         functions = "\n\n".join(tile.text for tile in self.tiles.values())
-        rows = ["    opc::rows,"] + [f"    {_instances(tile)}," for tile in self.tiles.values()]
+        sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
+        rows = ["    opc::rows,", *sums, *(f"    {_instances(tile)}," for tile in self.tiles.values())]
+        contraction = '#include "opc/contraction_kernels.h"\n' if self._contractions else ""
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n#include "opc/{self._nests("points", "loops")}.h"\n\n'
+            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests("nest_lanes", "loops")}.h"\n\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )
@@ -115,14 +128,17 @@ class _Kernel:
         return f'{self.banner}\n#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
-def _function(variant: Variant, stage: Stage) -> TileText | NestText:
+def _function(variant: Variant, stage: Stage) -> StageText:
     if isinstance(stage, RowStage):
         return TileText(variant.case.op, stage)
-    return NestText(variant.case.op, stage, frozenset(t.name for t in variant.program.temporaries))
+    if isinstance(stage, ContractionStage):
+        return TileText(variant.case.op, stage.epilogue)
+    nest = row_nest_text(variant.case.op, stage)
+    return NestText(variant.case.op, stage, frozenset(t.name for t in variant.program.temporaries)) if nest is None else nest
 
 
-def _kind(function: TileText | NestText) -> str:
-    return "tile" if isinstance(function, TileText) else "nest"
+def _kind(function: StageText) -> str:
+    return "tile" if isinstance(function, TileText) else "nest" if isinstance(function, NestText) else "row_nest"
 
 
 def _about(family: Family, op: str, doc: str) -> str:
@@ -139,16 +155,16 @@ def _about(family: Family, op: str, doc: str) -> str:
     return f"{titles[op]} of {family.name}; see opc/abi.h." if op in titles else doc or f"{op}; see opc/abi.h."
 
 
-def _combinations(tile: TileText | NestText) -> list[list[DType]]:
-    """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests."""
-    return [list(compute_types(t) if isinstance(tile, TileText) else t.dtypes) for t in tile.types]
+def _combinations(tile: StageText) -> list[list[DType]]:
+    """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests of points."""
+    return [list(t.dtypes if isinstance(tile, NestText) else compute_types(t)) for t in tile.types]
 
 
-def _optional(tile: TileText | NestText) -> tuple[str, ...]:
+def _optional(tile: StageText) -> tuple[str, ...]:
     return tile.stage.optional if isinstance(tile, TileText) else ()
 
 
-def _extents(tile: TileText | NestText) -> str:
+def _extents(tile: StageText) -> str:
     """Return the array extents of a table entry: one a type variable with several compute types, one for wanted outputs."""
     sizes = [len(types) for types in _combinations(tile) if len(types) > 1]
     if _optional(tile):
@@ -156,7 +172,7 @@ def _extents(tile: TileText | NestText) -> str:
     return "".join(f"[{n}]" for n in sizes)
 
 
-def _instances(tile: TileText | NestText) -> str:
+def _instances(tile: StageText) -> str:
     """Return the initialiser of a table entry."""
     count = len(_optional(tile))
     flags = [[True] * count, *([i == n for i in range(count)] for n in range(count))] if count else [[]]

@@ -12,21 +12,17 @@ from contextlib import contextmanager
 from opc.emit.abi import C_STORAGE
 from opc.emit.c_expr import ExprText, Text, c_compute
 from opc.emit.c_layout import Names, wrap
+from opc.emit.c_nest_base import axes_member, symbol_type
 from opc.emit.c_rows import present_member, size_member, spec_names
 from opc.emit.c_text import comment, string_literal
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, free_indices, reads, walk
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, free_indices, reads, walk
 from opc.ir.op import AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import NestStage
 
 _ATOM = 8
-
-
-def axes_member(name: str, of: str | None) -> str:
-    """Return the member of the arguments struct that points to a group's sizes."""
-    return f"axes_{'ellipsis' if name == ELLIPSIS else name}" + ("" if of is None else f"_of_{of}")
 
 
 _OWN_NAMES = frozenset(("nest", "call", "begin", "end", "at", "point", "arguments"))
@@ -310,10 +306,3 @@ class _LazyText(ExprText):
     def branch(self, e: Expr, wanted: ValueType) -> Text:
         """Return one side of a conditional."""
         return self.lazy(e, wanted)
-
-
-def symbol_type(member: str) -> str:
-    """Return the C++ type of a member of the arguments struct."""
-    if member.startswith("has_"):
-        return "int32_t"
-    return "const opc::extents *" if member.startswith("axes_") else "int64_t"

@@ -17,8 +17,9 @@ from typing import TypeAlias
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
-from opc.ir.expr import Expr
+from opc.ir.expr import Expr, GroupRef, ReduceAxis
 from opc.ir.op import Assign, Group
+from opc.lower.factors import Factor
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -184,8 +185,8 @@ class RowStage:
 class Flat:
     """A statement in which each axis group is one index variable.
 
-    `extents` are those of the target's `indices`. `trailing` is the last index where it stands for a group behind another index, so
-    that the group may turn out to have one point.
+    `extents` are those of the target's `indices`. `trailing` is the last index where it stands for a group behind another index,
+    so that the group may turn out to have one point.
     """
 
     target: str
@@ -197,8 +198,11 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A statement run row by row: `lane` is the index that is vectorised, the last one of the target, with every reduction outside of
-    it; None when each reduction is vectorised along an axis of its own."""
+    """A statement run row by row.
+
+    `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
+    reduction is vectorised along an axis of its own.
+    """
 
     statement: Flat
     lane: str | None
@@ -217,7 +221,33 @@ class NestStage:
     plans: tuple[Lanes, ...] = ()
 
 
-Stage: TypeAlias = RowStage | NestStage
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A product of two factors, summed over `axes`; it counts where all `conditions`, which a call fixes, hold."""
+
+    conditions: tuple[Expr, ...]
+    axes: tuple[ReduceAxis, ...]
+    factors: tuple[Factor, Factor]
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionStage:
+    """A sum of products at each point of a target, in blocks, and what is done with it.
+
+    `epilogue` is the elementwise stage that takes strips of the sum, its first operand, and writes the target, its last; `places`
+    tells where each other operand stands, by the indices of the target.
+    """
+
+    name: str
+    assign: Assign
+    total: str
+    type: ValueType
+    terms: tuple[Term, ...]
+    epilogue: RowStage
+    places: tuple[tuple[str, tuple[Affine | GroupRef, ...]], ...]
+
+
+Stage: TypeAlias = RowStage | NestStage | ContractionStage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Statements whose accesses are not all bare indices: which kind of loop nest each becomes.
 
 A statement is first made flat: an axis group is one index variable, whose extent is the number of the group's points. Then the
-loop to vectorise is chosen: the last index of the target, with the reductions outside of it and their partial results in a row; or
-none, with each reduction vectorised along one of its own axes. What fits neither is run point by point.
+loop to vectorise is chosen: the last index of the target, with the reductions outside of it and their partial results in a row;
+or none, with each reduction vectorised along one of its own axes. What fits neither is run point by point.
 """
 
 from __future__ import annotations
@@ -156,8 +156,11 @@ def _stands_last(e: Reduce, index: str) -> bool:
 
 
 def is_short(op: Op, extent: Affine) -> bool:
-    """Whether an axis is likely short: a small number, an attribute such as a window's size, or a dimension that the size of an output
-    shrinks with, which is what windows given by an operand do."""
+    """Whether an axis is likely short.
+
+    That is a small number, an attribute such as a window's size, or a dimension that the size of an output shrinks with, which
+    is what windows given by an operand do.
+    """
     if extent.constant is not None:
         return extent.constant <= _FEW
     atoms = extent.atoms()

@@ -156,5 +156,20 @@ static inline void add_temporary(Nest &n, const temporary &t) {
   add_strided(n, static_cast<char *>(t.data), t.ndim, t.shape, nullptr);
 }
 
+/* Adds a temporary to a nest over rows, entry e of `axes[e]` axes. */
+template <typename Nest>
+static inline void add_temporary(Nest &n, const temporary &t, dtype computed, int32_t entries, const int32_t *axes) {
+  auto &o = n.operands[n.operand_count++];
+  o.data = static_cast<char *>(t.data);
+  o.stored = computed;
+  int64_t contiguous = 1;
+  for (int32_t e = entries - 1, a = t.ndim; e >= 0; --e) {
+    o.size[e] = 1;
+    for (int32_t i = 0; i < axes[e]; ++i) o.size[e] *= t.shape[--a];
+    o.stride[e] = contiguous;
+    contiguous *= o.size[e];
+  }
+}
+
 }  // namespace opc
 #endif  // OPC_CALL_H

@@ -40,16 +40,16 @@ struct cursor {
   int64_t piece;
   int64_t offset; /* of the first lane's element in the target */
 
-  OPC_INLINE cursor(const row_nest &nest, int64_t unit) : n(nest), piece(unit % nest.pieces) {
+  cursor(const row_nest &nest, int64_t unit) : n(nest), piece(unit % nest.pieces) {
     int64_t point = unit / nest.pieces;
     for (int32_t a = nest.outer - 1; a >= 0; --a) {
       index[a] = point % nest.size[a];
       point /= nest.size[a];
     }
   }
-  OPC_INLINE int64_t first() const { return piece * n.piece; }
-  OPC_INLINE int64_t count() const { return n.lanes - first() < n.piece ? n.lanes - first() : n.piece; }
-  OPC_INLINE void next() {
+  int64_t first() const { return piece * n.piece; }
+  int64_t count() const { return n.lanes - first() < n.piece ? n.lanes - first() : n.piece; }
+  void next() {
     if (++piece < n.pieces) return;
     piece = 0;
     for (int32_t a = n.outer - 1; a >= 0; --a) {
@@ -57,8 +57,8 @@ struct cursor {
       index[a] = 0;
     }
   }
-  OPC_INLINE int64_t target() const {
-    int64_t at = n.outer < max_axes && n.lanes > 1 ? first() * n.stride[n.outer] : 0;
+  int64_t target() const {
+    int64_t at = n.lanes > 1 ? first() * n.stride[n.outer] : 0;
     for (int32_t a = 0; a < n.outer; ++a) at += index[a] * n.stride[a];
     return at;
   }

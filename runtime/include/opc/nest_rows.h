@@ -90,7 +90,12 @@ static void copy_range(void *argument, int64_t begin, int64_t end) {
     const block b = {rows - row < copy_rows ? rows - row : int64_t(copy_rows), columns, c.ndim > 1 ? c.stride[c.ndim - 2] : 0,
                      c.ndim > 0 ? c.stride[c.ndim - 1] : 1};
     char *to = c.to + (unit / blocks * rows + row) * columns * itemsize(c.computed);
-    load_block(*c.rows, to, columns, c.stored, c.from + offset * itemsize(c.stored), b);
+    const char *from = c.from + offset * itemsize(c.stored);
+    if (c.computed == c.stored) {
+      copy_in(to, columns, from, b, itemsize(c.stored));
+    } else {
+      load_block(*c.rows, to, columns, c.stored, from, b);
+    }
   }
 }
 

@@ -1,0 +1,86 @@
+"""How the entry function of an op describes a loop nest over rows and runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.emit.c_expr import compute_types
+from opc.emit.c_nest_rows import RowNestText
+from opc.emit.scalar_c import ScalarText
+from opc.emit.shape_c import group_member, type_member
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
+from opc.ir.expr import Axis, Reduce, walk
+from opc.ir.op import Group, Op
+from opc.lower.loop_ir import NestStage
+
+
+def dtype_text(t: ValueType) -> str:
+    """Return the C++ expression of the dtype values of type `t` are computed in, for a call."""
+    match t:
+        case Weak.INT:
+            return "opc::dtype_int64"
+        case Weak.FLOAT:
+            return "opc::dtype_float64"
+        case DType():
+            return f"opc::dtype_{t.compute}"
+        case TypeVar():
+            return f"opc::compute_dtype(call.{type_member(t.name)}.element)"
+        case Acc(of=DType() as of):
+            return f"opc::dtype_{of.accumulator}"
+        case Acc(of=of):
+            return f"opc::accumulator_dtype(call.{type_member(of.name)}.element)"
+
+
+def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) -> Iterator[str]:
+    """Yield the lines that describe a nest's operands and run it; they set `code`, or return it where it is an error."""
+    yield f"  opc::flat_operand operands[{len(text.operands)}];"
+    yield "  opc::nest_fault fault;"
+    yield "  opc::nest_copies copies;"
+    yield "  opc::row_nest nest;"
+    yield "  opc::start(nest, context, loops.rows, operands, fault);"
+    target = text.declared.dims
+    several = len(s.plans) > 1
+    if several:
+        last = target[-1]
+        assert isinstance(last, Group), "the target ends in a group"
+        yield f"  nest.alone = opc::count(call.{group_member((last.name, None))}) == 1;"
+    inputs, outputs = [i.name for i in op.inputs], [o.name for o in op.outputs]
+    for n, name in enumerate(text.operands):
+        declared = text.op.operand(name)
+        ranks = [f"call.{group_member((d.name, None))}.rank" if isinstance(d, Group) else "1" for d in declared.dims]
+        yield f"  const int32_t axes_{n}[] = {{{', '.join(ranks or ['0'])}}};"
+        how = "stored" if name in text.gathered or n == len(text.operands) - 1 else "widened"
+        units = [str(text.unit(name, alone)) for alone in ((False, True) if several else (False,))]
+        unit = units[0] if len(set(units)) == 1 else f"nest.alone ? {units[1]} : {units[0]}"
+        unit = "-1" if n == len(text.operands) - 1 else unit
+        rest = f"{len(ranks)}, axes_{n}, {unit}"
+        if name in inputs or name in outputs:
+            tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
+            yield f"  code = opc::add_flat(nest, copies, {tensor}, opc::passed::{how}, {rest});"
+            yield "  if (code != OPC_OK) return code;"
+        else:
+            yield f"  opc::add_temporary(nest, {name}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n});"
+    entries = len(target)
+    lane = entries - 1 if s.plans[0].lane is not None else -1
+    other = entries - 2 if several and s.plans[1].lane is not None else -1
+    where = f"nest.alone ? {other} : {lane}" if several else str(lane)
+    yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
+    index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
+    yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)});"
+
+
+def steps(s: NestStage, scalar: ScalarText) -> str:
+    """Return the number of elements that go into one point of the target."""
+    found = []
+    for e in walk(s.plans[0].statement.value):
+        if isinstance(e, Reduce):
+            extents = [a.extent for a in e.axes if isinstance(a, Axis)]
+            size = Affine.of(1)
+            for extent in extents:
+                size = size * (extent if not extent.indices() else 16)
+            found.append(size)
+    total = Affine.of(1)
+    for size in found:
+        total = total + size
+    return f"({scalar.integer(total, bare=True)}).value"

@@ -1,0 +1,335 @@
+"""Reductions of loop nests as C++ loops: into a row of accumulators along the lane, or into one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+
+from opc.emit.c_expr import Text, c_compute
+from opc.emit.c_nest_base import NestWriter, Unsupported
+from opc.emit.c_nest_region import Leaf, Local, Range, Regions
+from opc.emit.c_text import string_literal
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    children,
+    free_indices,
+    walk,
+    with_children,
+)
+from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, is_identity, peel
+from opc.lower.nest import best_axis, holds_reduction
+
+_SEARCHES = ("argmax", "argmin")
+_OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&"}
+_START = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
+
+
+class Reductions:
+    """Writes the loops of the reductions in an expression and leaves the expression over their results."""
+
+    def __init__(self, regions: Regions, over: Range) -> None:
+        self.regions, self.over = regions, over
+        self.writer: NestWriter = regions.writer
+        self.declarations: list[str] = []
+
+    def run(self, e: Expr) -> Expr:
+        """Write the loops of the reductions in `e`, and return `e` with reads of their results."""
+        w = self.writer
+        lines, w.lines = w.lines, []
+        rest = self.extract(e)
+        body, w.lines = w.lines, lines
+        # Results are declared here, whatever branch they are computed in.
+        w.put(*self.declarations)
+        w.lines += body
+        return rest
+
+    def extract(self, e: Expr, under: tuple[Guard, ...] = ()) -> Expr:
+        """Do what `run` does for a part; `under` are the conditions that depend on the lane under which it counts."""
+        if not holds_reduction(e):
+            return e
+        match e:
+            case Reduce():
+                return self._reduce(e, under)
+            case Select():
+                return self._choice(e, under)
+            case Call(fn="and" | "or", args=(first, second)) if holds_reduction(second):
+                left = self.extract(first, under)
+                cond = first if e.fn == "and" else Call("not", (first,), DType.BOOL)
+                if holds_reduction(first):
+                    raise Unsupported("a reduction behind another in a condition")
+                return replace(e, args=(left, self._side(second, cond, under)))
+            case _:
+                return with_children(e, tuple(self.extract(c, under) for c in children(e)))
+
+    def _choice(self, e: Select, under: tuple[Guard, ...]) -> Expr:
+        cond = self.extract(e.cond, under)
+        if holds_reduction(e.cond) and (holds_reduction(e.then) or holds_reduction(e.other)):
+            raise Unsupported("a choice by a reduction of reductions")
+        opposite = Call("not", (e.cond,), DType.BOOL)
+        return replace(e, cond=cond, then=self._side(e.then, e.cond, under), other=self._side(e.other, opposite, under))
+
+    def _side(self, e: Expr, cond: Expr, under: tuple[Guard, ...]) -> Expr:
+        """Extract what counts only where a condition holds: in a branch, or with the condition as a guard of each reduction."""
+        if not holds_reduction(e):
+            return e
+        if self.over.lane and self.over.lane in free_indices(cond):
+            return self.extract(e, (*under, *guards(cond, self.regions.positive)))
+        with self.writer.block(f"if ({self.regions.condition(guards(cond, self.regions.positive))})"):
+            return self.extract(e, under)
+
+    def _reduce(self, e: Reduce, under: tuple[Guard, ...]) -> Read:
+        """Write the loops of one reduction and return a read of its result."""
+        if holds_reduction(e.body):
+            raise Unsupported("a reduction in a reduction")
+        if under and e.kind not in _OPERATOR:
+            raise Unsupported(f"a {e.kind} that counts only at some lanes")
+        lane = self.over.lane
+        row = bool(lane) and (lane in free_indices(e) or any(lane in guard_indices(g) for g in under))
+        nest = _Fold(self.regions, self.over, e, under, row)
+        self.declarations += nest.declarations
+        nest.write()
+        name = f"#{nest.result}"
+        self.regions.locals[name] = Local(nest.result, e.type, row)
+        return Read(name, (Affine.of(Index(lane)),) if row else (), e.type)
+
+
+class _Fold:
+    """The loops of one reduction."""
+
+    def __init__(self, regions: Regions, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool) -> None:
+        self.regions, self.over, self.e, self.row = regions, over, e, row
+        self.writer = w = regions.writer
+        self.axes = [a for a in e.axes if isinstance(a, Axis)]
+        self.search = e.kind in _SEARCHES
+        self.value_kind = c_compute(e.body.type if self.search else e.type)
+        self.result = w.names.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        self.best = w.names.fresh("best") if self.search else ""
+        size = "[opc::nest_lanes]" if row else ""
+        start = "" if row else f" = {self._start()}"
+        self.declarations = [
+            f"{c_compute(e.type)} {self.result}{size}{' = 0' if self.search and not row else '' if self.search else start};"
+        ]
+        if self.search:
+            self.declarations.append(f"{self.value_kind} {self.best}{size}{start};")
+        for a in self.axes:
+            regions.bounded[Affine.of(Index(a.index))] = a.extent
+        found: tuple[Guard, ...] = ()
+        body = e.body
+        if not self.search:
+            found, body = peel(e.kind, e.body, w.sizes, regions.bounded, regions.positive)
+        self.guards, self.body = [*under, *found], body
+        self.lane = self._lane()
+
+    def _start(self) -> str:
+        kind = "lowest" if self.e.kind in ("max", "argmax") else "highest"
+        return _START.get(self.e.kind) or f"opc::limits<{self.value_kind}>::{kind}"
+
+    def _lane(self) -> str:
+        """Return the index the innermost loop runs over: the lane, or one of the reduction's own."""
+        if self.row:
+            return self.over.lane
+        own = best_axis(self.writer.op, self.e)
+        if own is None:
+            raise Unsupported("a reduction whose axes depend on one another")
+        self.axes.remove(own)
+        self.axes.append(own)
+        return own.index
+
+    def write(self) -> None:
+        """Write the loops."""
+        w = self.writer
+        if self.e.kind in ("max", "min", *_SEARCHES):
+            self._refuse_nothing()
+        if self.row:
+            over = self.over
+            w.put(f"opc::fill({self.result}, {over.high}, {c_compute(self.e.type)}({'0' if self.search else self._start()}));")
+            if self.search:
+                w.put(f"opc::fill({self.best}, {over.high}, {self.value_kind}({self._start()}));")
+        early = self._due(set())
+        self._within(early, lambda: self._loops(self.axes))
+
+    def _within(self, found: list[Guard], inner: Callable[[], None]) -> None:
+        if not found:
+            inner()
+            return
+        with self.writer.block(f"if ({self.regions.condition(tuple(found))})"):
+            inner()
+
+    def _due(self, open_axes: set[str]) -> list[Guard]:
+        """Take the guards that can be tested once these axes are known."""
+        own = {a.index for a in self.axes}
+        due = [
+            g
+            for g in self.guards
+            if (guard_indices(g) & own) <= open_axes
+            and self.lane not in guard_indices(g)
+            and self.regions.is_solvable(g, self.lane)
+        ]
+        self.guards = [g for g in self.guards if not any(g is d for d in due)]
+        return due
+
+    def _loops(self, axes: list[Axis]) -> None:
+        """Write the loops over `axes` and what stands inside of them."""
+        w = self.writer
+        if not axes:
+            self._innermost(Range(self.over.lane, self.over.low, self.over.high))
+            return
+        axis, rest = axes[0], axes[1:]
+        name = w.indices[axis.index] = w.names.fresh(axis.index)
+        extent = self._extent(axis)
+        if axis.index == self.lane:
+            self._innermost(Range(axis.index, "0", extent))
+            return
+        opened = {a.index for a in self.axes if a.index in w.indices and a not in rest}
+        due = self._due(opened)
+        ranges = [g for g in due if isinstance(g, Affine) and g.coefficient(axis.index) is not None]
+        low, high = "0", extent
+        with w.block("") if ranges else nullcontext():
+            if ranges:
+                low, high = w.names.fresh("low"), w.names.fresh("high")
+                w.put(f"int64_t {low} = 0, {high} = opc::greatest(0, {extent});")
+                for g in ranges:
+                    self.regions.clip(g, axis.index, low, high)
+            with w.block(f"for (int64_t {name} = {low}; {name} < {high}; ++{name})"):
+                others = [g for g in due if not any(g is r for r in ranges)]
+                self._within(others, lambda: self._loops(rest))
+
+    def _extent(self, axis: Axis) -> str:
+        """Return the end of a loop; one that depends on the lane is the greatest of all lanes, and a guard holds for each."""
+        leaf = Leaf(self.regions, Range("", "", ""))
+        lane = self.over.lane
+        if not lane or lane not in axis.extent.indices():
+            return leaf.affine(axis.extent)
+        coefficient = axis.extent.coefficient(lane)
+        if coefficient is None or self.e.kind not in _OPERATOR:
+            raise Unsupported(f"the extent of {axis.index}")
+        self.guards.append(axis.extent - Affine.of(Index(axis.index)) - 1)
+        rest = leaf.affine(axis.extent - coefficient * Affine.of(Index(lane)))
+        step = leaf.affine(coefficient)
+        ends = [f"{rest} + ({step}) * ({end})" for end in (self.over.low, f"{self.over.high} - 1")]
+        return f"opc::greatest({', '.join(ends)})"
+
+    def _innermost(self, over: Range) -> None:
+        """Write the loop over the lane."""
+        w = self.writer
+        ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.lane) is not None]
+        body = self.body
+        for g in reversed([g for g in self.guards if not any(g is r for r in ranges)]):
+            cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
+            body = Select(cond, body, Const(IDENTITY[self.e.kind], body.type), body.type)
+        self.guards = []
+        sink = _Sink(self, over.lane)
+        if not ranges:
+            self.regions.write(body, over, sink)
+            return
+        low, high = w.names.fresh("low"), w.names.fresh("high")
+        with w.block(""):
+            self.regions.narrow(tuple(ranges), Range(over.lane, over.low, f"opc::greatest({over.low}, {over.high})"), low, high)
+            self.regions.write(body, Range(over.lane, low, high), sink)
+
+    def _refuse_nothing(self) -> None:
+        """Write the report of a maximum over nothing."""
+        w = self.writer
+        leaf = Leaf(self.regions, Range("", "", ""))
+        for a in self.axes:
+            if self.over.lane and self.over.lane in a.extent.indices():
+                raise Unsupported(f"the extent of {a.index}")
+            if a.extent.indices() & {b.index for b in self.axes}:
+                raise Unsupported(f"the extent of {a.index}")
+        empty = [f"{leaf.affine(a.extent)} <= 0" for a in self.axes if not self.regions.positive(a.extent)]
+        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in self._source_axes())
+        if empty:
+            with w.block(f"if ({' || '.join(empty)})"):
+                message = string_literal(f"{w.op.name}: {self.e.kind} over {over}")
+                w.put(f"opc::report(nest, {message}, -1, 0, 0);", "return;")
+
+    def _source_axes(self) -> tuple[ReduceAxis, ...]:
+        """Return the axes as the statement has them."""
+        for node in walk(self.writer.stage.assign.value):
+            if isinstance(node, Reduce) and node.span == self.e.span and node.kind == self.e.kind:
+                return node.axes
+        return self.e.axes
+
+    def number(self) -> str:
+        """Return the position of the element that the loops have reached, counted in row-major order."""
+        leaf = Leaf(self.regions, Range("", "", ""))
+        text = "0"
+        for a in self.e.axes:
+            assert isinstance(a, Axis), "a flat statement has no groups"
+            name = self.writer.indices[a.index]
+            text = name if text == "0" else f"({text}) * ({leaf.affine(a.extent)}) + {name}"
+        return text
+
+
+class _Sink:
+    """Values are taken in by the accumulators of a reduction."""
+
+    def __init__(self, fold: _Fold, lane: str) -> None:
+        self.fold, self.lane = fold, fold.writer.indices[lane]
+
+    def ignores(self, e: Expr) -> bool:
+        return is_identity(self.fold.e.kind, e)
+
+    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
+        fold = self.fold
+        kind = fold.e.kind
+        text = leaf.convert(e, fold.e.body.type if fold.search else fold.e.type)
+        head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
+        if fold.search:
+            return self._search(text.text, head)
+        if fold.row:
+            place = f"{fold.result}[{self.lane}]"
+            return ["OPC_SIMD", f"{head} {self._taken(place, text)}"]
+        part = fold.writer.names.fresh("part")
+        if kind in ("max", "min"):
+            return [
+                f"auto {part} = opc::{kind}_identity<{fold.value_kind}>();",
+                f"OPC_SIMD_REDUCTION({kind} : {part})",
+                f"{head} {{",
+                f"  const auto key = opc::{kind}_key({fold.value_kind}({text.text}));",
+                f"  {part} = key {'>' if kind == 'max' else '<'} {part} ? key : {part};",
+                "}",
+                f"{fold.result} = opc::{kind}imum({fold.result}, opc::key_value<{fold.value_kind}>({part}));",
+            ]
+        total = Text(part, 8, text.type)
+        return [
+            f"{fold.value_kind} {part} = {_START[kind]};",
+            f"OPC_SIMD_REDUCTION({_OPERATOR[kind]} : {part})",
+            f"{head} {self._taken(part, text)}",
+            self._taken(fold.result, total),
+        ]
+
+    def _taken(self, place: str, text: Text) -> str:
+        """Return the statement by which an accumulator takes a value in."""
+        kind = self.fold.e.kind
+        if kind in ("sum", "prod"):
+            return f"{place} {_OPERATOR[kind]}= {text.text};"
+        if kind in ("any", "all"):
+            return f"{place} = {place} {_OPERATOR[kind]} {text.at(3)};"
+        return f"{place} = opc::{kind}imum({place}, {self.fold.value_kind}({text.text}));"
+
+    def _search(self, text: str, head: str) -> list[str]:
+        fold = self.fold
+        place = f"[{self.lane}]" if fold.row else ""
+        best, result = f"{fold.best}{place}", f"{fold.result}{place}"
+        better = f"here {'>' if fold.e.kind == 'argmax' else '<'} {best} || (here != here && {best} == {best})"
+        return [
+            *(["OPC_SIMD"] if fold.row else []),
+            f"{head} {{",
+            f"  const {fold.value_kind} here = {text};",
+            f"  const bool better = {better};",
+            f"  {best} = better ? here : {best};",
+            f"  {result} = better ? {fold.number()} : {result};",
+            "}",
+        ]

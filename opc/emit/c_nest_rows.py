@@ -1,0 +1,222 @@
+"""Loop nests over rows as C++: the outer loops of a statement in parallel, the innermost one vectorised.
+
+Along the last index of the target, the lane, reductions keep their partial results in a row of accumulators, and their loops
+stand outside of the loop over the lane. Without a lane each reduction is a loop of its own that ends in one value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.emit.c_expr import c_compute
+from opc.emit.c_layout import wrap
+from opc.emit.c_nest_base import NestWriter, Unsupported, gathered
+from opc.emit.c_nest_reduce import Reductions
+from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_text import comment
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import ElementType
+from opc.ir.expr import Expr, Read, free_indices, map_affine
+from opc.ir.op import Op
+from opc.ir.printer import format_assign
+from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.nest import in_phase, is_positive, period
+
+_OWN_NAMES = frozenset(
+    (
+        "nest",
+        "call",
+        "begin",
+        "end",
+        "at",
+        "unit",
+        "arguments",
+        "place",
+        "count",
+        "start",
+        "buffer",
+        "out",
+        "phase",
+        "phases",
+        "pitch",
+    )
+)
+"""The parameters and variables of every nest's function."""
+
+
+class RowNestText(NestWriter):
+    """The function of one statement that is run row by row: `text` is its definition.
+
+    Raises:
+        Unsupported: when the statement has no such form.
+    """
+
+    def __init__(self, op: Op, stage: NestStage) -> None:
+        super().__init__(op, stage, _OWN_NAMES)
+        self.declared = op.operand(stage.assign.target)
+        self.gathered = gathered(stage)
+        self._positive: dict[Affine, bool] = {}
+        self.text = self._function()
+
+    def positive(self, size: Affine) -> bool:
+        """Whether a size is known to be greater than zero."""
+        if size not in self._positive:
+            self._positive[size] = is_positive(self.op, size)
+        return self._positive[size]
+
+    def unit(self, operand: str, alone: bool) -> int:
+        """Return the entry along which an operand is contiguous; `alone` when the trailing group has one point."""
+        dims = self.op.operand(operand).dims
+        trailing = self.declared.dims[-1] if alone else None
+        kept = [n for n, d in enumerate(dims) if d != trailing]
+        return kept[-1] if kept else len(dims) - 1
+
+    def _function(self) -> str:
+        first = self.stage.plans[0]
+        if len(self.stage.plans) > 1:
+            with self.block("if (nest.alone)"):
+                self._plan(self.stage.plans[1], alone=True)
+                self.put("return;")
+        self._plan(first, alone=False)
+        template = ", ".join(f"typename {t.name}" for t in self.types)
+        head = [f"template <{template}>"] if template else []
+        head.append(f"void {self.stage.name}(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {{")
+        body = "\n".join(self.lines)
+        views = []
+        for n, name in enumerate(self.operands[:-1]):
+            if f"{name}." in body:
+                kind = c_compute(self.op.operand(name).type)
+                views.append(f"  const opc::flat<{kind}> {name} = opc::flat_of<{kind}>(nest, {n});")
+        text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
+        return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
+
+    def _plan(self, plan: Lanes, alone: bool) -> None:
+        """Write the loop over units of work of one plan."""
+        flat = plan.statement
+        kind = c_compute(self.declared.type)
+        self.indices = {}
+        regions = Regions(self, self.positive, self.gathered, {n: self.unit(n, alone) for n in self.operands[:-1]})
+        outer = [i for i in flat.indices if i != plan.lane]
+        used = free_indices(flat.value)
+        self.put("opc::cursor at(nest, begin);")
+        if plan.lane is None or not self._copies(flat.value):
+            self.put(f"{kind} buffer[{self._buffer_size(plan)}];")
+        with self.block("for (int64_t unit = begin; unit < end; ++unit, at.next())"):
+            for n, name in enumerate(flat.indices):
+                regions.bounded[Affine.of(Index(name))] = flat.extents[n]
+            for n, name in enumerate(outer):
+                self.indices[name] = self.names.fresh(name)
+                if name in used:
+                    self.put(f"const int64_t {self.indices[name]} = at.index[{n}];")
+            self.put("const int64_t place = at.target();")
+            if plan.lane is None:
+                self._point(flat.value, regions)
+            elif self._copies(flat.value):
+                self._copy_row(flat.value, plan.lane, regions)
+            else:
+                self._row(flat.value, plan.lane, flat.extents[-1], regions)
+
+    def _buffer_size(self, plan: Lanes) -> str:
+        if plan.lane is None:
+            return "1"
+        return "2 * opc::nest_lanes" if period(self.op, plan.statement.value, plan.lane) is not None else "opc::nest_lanes"
+
+    def _point(self, value: Expr, regions: Regions) -> None:
+        """Write the value of one point."""
+        kind = c_compute(self.declared.type)
+        rest = Reductions(regions, Range("", "", "")).run(value)
+        leaf = Leaf(regions, Range("", "", ""))
+        leaf.lazy = True
+        text = leaf.convert(rest, self.declared.type).text
+        self.put(*leaf.before, f"{kind} *const out = opc::result_row(nest, place, buffer);", f"out[0] = {text};")
+        self.put("opc::finish_row(nest, place, out, 1);")
+
+    def _row(self, value: Expr, lane: str, extent: Affine, regions: Regions) -> None:
+        """Write a piece of a row, phase by phase where lanes that are a period apart are alike."""
+        kind = c_compute(self.declared.type)
+        divisor = period(self.op, value, lane)
+        start, own = Index(self.names.fresh("start")), Index(self.names.fresh(lane))
+        self.indices[start.name], self.indices[own.name] = start.name, own.name
+        self.put(f"const int64_t {start.name} = at.first();", "const int64_t count = at.count();")
+        if divisor is None:
+            position = Affine.of(start) + own
+            regions.bounded[position] = extent
+            value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+            self.put(f"{kind} *const out = opc::result_row(nest, place, buffer);")
+            self._lanes(value, Range(own.name, "0", "count"), regions)
+            self.put("opc::finish_row(nest, place, out, count);")
+            return
+        self.indices["phase"] = "phase"
+        phase = Affine.of(start) + Index("phase")
+        regions.bounded[divisor * own + phase] = extent
+        value = map_affine(value, lambda a: in_phase(a, lane, divisor, Affine.of(own), phase))
+        text = Leaf(regions, Range("", "", "")).affine(divisor)
+        self.put(f"const int64_t phases = {text};", "const int64_t pitch = (count + phases - 1) / phases;")
+        self.put(f"{kind} *const row = phases == 1 ? opc::result_row(nest, place, buffer) : buffer;")
+        with self.block("for (int64_t phase = 0; phase < phases && phase < count; ++phase)"):
+            self.put("const int64_t lanes = (count - phase + phases - 1) / phases;")
+            self.put(f"{kind} *const out = row + phase * pitch;")
+            self._lanes(value, Range(own.name, "0", "lanes"), regions)
+        with self.block("if (phases == 1)"):
+            self.put("opc::finish_row(nest, place, row, count);")
+        self.lines.pop()
+        with self.block("} else"):
+            self.put("opc::finish_phases(nest, place, row, pitch, phases, count);")
+
+    def _lanes(self, value: Expr, over: Range, regions: Regions) -> None:
+        rest = Reductions(regions, over).run(value)
+        regions.write(rest, over, _Store(self.indices[over.lane], self.declared.type, over))
+
+    def _copies(self, value: Expr) -> bool:
+        """Whether a row is a row of an operand that is stored as the target is."""
+        return isinstance(value, Read) and value.pad is None and self._is_row(value)
+
+    def _is_row(self, e: Read) -> bool:
+        lane = self.stage.plans[0].lane
+        last = e.indices[-1] if e.indices else None
+        if lane is None or not isinstance(last, Affine) or last.index != lane or self.is_optional(e.operand):
+            return False
+        others = free_indices(replace(e, indices=e.indices[:-1])) if len(e.indices) > 1 else set()
+        return (
+            e.operand in self.gathered
+            and lane not in others
+            and self.op.operand(e.operand).type == self.declared.type
+            and len(self.stage.plans) == 1
+        )
+
+    def _copy_row(self, value: Expr, lane: str, regions: Regions) -> None:
+        """Write the copying of a row."""
+        assert isinstance(value, Read), "only a read is copied"
+        start = self.names.fresh("start")
+        self.indices[lane] = start
+        self.put(f"const int64_t {start} = at.first();")
+        leaf = Leaf(regions, Range("", "", ""))
+        places = leaf.places(value)
+        self.put(*leaf.before)
+        number = self.operands.index(value.operand)
+        self.put(f"opc::copy_row(nest, {number}, {leaf.offset(value, places)}, place, at.count());")
+
+
+class _Store:
+    """Values go to the row of the target."""
+
+    def __init__(self, lane: str, target: ElementType, over: Range) -> None:
+        self.lane, self.target, self.over = lane, target, over
+
+    def ignores(self, e: Expr) -> bool:
+        return False
+
+    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
+        text = leaf.convert(e, self.target).text
+        head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
+        return ["OPC_SIMD", f"{head} out[{self.lane}] = {text};"]
+
+
+def row_nest_text(op: Op, stage: NestStage) -> RowNestText | None:
+    """Return the function of a statement that can be run row by row, else None."""
+    if not stage.plans:
+        return None
+    try:
+        return RowNestText(op, stage)
+    except Unsupported:
+        return None

@@ -1,0 +1,105 @@
+"""Conditions under which an element of a loop nest counts: what a loop's range can hold, and what must be tested.
+
+A condition that compares integers is an affine expression that must not be negative. Where that is affine in the index of a loop,
+the loop runs over the range in which it holds, and nothing is tested inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, FloorDiv
+from opc.ir.expr import Call, Const, Expr, Read, Select, children, free_indices, with_children
+
+Guard: TypeAlias = Affine | Expr
+"""An affine expression that must not be negative, or a condition."""
+
+IDENTITY: Mapping[str, float | bool] = {
+    "sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf
+}  # fmt: skip
+"""What changes nothing when a reduction takes it in."""
+
+
+def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, ...]:
+    """Return a condition as guards that must all hold; `positive` tells whether a divisor is known to be."""
+    if isinstance(condition, Call) and condition.fn == "and":
+        return tuple(g for part in condition.args for g in guards(part, positive))
+    if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):
+        a, b = (affine_of(x) for x in condition.args)
+        if a is not None and b is not None:
+            rest = {"lt": b - a - 1, "le": b - a, "gt": a - b - 1, "ge": a - b}[condition.fn]
+            return (without_division(rest, positive),)
+    return (condition,)
+
+
+def without_division(f: Affine, positive: Callable[[Affine], bool]) -> Affine:
+    """Return an expression that is not negative just where `f` is, without the one division in it where that can be."""
+    for monomial, c in f.terms:
+        if len(monomial) != 1 or abs(c) != 1 or not isinstance(monomial[0], FloorDiv):
+            continue
+        n, d = monomial[0].numerator, monomial[0].denominator
+        if not positive(d):
+            continue
+        rest = f - Affine(((monomial, c),))
+        # n // d >= -rest just where n >= -rest * d, and n // d <= rest just where n <= rest * d + d - 1.
+        return without_division(n + rest * d if c == 1 else rest * d + d - 1 - n, positive)
+    return f
+
+
+def inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> tuple[Affine, ...]:
+    """Return what must not be negative for a padded read to stand inside; `bounded` tells indices that are within an extent."""
+    found = []
+    for index, size in zip(read.indices, sizes, strict=True):
+        if isinstance(index, Affine) and bounded.get(index) != size:
+            found += [index, size - 1 - index]
+    return tuple(found)
+
+
+def is_known_inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> bool:
+    """Whether each index of a read is one that is within the extent of its axis wherever it stands."""
+    pairs = zip(read.indices, sizes, strict=True)
+    return all(isinstance(i, Affine) and (bounded.get(i) == s or i.constant == 0 == s.constant) for i, s in pairs)
+
+
+def is_identity(kind: str, e: Expr) -> bool:
+    """Whether a value is what a reduction of this kind ignores."""
+    return isinstance(e, Const) and kind in IDENTITY and e.value == IDENTITY[kind]
+
+
+def peel(
+    kind: str,
+    body: Expr,
+    sizes: Callable[[str], tuple[Affine, ...]],
+    bounded: Mapping[Affine, Affine],
+    positive: Callable[[Affine], bool],
+) -> tuple[tuple[Guard, ...], Expr]:
+    """Return the guards outside of which the body of a reduction is what the reduction ignores, and the body inside of them."""
+    found: tuple[Guard, ...] = ()
+    while True:
+        match body:
+            case Select(cond=cond, then=then, other=other) if is_identity(kind, other):
+                found, body = found + guards(cond, positive), then
+            case Read(pad=pad) if pad is not None and is_identity(kind, pad) and _is_affine(body):
+                found += inside(body, sizes(body.operand), bounded)
+                body = Read(body.operand, body.indices, body.type, None, body.checked, body.span)
+            case _:
+                return found, body
+
+
+def _is_affine(read: Read) -> bool:
+    return all(isinstance(i, Affine) for i in read.indices)
+
+
+def guard_indices(g: Guard) -> set[str]:
+    """Return the index variables of a guard."""
+    return g.indices() if isinstance(g, Affine) else free_indices(g)
+
+
+def replace_node(e: Expr, node: Expr, new: Expr) -> Expr:
+    """Return `e` with the one subexpression that is `node` replaced."""
+    if e is node:
+        return new
+    return with_children(e, tuple(replace_node(c, node, new) for c in children(e)))
