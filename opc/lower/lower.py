@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op
+from opc.lower.contraction import contraction_stage, extract
 from opc.lower.flatten import IrregularError, flatten
-from opc.lower.loop_ir import Program
+from opc.lower.loop_ir import ContractionStage, Program, Stage
 from opc.lower.partition import partition
 from opc.lower.schedule import schedule
 from opc.lower.specialise import Case, specialise
@@ -28,15 +29,23 @@ def lower(op: Op) -> tuple[Variant, ...]:
 
 
 def _variant(case: Case) -> Variant:
-    """Return the stages of a case: row stages where its body is regular, else the stages of its parts."""
-    op = case.op
+    """Return the stages of a case: row stages where its body is regular and has no contraction, else the stages of its parts."""
+    op = extract(case.op)
     try:
+        if any(contraction_stage(op, s, s.target) for s in op.body):
+            raise IrregularError("it has a contraction")
         program = Program(op.name, *schedule(op, flatten(op)))
     except IrregularError:
         op = _with_own_memory(op)
         program = partition(op)
-    stages = tuple(replace(s, name=s.name + case.suffix) for s in program.stages)
+    stages = tuple(_renamed(s, s.name + case.suffix) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
+
+
+def _renamed(stage: Stage, name: str) -> Stage:
+    if isinstance(stage, ContractionStage):
+        return replace(stage, name=name, epilogue=replace(stage.epilogue, name=name))
+    return replace(stage, name=name)
 
 
 def _with_own_memory(op: Op) -> Op:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from opc.ir.expr import reads
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.lower.contraction import contraction_stage
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nest import lower_statement
@@ -31,7 +32,7 @@ class _Partition:
         self.memory: set[str] = set()
         self.stages: list[Stage] = []
         self.temporaries: list[Temporary] = []
-        self.regular = {s.target for s in self.pending if _is_regular(self._group([s]))}
+        self.regular = {s.target for s in self.pending if not self._is_contraction(s) and _is_regular(self._group([s]))}
 
     def _needs(self, names: Iterable[str]) -> set[str]:
         """Return every statement that the statements `names` need, themselves included, by target."""
@@ -42,6 +43,9 @@ class _Partition:
                 found.add(name)
                 todo += self.reads[name]
         return found
+
+    def _is_contraction(self, s: Assign) -> bool:
+        return contraction_stage(self.op, s, s.target) is not None
 
     def run(self) -> Program:
         """Return the program."""
@@ -64,7 +68,8 @@ class _Partition:
         return self.reads[s.target] & self.reads.keys() <= self.memory
 
     def _single(self, s: Assign) -> None:
-        self.stages.append(lower_statement(self.op, s, f"{self.op.name}_{s.target}"))
+        name = f"{self.op.name}_{s.target}"
+        self.stages.append(contraction_stage(self.op, s, name) or lower_statement(self.op, s, name))
         self._store([s])
 
     def _store(self, done: Sequence[Assign]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from opc.ir.expr import Axis, Read, Reduce, walk
 from opc.ir.printer import format_assign, format_dims, format_expr
-from opc.lower.loop_ir import Action, Fold, Keep, Let, NestStage, Pass, Program, RowStage, StageOperand
+from opc.lower.factors import AxisIndex
+from opc.lower.loop_ir import Action, ContractionStage, Fold, Keep, Let, NestStage, Pass, Program, RowStage, StageOperand
 from opc.lower.lower import Variant
 
 
@@ -27,7 +28,13 @@ def format_program(program: Program, when: str = "") -> str:
     lines = [f"program {program.name}{when}"]
     lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}" for t in program.temporaries]
     for stage in program.stages:
-        lines += _rows(stage) if isinstance(stage, RowStage) else _nest(stage)
+        match stage:
+            case RowStage():
+                lines += _rows(stage)
+            case ContractionStage():
+                lines += _contraction(stage)
+            case _:
+                lines += _nest(stage)
     return "\n".join(lines) + "\n"
 
 
@@ -50,6 +57,24 @@ def _operand(o: StageOperand) -> str:
     access = "write" if o.written else "read"
     reduced = f", {o.reduction} over points" if o.reduction else ""
     return f"{access} {o.kind} {o.name}: {o.type}{_loops(o.loops)}{'' if o.along_row else ', once a row'}{reduced}"
+
+
+def _contraction(stage: ContractionStage) -> Iterator[str]:
+    """Yield a contraction: the terms of the sum, and the value that is written."""
+    indices = format_dims(tuple(stage.assign.indices)) if stage.assign.indices else "[()]"  # type: ignore[arg-type]
+    yield f"  contraction in blocks {indices}: {stage.name}"
+    for term in stage.terms:
+        axes = ", ".join(f"{a.index} in 0..{a.extent}" if isinstance(a, Axis) else str(a) for a in term.axes)
+        left, right = (format_expr(f.read) for f in term.factors)
+        when = "".join(f"  if {format_expr(c)}" for c in term.conditions)
+        yield f"    for {axes}: {stage.total} += {left} * {right}{when}"
+        for f in term.factors:
+            guards = [str(i) for i, a in zip(f.read.indices, f.axes) if isinstance(a, AxisIndex) and a.guarded]
+            guards += [" + ".join(p.index for p in g.parts) for g in f.guards]
+            if guards:
+                yield f"      {f.read.operand} guarded in {', '.join(guards)}"
+    (put,) = stage.epilogue.passes[0].body
+    yield f"    {_action(stage.epilogue, put)}"
 
 
 def _pass(stage: RowStage, one: Pass) -> Iterator[str]:

@@ -1,0 +1,214 @@
+"""The factors of a contraction: reads whose indices fall apart into a sum of what each loop adds.
+
+That lets the runtime keep the places of a factor's elements in tables, one for rows or columns and one for what is summed over,
+whatever strides, windows and divisions its indices have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opc.ir.affine import Affine, FloorDiv, Index, Mod
+from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read
+from opc.ir.op import DimSpec
+
+MOST_PARTS = 6
+MOST_GUARDS = 6
+"""What the runtime has room for; see opc/contraction.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`times * ((scale * index + shift) // divisor)`: what one loop adds to an index."""
+
+    index: str
+    times: Affine
+    scale: Affine
+    shift: Affine
+    divisor: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class AxisIndex:
+    """`(sum of parts + offset) / divisor`, the index of one axis.
+
+    A `guarded` one makes its factor 0 where the division leaves a remainder or the index is outside `0..size`. `size` None is
+    no bound.
+    """
+
+    parts: tuple[Part, ...]
+    offset: Affine
+    divisor: Affine
+    guarded: bool
+    size: Affine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor: a read, an `AxisIndex` or a group for each entry of its indices, and conditions where it is not 0."""
+
+    read: Read
+    axes: tuple[AxisIndex | GroupRef, ...]
+    guards: tuple[AxisIndex, ...]
+
+    @property
+    def indices(self) -> frozenset[str]:
+        """The index variables the factor varies with; steps of several points, such as `o // (O // groups)`, don't count."""
+        axes = (*(a for a in self.axes if isinstance(a, AxisIndex)), *self.guards)
+        return frozenset(p.index for a in axes for p in a.parts if p.divisor == Affine.of(1))
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups of axes the factor varies with."""
+        return frozenset(a.name for a in self.axes if isinstance(a, GroupRef))
+
+
+def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine], conditions: list[Expr]) -> Factor | None:
+    """Return a read as a factor; None when its indices are not of that form.
+
+    `dims` are the operand's, `extents` the range of each index variable. The comparisons of `conditions` that say that the read
+    is inside are taken from the list: a guarded factor needs no more of them.
+    """
+    if read.checked or not (read.pad is None or _is_zero(read.pad)):
+        return None
+    guarded = read.pad is not None or bool(conditions)
+    axes: list[AxisIndex | GroupRef] = []
+    covered: list[Expr] = []
+    for index, dim in zip(read.indices, dims, strict=True):
+        if isinstance(index, GroupRef):
+            axes.append(index)
+            continue
+        if not isinstance(index, Affine) or not isinstance(dim, Affine):
+            return None
+        plain = index.index is not None and extents[index.index] == dim
+        axis = _axis(index, guarded and not plain)
+        if axis is None:
+            return None
+        if axis.guarded:
+            inside = [c for c in conditions if _says_inside(c, index, dim) or _says_whole(c, index)]
+            if axis.divisor != Affine.of(1) and not any(_says_whole(c, index) for c in conditions):
+                return None
+            covered += inside
+        axes.append(axis)
+    conditions[:] = [c for c in conditions if c not in covered]
+    found = Factor(read, tuple(axes), ())
+    return found if _fits(found) else None
+
+
+def guard(condition: Expr) -> AxisIndex | None:
+    """Return a comparison of indices as an index that must be in its range; None when it is none."""
+    if not (isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge", "eq")):
+        return None
+    a, b = (_affine(e) for e in condition.args)
+    if a is None or b is None:
+        return None
+    distance = {"ge": a - b, "gt": a - b - 1, "le": b - a, "lt": b - a - 1, "eq": a - b}[condition.fn]
+    parts = _parts(distance)
+    if parts is None or len(parts[0]) > MOST_PARTS:
+        return None
+    return AxisIndex(parts[0], parts[1], Affine.of(1), True, Affine.of(1) if condition.fn == "eq" else None)
+
+
+def with_guard(f: Factor, extra: AxisIndex) -> Factor | None:
+    """Return the factor with one more guard; None when there is no room for it."""
+    found = Factor(f.read, f.axes, (*f.guards, extra))
+    return found if _fits(found) else None
+
+
+def _fits(f: Factor) -> bool:
+    axes = [*(a for a in f.axes if isinstance(a, AxisIndex)), *f.guards]
+    return sum(a.guarded for a in axes) <= MOST_GUARDS and all(len(a.parts) <= MOST_PARTS for a in axes)
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
+
+
+def _affine(e: Expr) -> Affine | None:
+    match e:
+        case IndexValue():
+            return e.value
+        case Const(value=int(value)):
+            return Affine.of(value)
+        case _:
+            return None
+
+
+def _says_inside(condition: Expr, index: Affine, size: Affine) -> bool:
+    """Whether a comparison is one of `index >= 0` and `index < size`."""
+    match condition:
+        case Call(fn="ge", args=(a, b)):
+            return _affine(a) == index and _affine(b) == Affine.of(0)
+        case Call(fn="lt", args=(a, b)):
+            return _affine(a) == index and _affine(b) == size
+        case _:
+            return False
+
+
+def _says_whole(condition: Expr, index: Affine) -> bool:
+    """Whether a comparison says that the division that `index` is has no remainder."""
+    division = index.single
+    match condition:
+        case Call(fn="eq", args=(a, b)) if isinstance(division, FloorDiv):
+            return _affine(b) == Affine.of(0) and _affine(a) == division.numerator % division.denominator
+        case _:
+            return False
+
+
+def _axis(index: Affine, guarded: bool) -> AxisIndex | None:
+    """Return the index of an axis, one division of everything allowed where a guard sees to remainders."""
+    divisor = Affine.of(1)
+    division = index.single
+    if guarded and isinstance(division, FloorDiv) and len(division.numerator.indices()) > 1:
+        index, divisor = division.numerator, division.denominator
+    parts = _parts(index)
+    return None if parts is None else AxisIndex(parts[0], parts[1], divisor, guarded)
+
+
+def _parts(e: Affine) -> tuple[tuple[Part, ...], Affine] | None:
+    """Return what each loop adds to an expression, and the rest; None when it does not fall apart."""
+    one, zero = Affine.of(1), Affine.of(0)
+    offset = zero
+    parts: dict[tuple[str, Affine, Affine, Affine], Affine] = {}
+    for monomial, coefficient in e.terms:
+        moving = [a for a in monomial if Affine.of(a).indices()]
+        times = Affine.of(coefficient)
+        for atom in monomial:
+            if atom not in moving:
+                times = times * atom
+        if not moving:
+            offset = offset + times
+            continue
+        if len(moving) > 1:
+            return None
+        atom = moving[0]
+        if isinstance(atom, Index):
+            pieces = [((atom.name, one, zero, one), times)]
+        elif isinstance(atom, FloorDiv | Mod):
+            line = _line(atom.numerator)
+            if line is None or atom.denominator.indices():
+                return None
+            name, scale, shift = line
+            floor = (name, scale, shift, atom.denominator)
+            if isinstance(atom, FloorDiv):
+                pieces = [(floor, times)]
+            else:
+                pieces = [((name, scale, shift, one), times), (floor, -(times * atom.denominator))]
+        else:
+            return None
+        for key, value in pieces:
+            parts[key] = parts.get(key, zero) + value
+    return tuple(Part(k[0], times, *k[1:]) for k, times in parts.items() if times != zero), offset
+
+
+def _line(e: Affine) -> tuple[str, Affine, Affine] | None:
+    """Return an expression as `scale * index + shift` over its only index variable, None when it is not."""
+    names = e.indices()
+    if len(names) != 1:
+        return None
+    (name,) = names
+    scale = e.coefficient(name)
+    if scale is None:
+        return None
+    return name, scale, e - scale * Affine.of(Index(name))

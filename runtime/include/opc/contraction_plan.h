@@ -1,0 +1,419 @@
+/* How a contraction is cut: which loops are rows, columns and batches, how large the blocks are, and tables of offsets. */
+#ifndef OPC_CONTRACTION_PLAN_H
+#define OPC_CONTRACTION_PLAN_H
+
+#include "opc/contraction.h"
+
+namespace opc {
+
+enum : int64_t {
+  inner_block = 384,         /* inner points of a step: a strip of rows stays in the first-level cache */
+  packed_bytes = 1 << 19,    /* packed columns: half of a second-level cache */
+  block_rows = 64,           /* rows of a unit of work */
+  joined_rows = 512,         /* rows that one thread takes together, packing their columns once */
+  unit_work = 1 << 18        /* multiplications worth a thread */
+};
+
+/* A list of loops, outermost first. */
+struct loop_list {
+  int32_t count;
+  int32_t loop[max_contraction_loops];
+};
+
+/* Rows or columns: points of a list of loops. `stride` is each operand's along the last run of points in which none jumps, of `run`
+ * points. */
+struct contraction_side {
+  loop_list loops;
+  int64_t points;
+  int64_t run;
+  int64_t stride[max_operands];
+};
+
+/* Element offsets of points, and their parts of the guards' indices. */
+struct contraction_table {
+  int64_t *offset;
+  int64_t *guard[max_guards];
+};
+
+/* A factor at one batch. */
+struct contraction_factor {
+  const factor *f;
+  const char *data;
+  int32_t guards;
+  int32_t guard[max_guards]; /* places */
+  int64_t base[max_guards];
+};
+
+struct contraction_term {
+  loop_list inner;
+  int64_t depth;
+  int64_t blocks;
+  contraction_factor factors[2]; /* of the rows, of the columns */
+};
+
+struct contraction_step {
+  int32_t term;
+  int64_t inner, depth;
+};
+
+struct contraction_plan {
+  const contraction *c;
+  const contraction_functions *f;
+  const row_functions *conversions;
+  dtype computed;
+  tile_function function;
+  const void *arguments;
+  bool failed;
+  int64_t begin[max_contraction_loops];
+  int64_t size[max_contraction_loops];
+  contraction_side rows, columns;
+  loop_list batch;
+  int64_t batches;
+  int32_t terms;
+  contraction_term term[max_terms];
+  int64_t steps;
+  int64_t work; /* multiplications */
+  int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
+  int64_t most_inner, most_rows, most_columns;
+  int64_t operand_offset[max_operands];
+  int32_t staged;
+  const int64_t *panel_offset[strip_vectors];
+};
+
+static inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+static inline int64_t part_value(const part &p, int64_t index) {
+  const int64_t value = p.scale * index + p.shift;
+  return p.times * (p.divisor == 1 ? value : floor_quotient(value, p.divisor));
+}
+
+/* Whether a part moves with its loop, over the range that is planned. */
+static inline bool moves(const contraction_plan &p, const part &of) {
+  const int64_t first = p.begin[of.loop];
+  return part_value(of, first) != part_value(of, first + p.size[of.loop] - 1);
+}
+
+static inline bool varies(const contraction_plan &p, const factor &f, int32_t loop) {
+  for (int32_t n = 0; n < f.places; ++n) {
+    for (int32_t i = 0; i < f.at[n].parts; ++i) {
+      if (f.at[n].part_list[i].loop == loop && moves(p, f.at[n].part_list[i])) return true;
+    }
+  }
+  return false;
+}
+
+/* The first axis of the result along which a factor moves in steps while another one moves with it, or -1. */
+static int32_t stepped_loop(const contraction_plan &p) {
+  for (int32_t loop = 0; loop < p.c->s->rank; ++loop) {
+    if (p.size[loop] < 2) continue;
+    for (int32_t t = 0; t < p.c->terms; ++t) {
+      bool steps[2] = {false, false};
+      bool plain[2] = {false, false};
+      for (int32_t i = 0; i < 2; ++i) {
+        const factor &f = p.c->term_list[t].factors[i];
+        for (int32_t n = 0; n < f.places; ++n) {
+          for (int32_t k = 0; k < f.at[n].parts; ++k) {
+            const part &of = f.at[n].part_list[k];
+            if (of.loop != loop || !moves(p, of)) continue;
+            (of.divisor != 1 ? steps : plain)[i] = true;
+          }
+        }
+      }
+      if ((steps[0] && (steps[1] || plain[1])) || (steps[1] && plain[0])) return loop;
+    }
+  }
+  return -1;
+}
+
+/* The number of points of a loop from `begin` on in which no stepping part moves. */
+static int64_t run_of_steps(const contraction_plan &p, int32_t loop, int64_t begin) {
+  int64_t end = begin + 1;
+  for (; end < p.c->size[loop]; ++end) {
+    for (int32_t t = 0; t < p.c->terms; ++t) {
+      for (const factor &f : p.c->term_list[t].factors) {
+        for (int32_t n = 0; n < f.places; ++n) {
+          for (int32_t k = 0; k < f.at[n].parts; ++k) {
+            const part &of = f.at[n].part_list[k];
+            if (of.loop == loop && of.divisor != 1 && part_value(of, begin) != part_value(of, end)) return end - begin;
+          }
+        }
+      }
+    }
+  }
+  return end - begin;
+}
+
+/* Sets the index of each loop of a list at one of its points. */
+static inline void locate(const contraction_plan &p, const loop_list &list, int64_t point, int64_t *index) {
+  for (int32_t n = list.count - 1; n >= 0; --n) {
+    const int32_t loop = list.loop[n];
+    const int64_t next = point / p.size[loop];
+    index[loop] = p.begin[loop] + (point - next * p.size[loop]);
+    point = next;
+  }
+}
+
+static inline int64_t points_of(const contraction_plan &p, const loop_list &list) {
+  int64_t points = 1;
+  for (int32_t n = 0; n < list.count; ++n) points *= p.size[list.loop[n]];
+  return points;
+}
+
+/* What the loops of a list add to the index of a place; `step` is what one more step of the last of them adds, if that is the same
+ * everywhere, which `even` tells. */
+static inline int64_t place_value(const axis_index &at, const bool *inside, const int64_t *index, int32_t last, int64_t *step, bool *even) {
+  int64_t value = 0;
+  *step = 0;
+  *even = true;
+  for (int32_t i = 0; i < at.parts; ++i) {
+    const part &of = at.part_list[i];
+    if (!inside[of.loop]) continue;
+    value += part_value(of, index[of.loop]);
+    if (of.loop != last) continue;
+    *step += of.times * of.scale;
+    *even = *even && of.divisor == 1;
+  }
+  return value;
+}
+
+/* Fills a table with points [first, first + count) of a list of loops, as a factor sees them. */
+static void fill_table(const contraction_plan &p, const factor &f, const loop_list &list, int64_t first, int64_t count,
+                       contraction_table &table) {
+  bool inside[max_contraction_loops] = {};
+  int64_t index[max_contraction_loops];
+  for (int32_t n = 0; n < list.count; ++n) inside[list.loop[n]] = true;
+  const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
+  for (int64_t done = 0; done < count;) {
+    locate(p, list, first + done, index);
+    int64_t run = last >= 0 ? p.begin[last] + p.size[last] - index[last] : 1;
+    if (run > count - done) run = count - done;
+    for (int64_t i = 0; i < run; ++i) table.offset[done + i] = 0;
+    int32_t guards = 0;
+    for (int32_t n = 0; n < f.places; ++n) {
+      const axis_index &at = f.at[n];
+      int64_t step;
+      bool even;
+      int64_t value = place_value(at, inside, index, last, &step, &even);
+      int64_t *to = at.guarded ? table.guard[guards++] : table.offset;
+      const int64_t scale = at.guarded ? 1 : at.stride;
+      if (at.guarded) {
+        for (int64_t i = 0; i < run; ++i) to[done + i] = 0;
+      }
+      const int64_t start = last >= 0 ? index[last] : 0;
+      for (int64_t i = 0; i < run; ++i) {
+        if (!even) {
+          index[last] = start + i;
+          int64_t unused;
+          value = place_value(at, inside, index, last, &unused, &even) - step * i;
+          even = false;
+        }
+        to[done + i] += (value + step * i) * scale;
+      }
+      if (last >= 0) index[last] = start;
+    }
+    done += run;
+  }
+}
+
+/* Takes the factors to a batch: the constants of their indices, and what the loops add that no table of theirs has. */
+static void move_to_batch(contraction_plan &p, int64_t batch) {
+  int64_t index[max_contraction_loops];
+  for (int32_t loop = 0; loop < p.c->loops; ++loop) index[loop] = p.begin[loop];
+  locate(p, p.batch, batch, index);
+  for (int32_t t = 0; t < p.terms; ++t) {
+    for (int32_t i = 0; i < 2; ++i) {
+      contraction_factor &f = p.term[t].factors[i];
+      const loop_list &own = i == 0 ? p.rows.loops : p.columns.loops;
+      bool inside[max_contraction_loops];
+      for (bool &each : inside) each = true;
+      for (int32_t n = 0; n < own.count; ++n) inside[own.loop[n]] = false;
+      for (int32_t n = 0; n < p.term[t].inner.count; ++n) inside[p.term[t].inner.loop[n]] = false;
+      int64_t offset = 0;
+      int32_t guards = 0;
+      for (int32_t n = 0; n < f.f->places; ++n) {
+        int64_t step;
+        bool even;
+        const axis_index &at = f.f->at[n];
+        const int64_t value = at.offset + place_value(at, inside, index, -1, &step, &even);
+        if (at.guarded) {
+          f.base[guards++] = value;
+        } else {
+          offset += value * at.stride;
+        }
+      }
+      f.data = f.f->data + offset * itemsize(f.f->stored);
+    }
+  }
+  const stage &s = *p.c->s;
+  for (int32_t k = 1; k < s.operand_count; ++k) {
+    int64_t offset = 0;
+    for (int32_t n = 0; n < p.batch.count; ++n) offset += index[p.batch.loop[n]] * s.operands[k].stride[p.batch.loop[n]];
+    for (int32_t loop = 0; loop < s.rank; ++loop) {
+      if (p.size[loop] == 1) offset += p.begin[loop] * s.operands[k].stride[loop];
+    }
+    p.operand_offset[k] = offset;
+  }
+}
+
+static inline int64_t operand_offset(const contraction_plan &p, const contraction_side &side, int64_t point, const operand &o) {
+  int64_t index[max_contraction_loops];
+  int64_t offset = 0;
+  locate(p, side.loops, point, index);
+  for (int32_t n = 0; n < side.loops.count; ++n) offset += index[side.loops.loop[n]] * o.stride[side.loops.loop[n]];
+  return offset;
+}
+
+/* The number of points from `point` on, at most `most`, along which no operand jumps. */
+static inline int64_t run_of_points(const contraction_plan &, const contraction_side &side, int64_t point, int64_t most) {
+  const int64_t left = side.run - point % side.run;
+  return left < most ? left : most;
+}
+
+/* Whether an operand reaches the tile function through a buffer. */
+static inline bool is_staged(const contraction_plan &p, int32_t operand) {
+  const struct operand &o = p.c->s->operands[operand];
+  return o.stored != o.computed || p.columns.stride[operand] != 1;
+}
+
+/* Finds the longest run of points at the end of a side's loops along which every operand has one stride. */
+static void plan_runs(const contraction_plan &p, contraction_side &side) {
+  const stage &s = *p.c->s;
+  const loop_list &list = side.loops;
+  side.points = points_of(p, list);
+  side.run = 1;
+  for (int32_t k = 1; k < s.operand_count; ++k) side.stride[k] = list.count > 0 ? s.operands[k].stride[list.loop[list.count - 1]] : 1;
+  for (int32_t n = list.count - 1; n >= 0; --n) {
+    for (int32_t k = 1; k < s.operand_count; ++k) {
+      const operand &o = s.operands[k];
+      if (o.data != nullptr && o.stride[list.loop[n]] != side.stride[k] * side.run) return;
+    }
+    side.run *= p.size[list.loop[n]];
+  }
+}
+
+/* Which factor of a term varies along the rows: the one that shares more loops with the first term's first. */
+static int32_t left_factor(const contraction_plan &p, const term &t) {
+  int32_t same = 0;
+  for (int32_t loop = 0; loop < p.c->s->rank; ++loop) {
+    if (p.size[loop] < 2) continue;
+    const bool row = varies(p, p.c->term_list[0].factors[0], loop);
+    const bool column = varies(p, p.c->term_list[0].factors[1], loop);
+    if (row == column) continue;
+    same += varies(p, t.factors[0], loop) == row && varies(p, t.factors[1], loop) == column;
+    same -= varies(p, t.factors[0], loop) == column && varies(p, t.factors[1], loop) == row;
+  }
+  return same < 0;
+}
+
+static inline void append(loop_list &list, int32_t loop) { list.loop[list.count++] = loop; }
+
+/* Sorts the loops into rows, columns, batches and inner loops. */
+static void plan_loops(contraction_plan &p) {
+  const contraction &c = *p.c;
+  const stage &s = *c.s;
+  p.terms = c.terms;
+  p.rows.loops.count = p.columns.loops.count = p.batch.count = 0;
+  for (int32_t t = 0; t < c.terms; ++t) {
+    const int32_t left = left_factor(p, c.term_list[t]);
+    contraction_term &to = p.term[t];
+    to.inner.count = 0;
+    for (int32_t loop = c.term_list[t].begin; loop < c.term_list[t].end; ++loop) {
+      if (p.size[loop] != 1) append(to.inner, loop);
+    }
+    to.depth = points_of(p, to.inner);
+    for (int32_t i = 0; i < 2; ++i) {
+      contraction_factor &f = to.factors[i];
+      f.f = &c.term_list[t].factors[i == 0 ? left : 1 - left];
+      f.guards = 0;
+      for (int32_t n = 0; n < f.f->places; ++n) {
+        if (f.f->at[n].guarded) f.guard[f.guards++] = n;
+      }
+    }
+  }
+  for (int32_t loop = 0; loop < s.rank; ++loop) {
+    if (p.size[loop] == 1) continue;
+    bool row = false;
+    bool column = false;
+    for (int32_t t = 0; t < c.terms; ++t) {
+      row = row || varies(p, *p.term[t].factors[0].f, loop);
+      column = column || varies(p, *p.term[t].factors[1].f, loop);
+    }
+    append(row == column ? p.batch : row ? p.rows.loops : p.columns.loops, loop);
+  }
+  /* Columns are what lies together in the last operand, the result, unless there are too few of them for a vector. */
+  const operand &result = s.operands[s.operand_count - 1];
+  int64_t nearest[2] = {INT64_MAX, INT64_MAX};
+  for (int32_t side = 0; side < 2; ++side) {
+    const loop_list &list = side == 0 ? p.rows.loops : p.columns.loops;
+    for (int32_t n = 0; n < list.count; ++n) {
+      if (result.stride[list.loop[n]] < nearest[side]) nearest[side] = result.stride[list.loop[n]];
+    }
+  }
+  const int64_t rows = points_of(p, p.rows.loops);
+  const int64_t columns = points_of(p, p.columns.loops);
+  const int64_t few = p.f->lanes / 2;
+  bool swap = nearest[0] < nearest[1];
+  if (swap ? rows < few && columns > 2 * rows : columns < few && rows > 2 * columns) swap = !swap;
+  if (swap) {
+    const loop_list kept = p.rows.loops;
+    p.rows.loops = p.columns.loops;
+    p.columns.loops = kept;
+    for (int32_t t = 0; t < p.terms; ++t) {
+      const contraction_factor first = p.term[t].factors[0];
+      p.term[t].factors[0] = p.term[t].factors[1];
+      p.term[t].factors[1] = first;
+    }
+  }
+}
+
+/* The first of `count` things that are in block `block` of `blocks`. */
+static inline int64_t block_start(int64_t count, int64_t blocks, int64_t block) { return count * block / blocks; }
+
+static inline int64_t blocks_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+/* Plans a contraction; false when it has no points. */
+static bool plan_blocks(contraction_plan &p, int64_t *units) {
+  const stage &s = *p.c->s;
+  plan_loops(p);
+  plan_runs(p, p.rows);
+  plan_runs(p, p.columns);
+  p.batches = points_of(p, p.batch);
+  if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
+  p.steps = 0;
+  p.work = 0;
+  p.most_inner = 1;
+  for (int32_t t = 0; t < p.terms; ++t) {
+    contraction_term &of = p.term[t];
+    of.blocks = blocks_of(of.depth, inner_block);
+    p.steps += of.blocks;
+    p.work += of.depth;
+    const int64_t deepest = of.blocks > 0 ? blocks_of(of.depth, of.blocks) : 0;
+    if (deepest > p.most_inner) p.most_inner = deepest;
+  }
+  p.work *= p.batches * p.rows.points * p.columns.points;
+  const int64_t panel = strip_vectors * p.f->lanes;
+  p.row_strips = blocks_of(p.rows.points, p.f->rows);
+  p.row_blocks = blocks_of(p.rows.points, block_rows);
+  p.column_panels = blocks_of(p.columns.points, panel);
+  int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
+  if (panels > 16) panels = 16;
+  p.column_blocks = blocks_of(p.column_panels, panels);
+  p.joined_blocks = blocks_of(joined_rows, block_rows);
+  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
+  p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
+  p.staged = 0;
+  for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
+  *units = p.batches * p.row_blocks * p.column_blocks;
+  return true;
+}
+
+static inline contraction_step step_of(const contraction_plan &p, int64_t step) {
+  int32_t t = 0;
+  for (; step >= p.term[t].blocks; ++t) step -= p.term[t].blocks;
+  const contraction_term &of = p.term[t];
+  const int64_t inner = block_start(of.depth, of.blocks, step);
+  return {t, inner, block_start(of.depth, of.blocks, step + 1) - inner};
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_PLAN_H

@@ -1,0 +1,286 @@
+/* Runs a contraction: cuts it into blocks that fit the caches, packs the factors, and hands finished strips of sums to a tile function.
+ *
+ * As in GotoBLAS, a block of columns of one factor is packed into the second-level cache and multiplied with strips of rows of the
+ * other, which are packed as they come. The loops of the result are rows where only the first factor varies along them, columns where
+ * only the second does, and batches otherwise. Tables of offsets for rows, columns and inner points let any order of loops, window and
+ * stride be one matrix product. Each sum is added up in the same order, however the work is split over threads.
+ */
+#ifndef OPC_CONTRACTION_RUN_H
+#define OPC_CONTRACTION_RUN_H
+
+#include "opc/contraction_plan.h"
+#include "opc/rows.h"
+#include "opc/run.h"
+
+namespace opc {
+
+/* The memory of one thread. */
+struct contraction_memory {
+  contraction_table inner[2], rows, columns;
+  char *strip;  /* packed rows */
+  char *panels; /* packed columns */
+  char *sums;
+  char *staged;
+  int64_t pitch;   /* columns between rows of sums */
+  int64_t term, first_inner, first_row, first_column; /* what the tables hold, -1 for nothing */
+};
+
+static inline int64_t aligned_bytes(int64_t bytes) { return round_up(bytes, cache_line); }
+
+/* Returns the memory at `used`, NULL of NULL, and moves `used` past `bytes`. */
+static inline char *take(char *memory, int64_t &used, int64_t bytes) {
+  char *begin = memory == nullptr ? nullptr : memory + used;
+  used += aligned_bytes(bytes);
+  return begin;
+}
+
+static void take_table(char *memory, int64_t &used, contraction_table &t, int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(int64_t));
+  t.offset = reinterpret_cast<int64_t *>(take(memory, used, bytes));
+  for (int64_t *&guard : t.guard) guard = reinterpret_cast<int64_t *>(take(memory, used, bytes));
+}
+
+/* Lays out the memory of a thread at `at`, or tells its size where that is NULL. */
+static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
+  int64_t used = 0;
+  const int64_t item = itemsize(p.computed);
+  const int64_t rows = p.steps > 1 ? p.most_rows : p.f->rows;
+  m.pitch = p.most_columns;
+  take_table(memory, used, m.inner[0], p.most_inner);
+  take_table(memory, used, m.inner[1], p.most_inner);
+  take_table(memory, used, m.rows, p.most_rows);
+  take_table(memory, used, m.columns, p.most_columns);
+  m.strip = take(memory, used, p.most_inner * p.f->rows * item);
+  m.panels = take(memory, used, p.most_inner * p.most_columns * item);
+  m.sums = take(memory, used, rows * p.most_columns * item);
+  m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
+  m.term = m.first_inner = m.first_row = m.first_column = -1;
+  return used;
+}
+
+/* Packs points [first, first + count) of a table. */
+static void pack_points(const contraction_plan &p, const contraction_factor &f, const contraction_table &points,
+                        const contraction_table &inner, int64_t depth, int64_t first, int64_t count, int64_t width, void *to) {
+  packing job;
+  job.to = to;
+  job.width = width;
+  job.count = count;
+  job.depth = depth;
+  job.from = f.data;
+  job.stored = f.f->stored;
+  job.point = points.offset + first;
+  job.inner = inner.offset;
+  job.guards = f.guards;
+  for (int32_t g = 0; g < f.guards; ++g) {
+    const axis_index &at = f.f->at[f.guard[g]];
+    job.guard[g] = {points.guard[g] + first, inner.guard[g], f.base[g], at.size, at.divisor, at.stride};
+  }
+  p.f->pack(job);
+}
+
+/* A block of the result: `row_count` rows from `row` on and `column_count` columns from `column` on. */
+struct contraction_block {
+  int64_t row, row_count, column, column_count;
+};
+
+/* Hands rows [first, first + count) of a block of sums to the tile function, in pieces in which every operand has one stride. */
+static void finish_strip(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const char *sums,
+                         int64_t first, int64_t count) {
+  const stage &s = *p.c->s;
+  const int64_t item = itemsize(p.computed);
+  tile t;
+  t.scratch = nullptr;
+  t.scratch_pitch = 0;
+  for (int64_t row = 0; row < count;) {
+    const int64_t rows = run_of_points(p, p.rows, b.row + first + row, count - row);
+    for (int64_t column = 0; column < b.column_count;) {
+      const int64_t columns = run_of_points(p, p.columns, b.column + column, b.column_count - column);
+      t.rows = rows;
+      t.columns = columns;
+      t.data[0] = const_cast<char *>(sums) + (row * m.pitch + column) * item;
+      t.step[0] = m.pitch;
+      char *buffer = m.staged;
+      char *place[max_operands];
+      for (int32_t k = 1; k < s.operand_count; ++k) {
+        const operand &o = s.operands[k];
+        t.data[k] = nullptr;
+        t.step[k] = 0;
+        if (o.data == nullptr) continue;
+        const int64_t offset = p.operand_offset[k] + operand_offset(p, p.rows, b.row + first + row, o) +
+                               operand_offset(p, p.columns, b.column + column, o);
+        place[k] = o.data + offset * itemsize(o.stored);
+        t.data[k] = place[k];
+        t.step[k] = p.rows.stride[k];
+        if (is_staged(p, k)) {
+          t.data[k] = buffer;
+          t.step[k] = columns;
+          buffer += aligned_bytes(p.f->rows * p.most_columns * 8);
+          const block part = {rows, columns, p.rows.stride[k], p.columns.stride[k]};
+          if (o.what == role_input) load_block(*p.conversions, t.data[k], columns, o.stored, place[k], part);
+        }
+      }
+      p.function(t, p.arguments);
+      for (int32_t k = 1; k < s.operand_count; ++k) {
+        const operand &o = s.operands[k];
+        if (o.data == nullptr || o.what == role_input || !is_staged(p, k)) continue;
+        store_block(*p.conversions, place[k], o.stored, {rows, columns, p.rows.stride[k], p.columns.stride[k]}, t.data[k], columns);
+      }
+      column += columns;
+    }
+    row += rows;
+  }
+}
+
+/* Whether panel columns can be multiplied where they lie. */
+static inline bool lies_ready(const contraction_plan &p, const contraction_factor &f, const int64_t *offsets, int64_t width) {
+  if (f.guards > 0 || f.f->stored != p.computed) return false;
+  for (int64_t i = 1; i < width; ++i) {
+    if (offsets[i] != offsets[0] + i) return false;
+  }
+  return true;
+}
+
+/* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
+static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
+  const contraction_step at = step_of(p, step);
+  const contraction_term &t = p.term[at.term];
+  const contraction_factor &left = t.factors[0];
+  const contraction_factor &right = t.factors[1];
+  const int64_t item = itemsize(p.computed);
+  const bool fresh = m.term != at.term;
+  if (fresh || m.first_inner != at.inner) {
+    for (int32_t i = 0; i < 2; ++i) fill_table(p, *t.factors[i].f, t.inner, at.inner, at.depth, m.inner[i]);
+  }
+  if (fresh || m.first_row != b.row) fill_table(p, *left.f, p.rows.loops, b.row, b.row_count, m.rows);
+  if (fresh || m.first_column != b.column) fill_table(p, *right.f, p.columns.loops, b.column, b.column_count, m.columns);
+  m.term = at.term;
+  m.first_inner = at.inner;
+  m.first_row = b.row;
+  m.first_column = b.column;
+
+  const int64_t lanes = p.f->lanes;
+  const int64_t panel = lanes * strip_vectors;
+  const bool few = b.row_count <= 2 * p.f->rows;
+  const int64_t packed_inner = at.depth;
+  for (int64_t c = 0; c < b.column_count; c += panel) {
+    const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
+    const int64_t width = round_up(count, lanes);
+    if (few && count == width && lies_ready(p, right, m.columns.offset + c, width)) continue;
+    pack_points(p, right, m.columns, m.inner[1], at.depth, c, count, width, m.panels + c * packed_inner * item);
+  }
+  for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
+    const int64_t rows = b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows;
+    const bool half = 2 * rows <= p.f->rows;
+    pack_points(p, left, m.rows, m.inner[0], at.depth, row, rows, half ? p.f->rows / 2 : p.f->rows, m.strip);
+    char *sums = m.sums + (p.steps > 1 ? row * m.pitch * item : 0);
+    for (int64_t c = 0; c < b.column_count; c += panel) {
+      const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
+      const int64_t width = round_up(count, lanes);
+      const void *from = m.panels + c * packed_inner * item;
+      const int64_t *offsets = p.panel_offset[width / lanes - 1];
+      if (few && count == width && lies_ready(p, right, m.columns.offset + c, width)) {
+        from = right.data + m.columns.offset[c] * item;
+        offsets = m.inner[1].offset;
+      }
+      p.f->kernel[half][width / lanes - 1](at.depth, m.strip, from, offsets, sums + c * item, m.pitch, step > 0);
+    }
+    if (step == p.steps - 1) finish_strip(p, m, b, sums, row, rows);
+  }
+}
+
+/* Computes a block that no term adds to. */
+static void finish_nothing(const contraction_plan &p, const contraction_memory &m, const contraction_block &b) {
+  memset(m.sums, 0, static_cast<size_t>(p.f->rows * m.pitch * itemsize(p.computed)));
+  for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
+    finish_strip(p, m, b, m.sums, row, b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows);
+  }
+}
+
+/* The body of the parallel loop: units [begin, end), each a block of rows and columns of one batch, rows innermost. */
+static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
+  contraction_plan &shared = *static_cast<contraction_plan *>(argument);
+  contraction_plan p = shared;
+  contraction_memory m;
+  alignas(cache_line) char small[16384];
+  char *memory = small;
+  void *allocated = nullptr;
+  const int64_t bytes = lay_out(p, nullptr, m);
+  if (bytes > static_cast<int64_t>(sizeof small)) {
+    if (posix_memalign(&allocated, 4096, static_cast<size_t>(bytes)) != 0) {
+      __atomic_store_n(&shared.failed, true, __ATOMIC_RELAXED);
+      return;
+    }
+    memory = static_cast<char *>(allocated);
+  }
+  lay_out(p, memory, m);
+  for (int64_t unit = begin; unit < end;) {
+    const int64_t row = unit % p.row_blocks;
+    const int64_t column = unit / p.row_blocks % p.column_blocks;
+    move_to_batch(p, unit / p.row_blocks / p.column_blocks);
+    int64_t count = p.row_blocks - row < end - unit ? p.row_blocks - row : end - unit;
+    if (count > p.joined_blocks) count = p.joined_blocks;
+    contraction_block b;
+    b.row = block_start(p.row_strips, p.row_blocks, row) * p.f->rows;
+    b.row_count = block_start(p.row_strips, p.row_blocks, row + count) * p.f->rows;
+    b.row_count = (b.row_count < p.rows.points ? b.row_count : p.rows.points) - b.row;
+    const int64_t panel = strip_vectors * p.f->lanes;
+    b.column = block_start(p.column_panels, p.column_blocks, column) * panel;
+    b.column_count = block_start(p.column_panels, p.column_blocks, column + 1) * panel;
+    b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
+    if (p.steps == 0) finish_nothing(p, m, b);
+    for (int64_t step = 0; step < p.steps; ++step) add_step(p, m, b, step);
+    unit += count;
+  }
+  free(allocated);
+}
+
+/* Computes a contraction whose loops are all affine: `p` holds their sizes and beginnings. */
+static int32_t run_planned(contraction_plan &p) {
+  const opc_context *context = p.c->s->context;
+  int64_t units = 0;
+  if (!plan_blocks(p, &units)) return OPC_OK;
+  int64_t offsets[strip_vectors][inner_block];
+  for (int32_t v = 0; v < strip_vectors; ++v) {
+    for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;
+    p.panel_offset[v] = offsets[v];
+  }
+  const int64_t work = p.work / units > 0 ? p.work / units : 1;
+  const int64_t grain = unit_work / work > 0 ? unit_work / work : 1;
+  if (context == nullptr || context->parallel_for == nullptr || units <= grain) {
+    run_contraction_units(&p, 0, units);
+  } else {
+    context->parallel_for(context->pool, units, grain, run_contraction_units, &p);
+  }
+  return p.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for the blocks of a contraction") : OPC_OK;
+}
+
+/* Computes a contraction and calls `function` with its sums. A loop along which one factor moves in steps, such as the groups of a
+ * convolution, is cut into the runs in which that factor stays, one after the other. */
+static int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
+                   tile_function function, const void *arguments) {
+  contraction_plan p;
+  p.c = &c;
+  p.f = &f;
+  p.conversions = &rows;
+  p.computed = computed;
+  p.function = function;
+  p.arguments = arguments;
+  p.failed = false;
+  for (int32_t loop = 0; loop < c.loops; ++loop) {
+    p.begin[loop] = 0;
+    p.size[loop] = c.size[loop];
+  }
+  const int32_t stepped = stepped_loop(p);
+  if (stepped < 0) return run_planned(p);
+  for (int64_t begin = 0; begin < c.size[stepped];) {
+    p.begin[stepped] = begin;
+    p.size[stepped] = run_of_steps(p, stepped, begin);
+    const int32_t code = run_planned(p);
+    if (code != OPC_OK) return code;
+    begin += p.size[stepped];
+  }
+  return OPC_OK;
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_RUN_H
