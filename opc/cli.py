@@ -122,12 +122,13 @@ def show(
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
+    sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
 ) -> None:
     """Show what opc makes of a spec."""
     from opc import cli_show
 
-    raise typer.Exit(cli_show.show(spec, ir, gradient, loops, c))
+    raise typer.Exit(cli_show.show(spec, ir, gradient, loops, c, sharding))
 
 
 @app.command()

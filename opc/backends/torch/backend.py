@@ -20,6 +20,7 @@ from opc.backends.torch.front import front_source
 from opc.backends.torch.generated_tests import test_source
 from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, operators_source
+from opc.backends.torch.sharding import sharding_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.c_native import native_files, source_path
 from opc.ir.op import Family
@@ -89,6 +90,7 @@ class TorchBackend:
             "torch/libtorch_stub.c": stub_source(family),
             "torch/onnx.py": onnx_source(family),
             "torch/operators.py": operators_source(family),
+            "torch/sharding.py": sharding_source(family),
             f"torch/{name}_torch.cpp": library_source(family),
             **native_files(family, "torch"),
             **({"tests/test_torch.py": test_source(family)} if family.examples else {}),
