@@ -28,13 +28,16 @@ def _rule(op: Op, batched: bool) -> str:
     parts = [f"operators.{op.name},", _tuple("inputs", [_shape(o, op) for o in op.inputs])]
     parts.append(_tuple("outputs", [_shape(o, op) for o in op.outputs]))
     ways = [_way(s, names) for s in shardings(op)]
-    if ways:
+    if len(ways) == 1 and len(ways[0].strip()) + len("        ways=(),") <= WIDTH:
+        parts.append(f"ways=({ways[0].strip()}),")
+    elif ways:
         parts.append("ways=(\n" + "".join(f"{way}\n" for way in ways) + "        ),")
     if op.broadcast:
         parts.append("broadcast=True,")
     axes = [(len(names) + n, a.dim) for n, a in enumerate(op.attributes) if a.kind is AttributeKind.AXIS]
     if axes:
-        parts.append(f"axes=({', '.join(f'({n}, {quoted(str(dim))})' for n, dim in axes)},),")
+        pairs = [f"({n}, {quoted(str(dim))})" for n, dim in axes]
+        parts.append(f"axes=({', '.join(pairs)}{',' if len(pairs) == 1 else ''}),")
     if batched:
         parts.append(f"batch_axes={len(names) + len(op.attributes)},")
     return "    Rule(\n" + "".join(f"        {part}\n" for part in parts) + "    ),"
@@ -45,7 +48,8 @@ def _way(s: Sharding, names: list[str]) -> str:
     items = [quoted(s.along), quoted(" ".join(p.value for p in s.inputs)), quoted(" ".join(p.value for p in s.outputs))]
     for word, chosen in (("given", s.given), ("absent", s.absent)):
         if chosen:
-            items.append(f"{word}=({', '.join(str(names.index(n)) for n in chosen)},)")
+            places = [str(names.index(n)) for n in chosen]
+            items.append(f"{word}=({', '.join(places)}{',' if len(places) == 1 else ''})")
     return bracketed("Way(", items, "),", 12)
 
 
