@@ -54,14 +54,16 @@ def build_specs(
     out: Path,
     backends: Sequence[str] | None = None,
     *,
+    strict: bool = True,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
 ) -> tuple[Built, ...]:
     """Generate and build the packages of `specs` below `out`, and return what became of each, in order.
 
-    One spec's mistake does not stop the others. `backends` are names, None for all; `say` gets a message when the build has to
-    wait for another process; `jobs` is the number of compilers run at once, by default one a processor.
+    One spec's mistake does not stop the others. `backends` are names, None for all; with `strict`, an op that one of those named
+    can't carry is a mistake. `say` gets a message when the build has to wait for another process;
+    `jobs` is the number of compilers run at once, by default one a processor.
 
     Raises:
         SpecError: when nothing can be built at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -82,7 +84,7 @@ def build_specs(
                 families[i] = load_family(specs[i])
             except SpecError as error:
                 results[i] = Built(specs[i].name, None, diagnostics=error.diagnostics)
-        built = build_families(list(families.values()), out, backends, progress=progress, say=say, jobs=jobs)
+        built = build_families(list(families.values()), out, backends, strict=strict, progress=progress, say=say, jobs=jobs)
         results |= dict(zip(families, built))
     return tuple(results[i] for i in range(len(specs)))
 
@@ -92,6 +94,7 @@ def build_families(
     out: Path,
     backends: Sequence[str] | None = None,
     *,
+    strict: bool = True,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
@@ -128,7 +131,7 @@ def build_families(
             made = compiled[family.name]
             skipped = {**generated.skipped, **made.skipped}
             # A backend the user named must be built, or it is a mistake; of "all backends", those that can't be are left out.
-            missing = tuple(d for name in skipped if name in (backends or ()) for d in skipped[name])
+            missing = tuple(d for name in skipped if strict and name in (backends or ()) for d in skipped[name])
             mistakes = made.diagnostics + missing
             results[family.name] = Built(family.name, generated.package, False, generated, mistakes, skipped)
             if not mistakes:

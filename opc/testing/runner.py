@@ -111,7 +111,7 @@ def _build(
 
     names = [b.name for b in backends]
     packages: list[_Package] = []
-    for spec, built in zip(specs, build_specs(specs, out, names, say=say, jobs=jobs)):
+    for spec, built in zip(specs, build_specs(specs, out, names, strict=False, say=say, jobs=jobs)):
         if built.package is None or not built.ok:
             report.mistakes[str(spec)] = "\n".join(d.render() for d in built.diagnostics)
             continue
