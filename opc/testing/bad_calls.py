@@ -12,7 +12,6 @@ from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ANY, DType, candidates
 from opc.ir.op import AttributeKind, Op
-from opc.testing import samples
 from opc.testing.arguments import TensorArg, random_values
 from opc.testing.bounds import Array
 from opc.testing.cases import Case, Maker, with_inputs
@@ -29,7 +28,7 @@ def refused(op: Op, parent: Op | None = None) -> list[Case]:
     if base is None:
         return []
     result = [*_bad_types(op, base), *_bad_shapes(op, base), *_bad_sizes(op, base, middle)]
-    result += [*_bad_attributes(op, base, middle), *_bad_indices(op, base)]
+    result += [*_bad_attributes(maker, base, middle), *_bad_indices(op, base)]
     return [replace(c, name=f"{op.name}/bad{k:02d}-{c.name}") for k, c in enumerate(result)]
 
 
@@ -99,7 +98,8 @@ def _resized(base: Case, name: str, shape: Shape) -> Array:
     return np.resize(data, shape) if data.size else np.ones(shape, data.dtype)
 
 
-def _bad_attributes(op: Op, base: Case, middle: Sizes) -> Iterator[Case]:
+def _bad_attributes(maker: Maker, base: Case, middle: Sizes) -> Iterator[Case]:
+    op = maker.op
     shapes: Shapes = {n: None if a is None else a.data.shape for n, a in base.inputs.items()}
 
     def refuse(label: str, **changed: Any) -> Iterator[Case]:
@@ -116,8 +116,7 @@ def _bad_attributes(op: Op, base: Case, middle: Sizes) -> Iterator[Case]:
             for value in (rank, -rank - 1, 2**40):
                 yield from refuse(f"axis-{a.name}", **{a.name: value})
         elif a.kind is not AttributeKind.DTYPE:
-            _, bad = samples.attribute_samples(op, a)
-            for value in bad[:3]:
+            for value in maker.bad[a.name][:3]:
                 yield from refuse(f"attribute-{a.name}", **{a.name: value})
 
 

@@ -76,7 +76,9 @@ class Maker:
         self.limits, self.special = index_limits(op), special_indices(op)
         self.bindings = samples.bindings_of(op)
         plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)]
-        self.good = {a.name: samples.attribute_samples(op, a)[0] for a in plain}
+        both = {a.name: samples.attribute_samples(op, a) for a in plain}
+        self.good = {name: good for name, (good, _) in both.items()}
+        self.bad = {name: bad for name, (_, bad) in both.items()}
         self.count, self.turn = 0, 0
 
     def make(

@@ -31,7 +31,7 @@ MOST_STEPS = 60
 def volume(op: Op, env: ShapeEnv) -> int:
     """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
 
-    An extent that depends on an index counts as its greatest.
+    An extent that depends on an index counts as its greatest, and one that divides by a size of 0 as 0.
     """
     most = 1
     for statement in op.body:
@@ -59,8 +59,6 @@ def _volume(env: ShapeEnv, e: Expr, points: int, ranges: Mapping[str, int]) -> i
 
 def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
     """Return the greatest value of an extent: at one of the two ends of every index in it."""
-    if not extent.indices():
-        return max(env.value(extent), 0)
 
     def value(last: bool) -> int:
         def symbol(s: Symbol) -> int:
@@ -68,7 +66,10 @@ def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
 
         return extent.evaluate(symbol)
 
-    return max(value(False), value(True), 0)
+    try:
+        return max(value(False), value(True), 0)
+    except ZeroDivisionError:
+        return 0
 
 
 def _group_size(env: ShapeEnv, group: Group) -> int:

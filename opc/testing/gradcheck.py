@@ -34,10 +34,10 @@ STEP = 2.0**-26
 SHARP = 2.0**-12
 """A difference decides when its enclosures are narrower than this part of the sum of its terms' magnitudes."""
 
-SMALL = 4000
+SMALL = 1500
 """The number of points the largest loop may have where a gradient is proved."""
 
-MOST_ELEMENTS = 400
+MOST_ELEMENTS = 600
 """The number of elements that the inputs may have together where a gradient is proved."""
 
 

@@ -330,12 +330,17 @@ class _Evaluation:
                 reduced.append(start)
                 continue
             full = self.env.groups.get((axis.name, None), ())
-            inner = inner.with_group(axis.name, full)
             own: tuple[int, ...] = ()
+            same: list[int] = []
             if isinstance(axis, BroadcastAxis):
                 own = self.env.groups.get((axis.name, axis.operand), ())
                 missing = len(full) - len(own)
                 same = [k for k in range(missing, len(full)) if own[k - missing] == full[k]]
+                if axis.name not in frame.groups:
+                    # The result has no axes of the group to keep, so each value counts once for every axis that is left out.
+                    full, same = tuple(1 if k in same else size for k, size in enumerate(full)), []
+            inner = inner.with_group(axis.name, full)
+            if same:
                 kept += [(frame.groups[axis.name][k - missing], start + k) for k in same]
             reduced += [start + k for k in range(len(full)) if start + k not in [p for _, p in kept]]
         inner_mask = None if mask is None else mask.reshape((*mask.shape, *(1,) * (inner.rank - mask.ndim)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,7 @@ MOST_OTHERS = 8
 """How many values of the attributes without default are tried beside a value of another attribute."""
 
 
+@functools.lru_cache(maxsize=64)
 def attribute_samples(op: Op, attribute: Attribute) -> tuple[list[Any], list[Any]]:
     """Return values an attribute may take, and values its check, length or `values` refuse.
 
@@ -43,7 +45,8 @@ def _required_values(op: Op, apart_from: str) -> list[dict[str, Any]]:
 
 def accepts(op: Op, attributes: Mapping[str, Any]) -> bool:
     """Whether the op takes these attributes on some sizes."""
-    return any(fit(op, sizes, {**axis_attributes(op, sizes), **attributes}) is not None for sizes in table_sizes(op))
+    tried = itertools.islice(table_sizes(op), 5)
+    return any(fit(op, sizes, {**axis_attributes(op, sizes), **attributes}) is not None for sizes in tried)
 
 
 def _candidates(attribute: Attribute) -> list[Any]:
