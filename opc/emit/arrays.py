@@ -15,11 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from opc.analysis.patterns import Entry, conjunction, conjuncts
 from opc.emit.frames import (
     ATOM,
     COMPARE,
     TERNARY,
-    Entry,
     Frame,
     Names,
     NotExpressible,
@@ -27,18 +27,12 @@ from opc.emit.frames import (
     Scope,
     Text,
     bare_entries,
-    conjunction,
-    conjuncts,
-    merge,
     missing_entries,
-    position,
     with_ordered_temporaries,
 )
 from opc.ir.affine import Affine
 from opc.ir.expr import (
     AttrRef,
-    Axis,
-    BroadcastAxis,
     Call,
     Cast,
     Const,
@@ -49,11 +43,10 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
-    free_groups,
-    free_indices,
     reads,
 )
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.transform.scalar import negation
 
 LIMIT = 60
 """The longest text of an expression; beyond it, subexpressions get names of their own."""
@@ -115,12 +108,8 @@ class ArrayEmitter(ABC):
         """A read at computed indices, or with padding."""
 
     @abstractmethod
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
-        """A reduction over axes or whole groups."""
-
-    @abstractmethod
-    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
-        """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
+    def reduction(self, e: Reduce, scope: Scope) -> Text:
+        """A reduction over axes, whole groups, or the axes an operand was broadcast along."""
 
     @abstractmethod
     def broadcast(self, body: Text, scope: Scope) -> Text:
@@ -244,7 +233,8 @@ class ArrayEmitter(ABC):
             case Select(cond=Call(fn="and")) if any(self.is_static(c) for c in conjuncts(e.cond)):
                 return self.expr(self.static_first(e), scope)
             case Select():
-                parts = [self.expr(e.cond, scope), *(self.side(a, e, scope) for a in (e.then, e.other))]
+                parts = [self.expr(e.cond, scope), self.side(e.then, e, scope.under(e.cond))]
+                parts.append(self.side(e.other, e, scope.under(negation(e.cond))))
                 support = frozenset[str]().union(*(p.support for p in parts))
                 return replace(self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)), support=support)
             case Reduce():
@@ -328,45 +318,3 @@ class ArrayEmitter(ABC):
             else:
                 result |= self.full(entry)
         return frozenset(result)
-
-    def reduction(self, e: Reduce, scope: Scope) -> Text:
-        """A reduction: the body over a frame with the reduced axes put in, then reduced over these."""
-        plain = [a for a in e.axes if not isinstance(a, BroadcastAxis)]
-        own: list[Entry] = [a.index if isinstance(a, Axis) else GroupRef(a.name) for a in plain]
-        used = free_indices(e.body) | {GroupRef(g) for g in free_groups(e.body)}
-        outer = tuple(i for i in scope.frame if i in used and i not in own)
-        frame = self.body_frame(e, outer, own)
-        extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
-        inner = Scope(frame, extents)
-        body = self.reduced(e, inner)
-        if not self.is_full(body, [self.full(entry) for entry in frame]):
-            body = self.composed([body], lambda parts: self.broadcast(parts[0], inner))
-        support = body.support - frozenset().union(*(self.full(entry) for entry in own))
-        if own:
-            positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
-            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner), ATOM, support))
-        for axis in e.axes:
-            if isinstance(axis, BroadcastAxis):
-                rest = support - self.full(GroupRef(axis.name))
-                body = self.named(body) if len(body.text) > LIMIT // 2 else body
-                text = self.sum_to(body, Group(axis.name, axis.operand), Scope(outer, extents))
-                body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
-        missing = missing_entries(scope.frame, outer)
-        return replace(body, text=self.expand(body.text, missing), strength=ATOM) if missing else body
-
-    def body_frame(self, e: Reduce, frame: Frame, own: Sequence[Entry]) -> Frame:
-        """Return the frame of a reduction's body: its own axes put where the operands it reads have them.
-
-        Several axes of an argmax stay together at the end, in order, where they can be flattened.
-        """
-        if e.kind.startswith("arg") and len(own) > 1:
-            return (*frame, *own)
-        for read in reads(e.body):
-            entries = bare_entries(read)
-            if entries is None or not set(own) <= set(entries):
-                continue
-            kept = [i for i in entries if i in frame]
-            if kept != [i for i in frame if i in kept]:
-                continue
-            return merge(frame, entries, own)
-        return (*frame, *own)

@@ -9,18 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType
-from opc.ir.expr import Call, Expr, GroupRef, IndexValue, Read, Reduce, rewrite, walk
+from opc.ir.expr import Expr, GroupRef, Read, reads, rewrite
 from opc.ir.op import Op
 
 # Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
 TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
 
-Entry: TypeAlias = str | GroupRef
-"""One entry of a frame: an index variable's name, or a group."""
-
 Frame: TypeAlias = tuple[Entry, ...]
+"""The index variables and groups that an array's axes stand for, in order."""
 
 
 class NotExpressible(Exception):
@@ -54,10 +52,15 @@ class Position:
 
 @dataclass(slots=True)
 class Scope:
-    """The frame around an expression, and the extents of its index variables."""
+    """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for."""
 
     frame: Frame
     extents: Mapping[str, Affine] = field(default_factory=dict)
+    guards: tuple[Expr, ...] = ()
+
+    def under(self, condition: Expr) -> Scope:
+        """Return the scope of what only counts where a condition holds too."""
+        return replace(self, guards=(*self.guards, condition))
 
 
 class Names:
@@ -87,6 +90,14 @@ def bare_entries(e: Read) -> tuple[Entry, ...] | None:
             return None
         entries.append(entry)
     return tuple(entries)
+
+
+def factor_frame(f: Factor, order: Sequence[Entry]) -> Frame:
+    """Return the frame of a contraction's factor: as the operand has its axes where it is one as it stands, else as `order`."""
+    entries = bare_entries(f.value) if isinstance(f.value, Read) and f.value.pad is None else None
+    if entries is not None and not f.conditions and len(set(entries)) == len(entries):
+        return entries
+    return tuple(i for i in order if i in f.entries)
 
 
 def merge(frame: Frame, entries: Sequence[Entry], own: Sequence[Entry]) -> Frame:
@@ -121,11 +132,6 @@ def missing_entries(frame: Frame, entries: Sequence[Entry]) -> list[tuple[Positi
     return [(position(rest, k), i.name if isinstance(i, GroupRef) else None) for k, i in enumerate(rest) if i not in entries]
 
 
-def is_uniform(e: Expr) -> bool:
-    """Whether an expression reads no element and no index: it has one value in a whole call."""
-    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
-
-
 def with_ordered_temporaries(op: Op) -> Op:
     """Return the op with each temporary's axes in the order that an input has them, where one has them all.
 
@@ -150,14 +156,12 @@ def with_ordered_temporaries(op: Op) -> Op:
     return replace(op, temporaries=tuple(temporaries), body=tuple(body))
 
 
-def conjuncts(e: Expr) -> list[Expr]:
-    """Return the conditions that `and` joins."""
-    return [c for a in e.args for c in conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
-
-
-def conjunction(parts: Sequence[Expr]) -> Expr:
-    """Return the conditions joined by `and`."""
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = Call("and", (joined, part), DType.BOOL)
-    return joined
+def outputs_that_need(op: Op) -> dict[str, set[str]]:
+    """Return for each statement's target the outputs that its value takes part in, itself included where it is one."""
+    outputs = {o.name for o in op.outputs}
+    needs: dict[str, set[str]] = {s.target: {s.target} & outputs for s in op.body}
+    for s in reversed(op.body):
+        for read in reads(s.value):
+            if read.operand in needs:
+                needs[read.operand] |= needs[s.target]
+    return needs

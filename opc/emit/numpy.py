@@ -15,29 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from opc.emit.arrays import LIMIT
-from opc.emit.frames import (
-    ATOM,
-    BITAND,
-    BITOR,
-    COMPARE,
-    PRODUCT,
-    SUM,
-    TERNARY,
-    UNARY,
-    Position,
-    Scope,
-    Text,
-    is_uniform,
-    missing_entries,
-)
-from opc.emit.numpy_sizes import NumpySizes
+from opc.emit.frames import ATOM, Text, outputs_that_need
+from opc.emit.numpy_operations import NumpyOperations
+from opc.emit.python_layout import laid_out
 from opc.emit.python_text import WIDTH, docstring, literal, quoted
-from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
-from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Family, Group, Op, Operand
+from opc.ir.dtypes import TypeVar, candidates, is_floating
+from opc.ir.op import Family, Op, Operand
 
 
 def _read_helpers() -> dict[str, str]:
@@ -60,15 +43,8 @@ def __getattr__(name: str) -> Any:
     return getattr(numpy_helpers, name)
 
 
-RESERVED = ("np", "math", "ml_dtypes", "wanted", "len", "range", "tuple", *HELPERS)
+RESERVED = ("functools", "math", "np", "re", "ml_dtypes", "wanted", "len", "range", "tuple", *HELPERS)
 """Names that a generated function uses for something else than operands and attributes."""
-
-_STRENGTH = {
-    "add": SUM, "sub": SUM, "mul": PRODUCT, "div": PRODUCT, "rsqrt": PRODUCT, "neg": UNARY, "not": UNARY, "and": BITAND,
-    "or": BITOR, "lt": COMPARE, "le": COMPARE, "gt": COMPARE, "ge": COMPARE, "eq": COMPARE, "ne": COMPARE,
-}  # fmt: skip
-_PYTHON = {"and": "and", "or": "or"}
-_COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
 def function_name(op: Op) -> str:
@@ -82,7 +58,7 @@ def numpy_module(family: Family) -> str:
     used = _used_helpers(functions)
     helpers = [HELPERS[name] for name in used]
     body = "\n\n\n".join([*helpers, functions.rstrip()])
-    imports = [f"import {m}" for m in ("math",) if re.search(rf"\b{m}\.", body)]
+    imports = [f"import {m}" for m in ("functools", "math", "re") if re.search(rf"\b{m}\.", body)]
     packages = [
         line for m, line in (("ml_dtypes", "import ml_dtypes"), ("np", "import numpy as np")) if re.search(rf"\b{m}\.", body)
     ]
@@ -113,12 +89,14 @@ def numpy_function(op: Op) -> str:
     return _NumpyEmitter(op).function()
 
 
-class _NumpyEmitter(NumpySizes):
+class _NumpyEmitter(NumpyOperations):
     """Writes one op in NumPy."""
 
     def __init__(self, op: Op) -> None:
         super().__init__(op, RESERVED)
         self.values: dict[str, Text] = {}
+        self.needs = outputs_that_need(self.op)
+        self.block, self.block_start = ("", 0), 0
 
     # ---- the function ------------------------------------------------------------------------------------------------
 
@@ -128,7 +106,7 @@ class _NumpyEmitter(NumpySizes):
             self.assign(s.target)
         produced = [self.result(o) for o in self.op.outputs]
         body = [*self.widening(), *self.prologue.values(), *self.lines, self.returned(produced)]
-        lines = [*self.signature(), docstring(self.summary(), 4), *(f"    {line}" for line in body)]
+        lines = [*self.signature(), docstring(self.summary(), 4), *(laid_out(f"    {line}") for line in body)]
         return "\n".join(lines) + "\n"
 
     def summary(self) -> str:
@@ -171,21 +149,39 @@ class _NumpyEmitter(NumpySizes):
         return [*(self.prologue.pop(k) for k in early), *lines]
 
     def assign(self, target: str) -> None:
-        """Write one statement; that of an optional output under a condition."""
+        """Write one statement, under a condition where only optional outputs need it."""
         s = self.op.assignments[target]
         operand = self.operands[target]
-        optional = any(o.name == target and o.optional for o in self.op.outputs)
         name = self.local[target]
-        if not optional or self.is_read(target):
-            value = self.statement(s)
-            self.line(f"{name} = {value.text}")
-            self.values[target] = replace(value, text=name, strength=ATOM)
+        output = operand in self.op.outputs
+        if not (output and operand.optional) or self.is_read(target):
+            lines, value = self.capture(lambda: self.statement(s))
+            lines.append(f"{name} = {value.text}")
+            if output:
+                self.values[target] = replace(value, text=name, strength=ATOM)
+        else:
+            lines, value = self.capture(lambda: self.rounded(self.statement(s), operand))
+            lines.append(f"{name} = {value.text}")
+        condition = self.asked_for(target)
+        if condition == "":
+            self.lines += lines
             return
-        lines, value = self.capture(lambda: self.rounded(self.statement(s), operand))
-        self.line(f"{name} = None")
-        self.line(f"if {quoted(target)} in wanted:")
-        for line in (*lines, f"{name} = {value.text}"):
-            self.line(f"    {line}")
+        if self.block != (condition, len(self.lines)):
+            self.block_start = len(self.lines)
+            self.line(f"if {condition}:")
+        if output:
+            self.lines.insert(self.block_start, f"{name} = None")
+            self.block_start += 1
+        self.lines += [f"    {line}" for line in lines]
+        self.block = (condition, len(self.lines))
+
+    def asked_for(self, target: str) -> str:
+        """Return the condition under which a statement is needed; empty where it always is."""
+        needed = self.needs[target]
+        optional = [o.name for o in self.op.outputs if o.optional]
+        if not needed <= set(optional) or needed == {o.name for o in self.op.outputs}:
+            return ""
+        return " or ".join(f"{quoted(n)} in wanted" for n in optional if n in needed)
 
     def result(self, o: Operand) -> str:
         """Return the text of one output as it is returned."""
@@ -202,214 +198,3 @@ class _NumpyEmitter(NumpySizes):
             return Text(f"{array}.astype({self.dtype(o.type)})", ATOM, value.support)
 
         return self.composed([value], build)
-
-    # ---- leaves ------------------------------------------------------------------------------------------------------
-
-    def constant(self, e: Const) -> Text:
-        value = e.value
-        if isinstance(value, float) and value != value:
-            return Text("np.nan")
-        if value in (float("inf"), float("-inf")):
-            return Text("np.inf") if value > 0 else Text("-np.inf", UNARY)
-        return Text(repr(value), UNARY if repr(value).startswith("-") else ATOM)
-
-    def attribute(self, e: AttrRef) -> Text:
-        name = self.attribute_local[e.name]
-        return Text(name if e.element < 0 else f"{name}[{e.element}]")
-
-    def index_value(self, e: IndexValue, scope: Scope) -> Text:
-        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
-
-    def index(self, name: str, scope: Scope) -> Text:
-        """Return the values of an index variable, along its axis of the frame."""
-        text = f"np.arange({self.affine(scope.extents[name]).text})"
-        missing = missing_entries(scope.frame, (name,))
-        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
-
-    # ---- operations --------------------------------------------------------------------------------------------------
-
-    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
-        types = [a.type for a in e.args]
-        args = [self.fitted(a, t, types) for a, t in zip(e.args, arguments, strict=True)]
-        if all(is_uniform(a) for a in e.args) and e.type is Weak.FLOAT:
-            # Python's own numbers raise where NumPy's give inf or nan; but only they take the type of what they meet.
-            args = [Text(f"np.float64({args[0].text})"), *args[1:]]
-            return Text(f"float({self.applied(e, args).text})")
-        return self.applied(e, args)
-
-    def applied(self, e: Call, args: Sequence[Text]) -> Text:
-        """Return a function applied to arguments."""
-        fn = FUNCTIONS[e.fn]
-        if e.fn == "div" and not args[0].support and not is_uniform(e):
-            # A number of Python's own stands for an absent operand, say; divided by 0 it would raise.
-            return Text(f"np.divide({args[0].text}, {args[1].text})")
-        strength = _STRENGTH.get(e.fn, ATOM)
-        if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
-            base = args[0].at(ATOM)
-            return Text(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
-        if strength == ATOM:
-            return Text(fn.numpy.format(*(a.text for a in args)))
-        left = strength + 1 if strength in (COMPARE, UNARY) and e.fn != "neg" else strength
-        if e.fn in ("and", "or"):
-            return Text(fn.numpy.format(args[0].at(strength), args[1].at(strength)), strength)
-        if fn.arity == 1:
-            return Text(fn.numpy.format(args[0].at(0 if e.fn == "rsqrt" else UNARY)), strength)
-        return Text(fn.numpy.format(args[0].at(left), args[1].at(strength + 1)), strength)
-
-    def fitted(self, e: Expr, value: Text, types: Sequence[ValueType]) -> Text:
-        """Return an argument, an array of weak type, or a literal that would not fit, brought to the dtype it meets."""
-        strong = next((t for t in types if not isinstance(t, Weak)), None)
-        if strong is None or isinstance(strong, Weak) or not isinstance(e.type, Weak) or is_bool(strong):
-            return value
-        if is_floating(strong):
-            if not value.support:
-                return value
-            return Text(f"{value.at(ATOM)}.astype({self.compute(strong)})", ATOM, value.support)
-        if isinstance(e, Const) and all(_holds(d, int(e.value)) for d in candidates(strong) if d.is_integer):
-            return value
-        return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
-
-    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
-        return Text(f"np.where({condition.text}, {then.text}, {other.text})")
-
-    def cast(self, e: Cast, argument: Text) -> Text:
-        if isinstance(e.type, Weak) or is_floating(e.type):
-            return Text(f"convert({argument.text}, {self.compute(e.type)})")
-        return Text(f"convert({argument.text}, {self.dtype(e.type)})")
-
-    def transpose(self, text: str, order: tuple[int, ...]) -> str:
-        return f"{text}.T" if order == (1, 0) else f"np.transpose({text}, {order})"
-
-    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
-        if all(group is None and p.end for p, group in positions):
-            inserted = {p.fixed for p, _ in positions}
-            last = max(inserted)
-            # Only new axes at the end: the usual subscript reads best.
-            if inserted == set(range(1, last + 1)):
-                return f"{text}[..., {', '.join(['None'] * last)}]"
-        return f"np.expand_dims({text}, {self.axes(positions)})"
-
-    def axes(self, positions: Sequence[tuple[Position, str | None]]) -> str:
-        """Return the text of one axis number or of a tuple of them."""
-        parts = [self.position(p) if g is None else f"*{self.group_range(p, g)}" for p, g in positions]
-        if len(parts) == 1:
-            return parts[0] if positions[0][1] is None else f"tuple({parts[0][1:]})"
-        return f"({', '.join(parts)})"
-
-    def group_range(self, p: Position, group: str) -> str:
-        """Return the axes of a group that starts at a place."""
-        start, rank = self.position(p), f"len({self.group(group)})"
-        return f"range({rank})" if start == "0" else f"range({start}, {start} + {rank})"
-
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
-        everything = len(axes) == len(scope.frame)
-        if e.kind in ("max", "min", "argmax", "argmin"):
-            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
-            where = "None" if everything else self.axes(axes)
-            body = Text(f'some({body.text}, {where}, "{self.op.name}: {e.kind} over {over}")', ATOM, body.support)
-        if e.kind in ("argmax", "argmin"):
-            if len(axes) == 1 and axes[0][1] is None:
-                return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"
-            if everything:
-                return f"np.{e.kind}({body.text})"
-            array = self.named(body).text
-            ranks = [f"len({self.group(g)})" for _, g in axes if g is not None]
-            count = " + ".join([*ranks, *([str(len(axes) - len(ranks))] if len(axes) > len(ranks) else [])])
-            return f"np.{e.kind}({array}.reshape(*{array}.shape[: -({count})], -1), axis=-1)"
-        arguments = [body.text] + ([] if everything else [f"axis={self.axes(axes)}"])
-        if e.kind in ("sum", "prod") and not is_floating(e.body.type):
-            exact = is_integer(e.body.type) or is_bool(e.body.type)
-            arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
-        return f"np.{e.kind}({', '.join(arguments)})"
-
-    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
-        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
-        return f"sum_to({body.text}, {self.shape(sizes)})"
-
-    def broadcast(self, body: Text, scope: Scope) -> Text:
-        dims = [scope.extents[i] if isinstance(i, str) else Group(i.name) for i in scope.frame]
-        support = frozenset[str]().union(*(self.full(i) for i in scope.frame))
-        return Text(f"np.broadcast_to({body.text}, {self.shape(dims)})", ATOM, support)
-
-    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
-        if not target.dims:
-            return value
-        return Text(f"np.broadcast_to({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
-
-    def gather(self, e: Read, scope: Scope) -> Text:
-        indices: list[Text] = []
-        frame = scope.frame
-        for i in e.indices:
-            if isinstance(i, GroupRef):
-                sizes = self.group(i.name)
-                after = len(frame) - frame.index(i) - 1
-                rest = [f"len({self.group(g.name)})" for g in frame[frame.index(i) + 1 :] if isinstance(g, GroupRef)]
-                fixed = after - len(rest)
-                trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
-                indices.append(Text(f"*grid({sizes}, {trailing})", ATOM, frozenset(self.full(i))))
-            elif isinstance(i, Affine):
-                value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
-                indices.append(value if i.indices() else replace_support(value))
-            else:
-                indices.append(self.expr(i, scope))
-        indices = [self.named(i) if len(i.text) > LIMIT // 2 and not i.text.startswith("*") else i for i in indices]
-        support = frozenset[str]().union(*(i.support for i in indices))
-        tuple_text = f"({', '.join(i.text for i in indices)}{',' if len(indices) == 1 else ''})"
-        if len(tuple_text) > LIMIT:
-            tuple_text = self.named(Text(tuple_text)).text
-        arguments = [self.local[e.operand], tuple_text]
-        if e.pad is not None:
-            pad = self.expr(e.pad, scope)
-            support |= pad.support
-            arguments.append(f"pad={pad.text}")
-        if e.checked:
-            arguments.append(f"checked={e.checked}")
-        return Text(f"take({', '.join(arguments)})", ATOM, support)
-
-    # ---- conditions Python decides -----------------------------------------------------------------------------------
-
-    def is_static(self, condition: Expr) -> bool:
-        return is_uniform(condition)
-
-    def static(self, condition: Expr) -> str:
-        return self.static_text(condition).text
-
-    def static_text(self, e: Expr) -> Text:
-        """Return a condition over attributes, sizes and presence, in plain Python."""
-        match e:
-            case Present():
-                return Text(f"{self.local[e.operand]} is not None", COMPARE)
-            case StrConst():
-                return Text(quoted(e.value))
-            case Const():
-                return self.constant(e)
-            case AttrRef():
-                return self.attribute(e)
-            case IndexValue():
-                return self.affine(e.value)
-            case Call(fn="and" | "or"):
-                parts = [self.static_text(a).at(COMPARE) for a in e.args]
-                return Text(f" {_PYTHON[e.fn]} ".join(parts), TERNARY)
-            case Call(fn="not"):
-                inner = e.args[0]
-                if isinstance(inner, Present):
-                    return Text(f"{self.local[inner.operand]} is None", COMPARE)
-                return Text(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
-            case Call() if e.fn in _COMPARISON:
-                left, right = (self.static_text(a).at(BITOR) for a in e.args)
-                return Text(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
-            case _:
-                return self.expr(e, Scope(()))
-
-
-def replace_support(value: Text) -> Text:
-    """Return a value that is the same at every point."""
-    return Text(value.text, value.strength)
-
-
-def _holds(dtype: DType, value: int) -> bool:
-    """Whether an integer dtype has a value."""
-    if dtype is DType.UINT8:
-        return 0 <= value < 1 << dtype.bits
-    half = 1 << (dtype.bits - 1)
-    return -half <= value < half

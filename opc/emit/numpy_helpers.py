@@ -4,7 +4,9 @@ They are written as generated code is, without annotations and 88 columns wide.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
+import functools
 import math
+import re
 
 import numpy as np
 
@@ -107,17 +109,87 @@ def grid(sizes, trailing):
     return [np.arange(n).reshape(shape) for n, shape in zip(sizes, shapes)]
 
 
-def take(x, indices, pad=0, checked=()):
-    """Return x at arrays of indices, `pad` outside; IndexError on a `checked` axis."""
-    inside = np.bool_(True)
+def not_empty(count, what, where=True):
+    """Refuse a reduction over nothing: ValueError where a count is 0 or less at a point that is asked for."""
+    if np.any((np.asarray(count) <= 0) & where):
+        raise ValueError(f"{what} of nothing: its size is 0")
+
+
+def flatten(x, count):
+    """Return x with its last `count` axes as one."""
+    kept = x.ndim - count
+    return x.reshape(*x.shape[:kept], math.prod(x.shape[kept:]))
+
+
+def inside(index, size, what, where=True):
+    """Refuse an index outside of its axis: IndexError where one that is asked for is."""
+    index = np.asarray(index)
+    wrong = ((index < 0) | (index >= size)) & where
+    if np.any(wrong):
+        first = np.broadcast_to(index, wrong.shape)[wrong][0]
+        raise IndexError(f"{what} is {first}, outside an axis of size {size}")
+
+
+def take(x, indices, pad=0):
+    """Return x at arrays of indices, `pad` outside."""
+    within = np.bool_(True)
     clipped = []
-    for axis, (index, size) in enumerate(zip(indices, x.shape)):
-        fits = (np.asarray(index) >= 0) & (np.asarray(index) < size)
-        if axis in checked and not np.all(fits):
-            raise IndexError(f"index outside of axis {axis}, which has size {size}")
-        inside = inside & fits
+    for index, size in zip(indices, x.shape, strict=True):
+        within = within & (np.asarray(index) >= 0) & (np.asarray(index) < size)
         clipped.append(np.clip(index, 0, max(size - 1, 0)))
     if x.size == 0:
-        shape = np.broadcast_shapes(*(np.shape(i) for i in clipped))
+        shape = np.broadcast_shapes(np.shape(pad), *(np.shape(i) for i in clipped))
         return np.broadcast_to(pad, shape).astype(x.dtype)
-    return np.where(inside, x[tuple(clipped)], pad)
+    return np.where(within, x[tuple(clipped)], pad)
+
+
+def contract(equation, factors, ranks=(), where=()):
+    """Return a sum of products of arrays, "n k, k m -> n m".
+
+    "..." and "*A" stand for as many axes as `ranks` says; without it, one such group has
+    as many as its factor has beside the others. Only terms count where the conditions
+    `where`, over the axes of the factors, hold.
+    """
+    names = [term.split() for term in re.split(",|->", equation)]
+    ranks = dict(ranks)
+    if not ranks:
+        for term, x in zip(names, factors):
+            ranks |= {n: x.ndim - len(term) + 1 for n in term if n[0] in ".*"}
+    *terms, result = [
+        [(name, i) for name in term for i in range(ranks.get(name, 1))]
+        for term in names
+    ]
+    axes = list(dict.fromkeys([*result, *(axis for term in terms for axis in term)]))
+    numbers = [[axes.index(axis) for axis in term] for term in terms]
+    masked = list(factors)
+    for i, condition in enumerate(where):
+        if condition is not None:
+            masked[i] = np.where(condition, factors[i], 0)
+    bound = math.prod([float(np.max(np.abs(x), initial=1)) for x in masked])
+    if bound * max(x.size for x in masked) < np.finfo(np.result_type(*masked)).max:
+        pairs = [part for pair in zip(masked, numbers) for part in pair]
+        return np.asarray(np.einsum(*pairs, list(range(len(result))), optimize=True))
+
+    # BLAS may keep more digits of a product than are stored, and then sums what overflows.
+    def spread(x, own):
+        order = sorted(range(len(own)), key=lambda i: own[i])
+        sizes = dict(zip(own, x.shape))
+        return x.transpose(order).reshape([sizes.get(i, 1) for i in range(len(axes))])
+
+    product = functools.reduce(np.multiply, map(spread, factors, numbers))
+    for condition, own, x in zip(where, numbers, factors):
+        if condition is not None:
+            holds = spread(np.broadcast_to(condition, x.shape), own)
+            product = np.where(holds, product, 0)
+    return np.sum(product, axis=tuple(range(len(result), len(axes))))
+
+
+def scatter(shape, indices, values):
+    """Return zeros of a shape to which values are added at arrays of indices; what falls outside is left out."""
+    total = np.zeros(shape, values.dtype)
+    *indices, values = np.broadcast_arrays(*indices, values)
+    within = np.ones(values.shape, np.bool_)
+    for index, size in zip(indices, shape, strict=True):
+        within = within & (index >= 0) & (index < size)
+    np.add.at(total, tuple(i[within] for i in indices), values[within])
+    return total

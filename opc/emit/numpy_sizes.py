@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opc.emit.arrays import ArrayEmitter
+from opc.emit.array_reductions import ReducingEmitter
+from opc.emit.arrays import LIMIT
 from opc.emit.frames import ATOM, PRODUCT, SUM, UNARY, Position, Text
 from opc.emit.onnx_types import type_variable
 from opc.emit.python_text import WIDTH
@@ -13,7 +14,7 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, can
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
-class NumpySizes(ArrayEmitter):
+class NumpySizes(ReducingEmitter):
     """The part of the NumPy emitter that names dtypes, sizes and axes. Each is computed once, before the body."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
@@ -178,7 +179,9 @@ class NumpySizes(ArrayEmitter):
             factors = [self.atom(a, index or {}, len(monomial) > 1 or abs(coefficient) != 1) for a in monomial]
             if abs(coefficient) != 1 or not factors:
                 factors.append(str(abs(coefficient)))
-            terms.append((coefficient, " * ".join(factors), SUM if len(factors) == 1 else PRODUCT))
+            text = " * ".join(factors)
+            text = self.named_once(text) if index and len(text) > LIMIT // 2 else text
+            terms.append((coefficient, text, SUM if " " not in text else PRODUCT))
         support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
         if not terms:
             return Text("0", ATOM, support)
@@ -203,8 +206,14 @@ class NumpySizes(ArrayEmitter):
                 return name if a.element < 0 else f"{name}[{a.element}]"
             case FloorDiv() | Mod():
                 sign = "//" if isinstance(a, FloorDiv) else "%"
-                text = f"{self.affine(a.numerator, index).at(PRODUCT)} {sign} {self.affine(a.denominator, index).at(UNARY)}"
-                return f"({text})" if factor else text
+                numerator, denominator = self.affine(a.numerator, index), self.affine(a.denominator, index)
+                if len(numerator.text) > LIMIT // 2:
+                    name = self.named_once(numerator.text) if index else self.once(("of", a.numerator), "span", numerator.text)
+                    numerator = Text(name)
+                if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
+                    denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
+                text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
+                return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
             case _:
                 raise TypeError(f"{a} is no atom")
 

@@ -223,9 +223,9 @@ class _OnnxEmitter(OnnxSizes):
             template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
         if template is None:
             raise NotExpressible(f"no standard operator computes {e.fn}")
-        return Text(self.filled(template, args, t))
+        return Text(self.formula(template, args, t))
 
-    def filled(self, template: str, args: Sequence[str], t: ValueType) -> str:
+    def formula(self, template: str, args: Sequence[str], t: ValueType) -> str:
         """Return a formula of the table with the arguments put in."""
 
         def put(match: re.Match[str]) -> str:
@@ -267,6 +267,9 @@ class _OnnxEmitter(OnnxSizes):
         name = f"reduce_{e.kind}" if floating or e.kind in ("any", "all") else f"Reduce{e.kind.capitalize()}"
         arguments = [value] + ([] if everything else [self.axes(axes)])
         return f"{BUILDER}.{name}({', '.join(arguments)}{'' if name.startswith('reduce') else ', keepdims=0'})"
+
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        raise NotExpressible(f"a function can't refuse the {e.kind} of nothing")
 
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
         sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opc.emit.arrays import LIMIT, ArrayEmitter
+from opc.emit.array_reductions import ReducingEmitter
+from opc.emit.arrays import LIMIT
 from opc.emit.frames import ATOM, NotExpressible, Position, Text
 from opc.emit.onnx_types import TENSOR_TYPE
 from opc.emit.python_text import quoted
@@ -16,7 +17,7 @@ BUILDER = "body"
 """The builder's name in generated source."""
 
 
-class OnnxSizes(ArrayEmitter):
+class OnnxSizes(ReducingEmitter):
     """The part of the ONNX emitter that says sizes and places, as int64 tensors unless they are known numbers."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:

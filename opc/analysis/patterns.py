@@ -1,0 +1,347 @@
+"""Recognises in index notation what has a name: contractions, scans, scatters, windows.
+
+Pure analysis of the IR: nothing here knows a framework or how a pattern is computed. Each function takes a reduction and returns
+what it is, or None; a pattern holds expressions of the body itself, so that whoever uses it computes those as it likes.
+
+The patterns, over indices `i`, reduced indices `k` and groups of axes of any rank:
+
+| pattern | in the body |
+|---|---|
+| `Contraction` | `sum[k](f(i, k) * g(j, k))`, with conditions on which the product counts |
+| `Scan` | `sum[k:i + 1](f(k))`: a cumulative reduction; `sum[k](f(k) if k > i else 0)` is one from the end |
+| `Scatter` | `sum[n](f(n, d) if ids[n] == v else 0)`: what is added where computed indices say |
+
+`opc.analysis.windows` recognises convolutions and pooling, which are made of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import ascii_lowercase
+from typing import TypeAlias
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    free_groups,
+    free_indices,
+    walk,
+)
+
+Entry: TypeAlias = str | GroupRef
+"""One axis or group of axes that an expression runs over: an index variable's name, or a group."""
+
+
+def entries_of(e: Expr) -> frozenset[Entry]:
+    """Return the index variables and groups that an expression runs over."""
+    return frozenset(free_indices(e)) | frozenset(GroupRef(g) for g in free_groups(e))
+
+
+def own_entries(e: Reduce) -> tuple[Entry, ...]:
+    """Return the axes of a reduction, those of broadcasting left out."""
+    return tuple(a.index if isinstance(a, Axis) else GroupRef(a.name) for a in e.axes if not isinstance(a, BroadcastAxis))
+
+
+def is_uniform(e: Expr) -> bool:
+    """Whether an expression reads no element and no index: it has one value in a whole call."""
+    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+
+
+def is_number(e: Expr, value: float) -> bool:
+    """Whether an expression is a literal of that value."""
+    return isinstance(e, Const) and not isinstance(e.value, bool) and e.value == value
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """Return the conditions that `and` joins."""
+    return [c for a in e.args for c in conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr:
+    """Return the conditions joined by `and`; there is at least one."""
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = Call("and", (joined, part), DType.BOOL)
+    return joined
+
+
+def factors(e: Expr) -> list[Expr]:
+    """Return the expressions whose product `e` is: those that `*` joins, and 1 / y for a division by y. Signs are kept."""
+    match e:
+        case Call(fn="mul", args=(left, right)):
+            return [*factors(left), *factors(right)]
+        case Call(fn="neg", args=(inner,)):
+            first, *rest = factors(inner)
+            return [replace(e, args=(first,)), *rest]
+        case _:
+            return [e]
+
+
+def guarded(e: Expr) -> tuple[list[Expr], Expr]:
+    """Return the conditions under which `e` counts, and what it is there: it is 0 elsewhere. No condition where it is always."""
+    if isinstance(e, Select) and is_number(e.other, 0):
+        conditions, inner = guarded(e.then)
+        return [*conjuncts(e.cond), *conditions], inner
+    if isinstance(e, Select) and is_number(e.then, 0):
+        conditions, inner = guarded(e.other)
+        return [Call("not", (e.cond,), DType.BOOL), *conditions], inner
+    return [], e
+
+
+# ---- contractions --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a contraction: 0 where a condition does not hold, else `value`."""
+
+    value: Expr
+    conditions: tuple[Expr, ...]
+    entries: frozenset[Entry]
+
+    @property
+    def expr(self) -> Expr:
+        """The factor as one expression."""
+        if not self.conditions:
+            return self.value
+        return Select(conjunction(self.conditions), self.value, Const(0, self.value.type), self.value.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A sum over `axes` of a product of factors, each over entries of its own.
+
+    A factor is 0 where its conditions do not hold. That is the sum as it was written for finite values only: where a condition
+    fails, the other factor may be infinite or not a number, which 0 times it is not 0; `conditions` says whether that can be.
+    """
+
+    factors: tuple[Factor, ...]
+    axes: tuple[Entry, ...]
+    extents: Mapping[str, Affine]
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether some terms do not count."""
+        return any(f.conditions for f in self.factors)
+
+    def outer(self, frame: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Return the entries of a frame that the result runs over, in the frame's order."""
+        return tuple(i for i in frame if i not in self.axes and any(i in f.entries for f in self.factors))
+
+    def equation(self, frame: Sequence[Entry]) -> str:
+        """Return the contraction in einsum's notation, for factors whose axes stand in the order of `frame`, then `axes`.
+
+        A group that is kept is `...`; there is at most one where the notation can say it, else groups have a letter as one axis.
+        """
+        order = [*self.outer(frame), *self.axes]
+        groups = [i for i in order if isinstance(i, GroupRef)]
+        ellipsis = groups[0] if len(groups) == 1 and groups[0] not in self.axes else None
+        letters = {i: "..." if i == ellipsis else ascii_lowercase[k] for k, i in enumerate(order)}
+        terms = ["".join(letters[i] for i in order if i in f.entries) for f in self.factors]
+        return f"{','.join(terms)}->{''.join(letters[i] for i in self.outer(frame))}"
+
+    @property
+    def roles(self) -> Roles | None:
+        """What each entry is to a product of matrices; None unless there are two factors and each axis is in both."""
+        if len(self.factors) != 2:
+            return None
+        left, right = (f.entries for f in self.factors)
+        summed = frozenset(self.axes)
+        if not summed <= left & right:
+            return None
+        return Roles((left & right) - summed, left - right, right - left, summed)
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The entries of a product of matrices.
+
+    `batch` are those that both factors and the result have, `rows` only the first, `columns` only the second factor.
+    """
+
+    batch: frozenset[Entry]
+    rows: frozenset[Entry]
+    columns: frozenset[Entry]
+    summed: frozenset[Entry]
+
+
+def contraction(e: Reduce) -> Contraction | None:
+    """Return a sum of products as a contraction; None where no two factors run over different entries.
+
+    Ranges that depend on an index are conditions. A condition belongs to the smallest factor that runs over all its entries; a
+    reduction with a condition that belongs to none is no contraction.
+    """
+    if e.kind != "sum" or any(isinstance(a, BroadcastAxis) for a in e.axes):
+        return None
+    if any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
+        return None
+    conditions, body = guarded(e.body)
+    parts = factors(body)
+    own = [(set(conditions_), value) for conditions_, value in map(guarded, parts)]
+    terms = _merged([(value, list(c)) for c, value in own])
+    if len(terms) < 2:
+        return None
+    runs = [entries_of(v).union(*map(entries_of, c)) for v, c in terms]
+    if not set(own_entries(e)) <= frozenset().union(*runs):
+        return None
+    for condition in conditions:
+        needed = entries_of(condition)
+        homes = [k for k, r in enumerate(runs) if needed <= r]
+        if not homes:
+            return None
+        terms[min(homes, key=lambda k: len(runs[k]))][1].append(condition)
+    found = tuple(Factor(v, tuple(c), r) for (v, c), r in zip(terms, runs, strict=True))
+    return Contraction(found, own_entries(e), {a.index: a.extent for a in e.axes if isinstance(a, Axis)})
+
+
+def _merged(terms: list[tuple[Expr, list[Expr]]]) -> list[tuple[Expr, list[Expr]]]:
+    """Return the factors, each multiplied with those that run over no entry but its own."""
+    result: list[tuple[Expr, list[Expr]]] = []
+    runs: list[frozenset[Entry]] = []
+    for value, conditions in sorted(terms, key=lambda t: -len(entries_of(t[0]).union(*map(entries_of, t[1])))):
+        mine = entries_of(value).union(*map(entries_of, conditions))
+        home = next((k for k, r in enumerate(runs) if mine <= r), None)
+        if home is None:
+            result.append((value, conditions))
+            runs.append(mine)
+            continue
+        other, held = result[home]
+        product = value if is_number(other, 1) else Call("mul", (other, value), other.type)
+        result[home] = (product, [*held, *conditions])
+    return result
+
+
+# ---- scans ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A cumulative reduction of `body` over `axis`, which has `size` elements: at each point over those before `bound`.
+
+    With `reverse` it runs over those from `bound` on. The body does not run over the indices in `bound`.
+    """
+
+    kind: str
+    axis: str
+    size: Affine
+    body: Expr
+    bound: Affine
+    reverse: bool
+
+    @property
+    def index(self) -> str | None:
+        """The index that is the last to count (or with `reverse` the first), where it is a bare one."""
+        return (self.bound if self.reverse else self.bound - 1).index
+
+
+def scan(e: Reduce, extents: Mapping[str, Affine]) -> Scan | None:
+    """Return a reduction over one axis up to some place, or from one on, as a scan; None when it is none.
+
+    `extents` are those of the indices around it.
+    """
+    if len(e.axes) != 1 or not isinstance(e.axes[0], Axis) or e.kind not in ("sum", "prod", "max", "min"):
+        return None
+    axis = e.axes[0]
+    if axis.extent.indices():
+        around = [extents[i] for i in sorted(axis.extent.indices()) if i in extents]
+        if len(around) != 1 or axis.extent.indices() & free_indices(e.body):
+            return None
+        return Scan(e.kind, axis.index, around[0], e.body, axis.extent, reverse=False)
+    conditions, body = guarded(e.body)
+    if e.kind != "sum" or len(conditions) != 1:
+        return None
+    found = _side(conditions[0], axis.index)
+    if found is None or found[0].indices() & free_indices(body):
+        return None
+    return Scan(e.kind, axis.index, axis.extent, body, *found)
+
+
+def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
+    """Return a comparison of an axis with one other index as a bound: the axis lies before it, or, if True, at it or behind."""
+    match condition:
+        case Call(fn="lt" | "le" | "gt" | "ge" as fn, args=(IndexValue(value=left), IndexValue(value=right))):
+            # The condition is: difference >= 0.
+            difference = {"lt": right - left - 1, "le": right - left, "gt": left - right - 1, "ge": left - right}[fn]
+            coefficient = difference.coefficient(axis)
+            if coefficient is None or coefficient.constant not in (1, -1):
+                return None
+            reverse = coefficient.constant == 1
+            rest = difference - Index(axis) if reverse else difference + Index(axis)
+            if len(rest.indices()) != 1:
+                return None
+            return (-rest, True) if reverse else (rest + 1, False)
+        case _:
+            return None
+
+
+# ---- scatters ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A sum over `axes` of `value`, each term at the place where `index` is `position`; other conditions are in `value`.
+
+    `position` runs over neither `index` nor anything but `axes` and the other entries around the reduction.
+    """
+
+    index: str
+    position: Expr
+    value: Expr
+    conditions: tuple[Expr, ...]
+    axes: tuple[Entry, ...]
+
+
+def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
+    """Return a sum of terms that count where a computed index has one value as a scatter; `frame` is what stands around it."""
+    if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
+        return None
+    conditions, body = guarded(e.body)
+    for k, condition in enumerate(conditions):
+        for index, position in _equalities(condition):
+            rest = (*conditions[:k], *conditions[k + 1 :])
+            computed = any(isinstance(n, Read) for n in walk(position))
+            used = entries_of(body).union(*map(entries_of, rest))
+            if computed and index in frame and index not in used and set(own_entries(e)) & entries_of(position):
+                return Scatter(index, position, body, rest, own_entries(e))
+    return None
+
+
+def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
+    """Yield what an equality says of a bare index: its name and what it is equal to."""
+    match condition:
+        case Call(fn="eq", args=(left, right)):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, IndexValue) and one.value.index is not None and one.value.index not in free_indices(other):
+                    yield one.value.index, other
+
+
+__all__ = [
+    "Contraction",
+    "Entry",
+    "Factor",
+    "Roles",
+    "Scan",
+    "Scatter",
+    "conjunction",
+    "conjuncts",
+    "contraction",
+    "entries_of",
+    "factors",
+    "guarded",
+    "is_number",
+    "is_uniform",
+    "own_entries",
+    "scan",
+    "scatter",
+]

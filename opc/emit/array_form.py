@@ -1,0 +1,87 @@
+"""Brings an op's body into the form that array programs take: reductions over boxes.
+
+`sum[k:i + 1](f(k))` runs over another range at each point. An array has one size an axis, so the reduction is said as one over
+the largest range there is, of what is left out where `k < i + 1` does not hold: 0 for a sum, -inf for a maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from opc.analysis.bounds import BoundsChecker
+from opc.analysis.patterns import conjunction
+from opc.analysis.prover import Prover
+from opc.diagnostics import Diagnostics
+from opc.emit.frames import NotExpressible
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, ValueType, Weak, is_floating
+from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
+from opc.ir.op import Op
+
+NEUTRAL: Mapping[str, int | float | bool] = {
+    "sum": 0,
+    "prod": 1,
+    "max": float("-inf"),
+    "argmax": float("-inf"),
+    "min": float("inf"),
+    "argmin": float("inf"),
+    "any": False,
+    "all": True,
+}
+"""What an element that takes no part counts for. An infinity of integer type stands for the type's least or greatest number."""
+
+
+class Boxes:
+    """What is known of one op's ranges: facts from its checks and requirements."""
+
+    def __init__(self, op: Op) -> None:
+        self.checker = BoundsChecker(op, Diagnostics())
+
+    def boxed(self, e: Reduce, ranges: Mapping[str, Affine]) -> Reduce:
+        """Return a reduction over ranges that are the same at all points; `ranges` are those of the indices around it.
+
+        Raises:
+            NotExpressible: when the largest range of the reduction is not known.
+        """
+        axes, conditions, inner = list[ReduceAxis](), list[Expr](), dict(ranges)
+        for axis in e.axes:
+            if isinstance(axis, Axis):
+                if axis.extent.indices():
+                    index = IndexValue(Affine.of(Index(axis.index)))
+                    conditions.append(Call("lt", (index, IndexValue(axis.extent)), DType.BOOL))
+                    axis = replace(axis, extent=self.largest(axis.extent, inner))
+                inner[axis.index] = axis.extent
+            axes.append(axis)
+        if not conditions:
+            return e
+        other = _neutral(e.kind, e.body.type)
+        return replace(e, axes=tuple(axes), body=Select(conjunction(conditions), e.body, other, e.body.type))
+
+    def largest(self, extent: Affine, ranges: Mapping[str, Affine]) -> Affine:
+        """Return a bound of an extent over the ranges of the indices in it.
+
+        Raises:
+            NotExpressible: when none is found.
+        """
+        least = Prover(self.checker.facts, ranges).least(-extent)
+        if least is None:
+            expand = self.checker.expand
+            least = Prover(self.checker.facts, {n: expand(r) for n, r in ranges.items()}).least(-expand(extent))
+        if least is None:
+            raise NotExpressible(f"the range of a reduction, {extent}, has no bound that is known")
+        return -least
+
+    def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether an extent is proved greater than 0 at every point of the ranges."""
+        expand = self.checker.expand
+        return Prover(self.checker.facts, {n: expand(r) for n, r in ranges.items()}).positive(expand(extent))
+
+
+def _neutral(kind: str, body: ValueType) -> Const:
+    value = NEUTRAL[kind]
+    if isinstance(value, bool):
+        return Const(value, DType.BOOL)
+    if isinstance(value, int):
+        return Const(value, Weak.INT)
+    return Const(value, Weak.FLOAT if is_floating(body) else body)
