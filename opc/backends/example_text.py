@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from opc.emit.onnx_types import bindings, used_variables
+from opc.emit.onnx_types import used_variables
 from opc.emit.python_text import Bracket, literal, quoted
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, TypeVar, resolve
 from opc.ir.op import AttributeKind, Example, Family, Operand
 
 TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
@@ -22,18 +22,19 @@ def examples(family: Family) -> str:
 def types(family: Family) -> str:
     """Return the assignment of TYPES: by a dtype, those of all inputs and of all outputs when the op computes in it."""
     op = family.forward
-    choices = {next(iter(b.values())): b for b in bindings(op) if len(set(b.values())) == 1} if used_variables(op) else {}
-    chosen = [d for d in TESTED if d in choices] or list(choices)[-1:]
+    variables = used_variables(op)
+    every = tuple(dict.fromkeys(d for v in variables for d in v.dtypes))
+    chosen = [d for d in TESTED if d in every] or list(every)[-1:]
     rows = []
-    for dtype in chosen:
-        of = (
-            Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, choices[dtype]))}" for o in side], "}") for side in _sides(family)
-        )
-        rows.append(Bracket(f"{quoted(dtype.value)}: (", list(of), ")"))
-    if not rows:
-        of = (Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, {}))}" for o in side], "}") for side in _sides(family))
-        rows.append(Bracket('"own": (', list(of), ")"))
+    for name, binding in [(d.value, bound(variables, d)) for d in chosen] or [("own", {})]:
+        of = (Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, binding))}" for o in side], "}") for side in _sides(family))
+        rows.append(Bracket(f"{quoted(name)}: (", list(of), ")"))
     return Bracket("TYPES = {", rows, "}").render()
+
+
+def bound(variables: Sequence[TypeVar], dtype: DType) -> dict[str, DType]:
+    """Return type variables bound to a dtype, those that do not have it to the first of their own."""
+    return {v.name: dtype if dtype in v.dtypes else v.dtypes[0] for v in variables}
 
 
 def _sides(family: Family) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
