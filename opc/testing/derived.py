@@ -66,14 +66,21 @@ def binding_of(op: Op, inputs: Mapping[str, Value], attributes: Mapping[str, Any
 def gradient(
     forward: Op,
     backward: Op,
-    inputs: Mapping[str, Array | None],
+    inputs: Mapping[str, Value],
     attributes: Mapping[str, Any],
-    cotangents: Mapping[str, Array | Bounded],
+    cotangents: Mapping[str, Value],
+    *,
+    binding: Binding | None = None,
+    precise: bool = False,
 ) -> dict[str, Bounded]:
-    """Return the gradients of the floating inputs by input name, computed as a framework does: forward, then backward."""
-    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes)
+    """Return the gradients of the floating inputs by input name, computed as a framework does: forward, then backward.
+
+    `binding` is what the inputs' dtypes imply unless given; with `precise` all is computed in float64.
+    """
+    binding = binding or binding_of(forward, inputs, attributes)
+    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
     given = derived_inputs(backward, inputs, saved, cotangents)
-    found = evaluate(backward, given, attributes, binding=binding_of(forward, inputs, attributes))
+    found = evaluate(backward, given, attributes, binding=binding, precise=precise)
     names = gradient_names(backward)
     return {names[n]: v for n, v in found.items() if inputs.get(names[n]) is not None}
 
@@ -82,22 +89,26 @@ def second_gradient(
     forward: Op,
     backward: Op,
     second: Op,
-    inputs: Mapping[str, Array | None],
+    inputs: Mapping[str, Value],
     attributes: Mapping[str, Any],
-    cotangents: Mapping[str, Array],
-    directions: Mapping[str, Array],
+    cotangents: Mapping[str, Value],
+    directions: Mapping[str, Value],
+    *,
+    binding: Binding | None = None,
+    precise: bool = False,
 ) -> dict[str, Bounded]:
     """Return the gradients of sum(gradient[x] * directions[x]) for the inputs, and for the cotangents as `d_<output>`.
 
     `second` is the gradient of `backward` with its saved outputs held apart; what arrives at a saved output goes on through the
-    forward op's gradient, and the two parts are added in the stored type, as autograd does.
+    forward op's gradient, and the two parts are added in the stored type, as autograd does. `binding` is what the inputs' dtypes
+    imply unless given; with `precise` all is computed in float64.
     """
-    binding = binding_of(forward, inputs, attributes)
-    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes)
+    binding = binding or binding_of(forward, inputs, attributes)
+    saved: Mapping[str, Value] = evaluate(forward, inputs, attributes, binding=binding, precise=precise)
     given = derived_inputs(backward, inputs, saved, cotangents)
     names = gradient_names(backward)
     seeds = {o: directions[of] for o, of in names.items() if of in directions}
-    parts = evaluate(second, derived_inputs(second, given, {}, seeds), attributes, binding=binding)
+    parts = evaluate(second, derived_inputs(second, given, {}, seeds), attributes, binding=binding, precise=precise)
     roles = dict(zip((o.name for o in backward.inputs), derivation(backward).inputs, strict=True))
     result: dict[str, Bounded] = {}
     through: dict[str, Bounded] = {}
@@ -110,20 +121,23 @@ def second_gradient(
         else:
             result[of] = value
     if through:
-        more = evaluate(backward, derived_inputs(backward, inputs, saved, through), attributes, binding=binding)
+        over = derived_inputs(backward, inputs, saved, through)
+        more = evaluate(backward, over, attributes, binding=binding, precise=precise)
         for name, value in more.items():
             of = names[name]
-            result[of] = plus(result[of], value) if of in result else value
+            result[of] = plus(result[of], value, precise) if of in result else value
     # An input the gradient does not depend on has a zero second gradient.
     for operand in forward.inputs:
         array = inputs.get(operand.name)
         if operand.name in names.values() and array is not None and operand.name not in result:
-            result[operand.name] = Bounded(exact(np.zeros(array.shape)), resolve(operand.type, binding))
+            result[operand.name] = Bounded(
+                exact(np.zeros(array.low.shape if isinstance(array, Bounds) else array.shape)), resolve(operand.type, binding)
+            )
     return {n: v for n, v in result.items() if n not in inputs or inputs[n] is not None}
 
 
-def plus(a: Bounded, b: Bounded) -> Bounded:
-    """Return the sum of two stored tensors, stored in the same type."""
+def plus(a: Bounded, b: Bounded, precise: bool = False) -> Bounded:
+    """Return the sum of two stored tensors, stored in the same type; with `precise` in float64."""
     with np.errstate(all="ignore"):
-        total = add(a.bounds, b.bounds, PRECISIONS[a.dtype.compute])
-        return Bounded(rounded(total, a.dtype), a.dtype)
+        total = add(a.bounds, b.bounds, PRECISIONS[DType.FLOAT64 if precise else a.dtype.compute])
+        return Bounded(total if precise else rounded(total, a.dtype), a.dtype)

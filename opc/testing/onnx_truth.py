@@ -165,7 +165,7 @@ def _parsed(text: str) -> _Call:
 
 
 def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
-    given = _with_numbers_for_windows(call.op_type, node)
+    given, defaults = _numbers_for_windows(call.op_type, node)
     arrays: list[Array | None] = list(node["inputs"])
     axis = given.get("axis")
     if axis is not None and _normalises_last_axis(op, call.op_type):
@@ -173,7 +173,7 @@ def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
         arrays = _with_last_axes_joined(op, arrays, int(axis))
     match = Match(op)
     _inputs(match, call, arrays)
-    _attributes(match, call, given)
+    _attributes(match, call, given, defaults)
     tensors = {o.name: _fitting(op, o.name, match.inputs.get(o.name)) for o in op.inputs}
     inputs = {n: None if a is None else TensorArg(a) for n, a in tensors.items()}
     attributes = match.values()
@@ -212,13 +212,13 @@ def _inputs(match: Match, call: _Call, arrays: Sequence[Array | None]) -> None:
             raise NotApplicableError(f"{len(arrays)} inputs, where {match.op.name} has {len(patterns)}")
 
 
-def _attributes(match: Match, call: _Call, given: Mapping[str, Any]) -> None:
+def _attributes(match: Match, call: _Call, given: Mapping[str, Any], windows: Mapping[str, Any]) -> None:
     import onnx
 
     defaults = {
         name: onnx.helper.get_attribute_value(a.default_value) if a.default_value.name else ABSENT
         for name, a in onnx.defs.get_schema(call.op_type).attributes.items()
-    }
+    } | dict(windows)
     # Sizes tell whether a reduced axis is kept with size 1: nothing else depends on it.
     values = {n: v for n, v in {**defaults, **given}.items() if n != "keepdims"}
     for name, pattern in call.attributes.items():
@@ -233,39 +233,37 @@ def _fitting(op: Op, name: str, array: Array | None) -> Array | None:
     return array.reshape(1) if array is not None and scalar else array
 
 
-def _with_numbers_for_windows(op_type: str, node: Node) -> dict[str, Any]:
-    """Return the attributes with the numbers that operators with windows take for granted: strides, dilations, pads.
+def _numbers_for_windows(op_type: str, node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the attributes with padding as numbers, and what operators with windows take for granted: strides, dilations, pads.
 
-    The defaults and the padding of `auto_pad` are those of the standard's page of Conv and of the pooling operators.
+    Defaults and the padding of `auto_pad` are those of the standard's pages of Conv and of the pooling operators.
     """
     import onnx
 
     given: dict[str, Any] = dict(node["attributes"])
     known = onnx.defs.get_schema(op_type).attributes
     x = node["inputs"][0] if node["inputs"] else None
-    shaped = op_type == "ConvTranspose" and "output_shape" in given
-    if "strides" not in known or "kernel_shape" not in known or x is None or shaped:
-        return given
+    if not {"strides", "kernel_shape"} <= set(known) or x is None:
+        return given, {}
     rank = x.ndim - 2
-    if op_type in ("Conv", "ConvTranspose", "ConvInteger"):
+    defaults = {"strides": [1] * rank, "dilations": [1] * rank, "pads": [0] * (2 * rank)}
+    defaults = {name: value for name, value in defaults.items() if name in known}
+    if op_type.startswith("Conv"):
         # What the filters say already.
         given.pop("kernel_shape", None)
-        kernel = list(node["inputs"][1].shape[2:])
-    else:
-        kernel = list(given.get("kernel_shape", []))
-    strides = given.setdefault("strides", [1] * rank)
-    dilations = given.setdefault("dilations", [1] * rank) if "dilations" in known else [1] * rank
-    how = given.pop("auto_pad", b"NOTSET")
+    how, kernel = given.get("auto_pad", b"NOTSET"), given.get("kernel_shape")
+    if kernel is None:
+        kernel = list(node["inputs"][1].shape[2:]) if len(node["inputs"]) > 1 else [1] * rank
     if how in (b"SAME_UPPER", b"SAME_LOWER") and op_type != "ConvTranspose":
+        strides, dilations = (given.get(n, [1] * rank) for n in ("strides", "dilations"))
         totals = [
             max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0) for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations)
         ]
         less, more = [t // 2 for t in totals], [t - t // 2 for t in totals]
         given["pads"] = [*less, *more] if how == b"SAME_UPPER" else [*more, *less]
-    elif how not in (b"NOTSET", b"VALID"):
-        given["auto_pad"] = how
-    given.setdefault("pads", [0] * (2 * rank))
-    return given
+    if how in (b"SAME_UPPER", b"SAME_LOWER", b"VALID") and op_type != "ConvTranspose":
+        del given["auto_pad"]
+    return given, defaults
 
 
 def _normalises_last_axis(op: Op, op_type: str) -> bool:

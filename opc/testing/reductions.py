@@ -22,8 +22,10 @@ def gamma(n: int, unit: float) -> float:
     return n * unit / (1 - n * unit) if n * unit < 1 else _INF
 
 
-def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None) -> Bounds:
+def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None, merged: int = 0) -> Bounds:
     """Return the reduction `kind` of `body` over `axes`. `p` is the compute precision of floating values.
+
+    A sum may be part of a larger one, of `merged` terms: then these may come in any order, and it need not be rounded itself.
 
     Raises:
         DomainError: for the maximum or minimum of nothing where a result is wanted.
@@ -43,10 +45,10 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
         return _argument(kind, body, axes) if kind.startswith("arg") else _extreme(kind, body, axes)
     if not body.is_float or p is None:
         return integers.fold(kind, body, axes, dtype)
-    return _sum(body, axes, count, p) if kind == "sum" else _product(body, axes, count, p)
+    return _sum(body, axes, count, p, merged) if kind == "sum" else _product(body, axes, count, p)
 
 
-def _sum(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
+def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds:
     gone = np.asarray(a.empty).any(axis=axes)
     plus_sure = ((a.low == _INF) & ~a.empty).any(axis=axes)
     minus_sure = ((a.high == -_INF) & ~a.empty).any(axis=axes)
@@ -54,9 +56,10 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     low_in, high_in = (np.where(np.isfinite(v), v, 0).astype(p.wide) for v in (a.low, a.high))
     size = np.maximum(np.abs(low_in), np.abs(high_in))
     total = size.sum(axis=axes)
-    error = p.wide(gamma(max(count - 1, 0), p.unit) + gamma(count + 2, p.own)) * total if count > 1 else total * 0
-    low = low_in.sum(axis=axes) - error if count > 1 else low_in.sum(axis=axes)
-    high = high_in.sum(axis=axes) + error if count > 1 else high_in.sum(axis=axes)
+    steps = max(count - 1, merged)
+    error = p.wide(gamma(steps, p.unit) + gamma(count + 2, p.own)) * total if steps > 0 else total * 0
+    low = low_in.sum(axis=axes) - error if steps > 0 else low_in.sum(axis=axes)
+    high = high_in.sum(axis=axes) + error if steps > 0 else high_in.sum(axis=axes)
     # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
     minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
     low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)
@@ -66,8 +69,8 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     stretch = 1 + p.wide(gamma(count + 2, p.unit)) if count > 1 else p.wide(1)
     up = np.where(high_in > 0, high_in, 0).sum(axis=axes) * stretch >= limit
     down = np.where(low_in < 0, -low_in, 0).sum(axis=axes) * stretch >= limit
-    low = np.where(down | minus | (low <= -limit), -_INF, np.where(low >= limit, _INF, low))
-    high = np.where(up | plus | (high >= limit), _INF, np.where(high <= -limit, -_INF, high))
+    low = np.where(down | minus | (low <= -limit), -_INF, np.where((low >= limit) & (merged == 0), _INF, low))
+    high = np.where(up | plus | (high >= limit), _INF, np.where((high <= -limit) & (merged == 0), -_INF, high))
     # An infinite term leaves itself or NaN.
     low, high = np.where(plus_sure, _INF, low), np.where(minus_sure, -_INF, high)
     nan = a.nan.any(axis=axes) | ((plus | up) & (minus | down))
@@ -119,7 +122,7 @@ def _argument(kind: str, a: Bounds, axes: Axes) -> Bounds:
     flat = a.map(lambda v: np.moveaxis(v, keep, range(len(keep))).reshape([v.shape[d] for d in keep] + [count]))
     if flat.is_bool:
         # False before True, as integers order them.
-        flat = flat.map(lambda v: v.astype(np.int64))
+        flat = Bounds(flat.low.astype(np.int64), flat.high.astype(np.int64), flat.nan)
     low, high = flat.low, flat.high
     if kind == "argmin":
         # The complement turns the order of integers around without overflow.

@@ -40,7 +40,13 @@ class Match:
         Raises:
             NotApplicableError: when the value can't be of that form.
         """
-        name = _name(pattern)
+        value = value.decode() if isinstance(value, bytes) else value
+        if isinstance(pattern, ast.IfExp) and isinstance(pattern.test, ast.Name) and value is not ABSENT:
+            # Solved as if the attribute had its default, and checked when all is known.
+            self.checks.append((label, pattern, value))
+            chosen = {a.name: a.default for a in self.op.attributes}.get(pattern.test.id)
+            pattern = pattern.body if chosen else pattern.orelse
+        name = solved_name(pattern)
         if name is not None and name in {o.name for o in self.op.inputs}:
             self._bind(label, self.inputs, name, None if value is ABSENT else value)
         elif name is not None and name in {a.name for a in self.op.attributes}:
@@ -56,8 +62,11 @@ class Match:
                 parts = (parts,) * len(pattern.elts)
             if len(parts) != len(pattern.elts):
                 raise NotApplicableError(f"{label} = {shown(value)}, where {self.op.name} has {ast.unparse(pattern)}")
-            for part, of in zip(parts, pattern.elts, strict=True):
-                self.meet(label, of, part)
+            try:
+                for part, of in zip(parts, pattern.elts, strict=True):
+                    self.meet(label, of, part)
+            except NotApplicableError:
+                raise NotApplicableError(f"{label} = {shown(value)}, where {self.op.name} has {ast.unparse(pattern)}") from None
         elif value is not ABSENT:
             self.checks.append((label, pattern, value))
 
@@ -102,10 +111,15 @@ class Match:
                 raise NotApplicableError(f"{label} = {shown(value)}, where {self.op.name} has {ast.unparse(pattern)}")
 
 
-def _name(pattern: ast.expr) -> str | None:
+def branches(pattern: ast.expr) -> Sequence[ast.expr]:
+    """Return a pattern, or the two sides of a conditional one."""
+    return (pattern.body, pattern.orelse) if isinstance(pattern, ast.IfExp) else (pattern,)
+
+
+def solved_name(pattern: ast.expr) -> str | None:
     """Return the name in `x`, or in `x.long()`: a conversion of the whole."""
     if isinstance(pattern, ast.Call) and isinstance(pattern.func, ast.Attribute) and not pattern.args and not pattern.keywords:
-        return _name(pattern.func.value) if pattern.func.attr in ("long", "contiguous", "clone") else None
+        return solved_name(pattern.func.value) if pattern.func.attr in ("long", "contiguous", "clone") else None
     return pattern.id if isinstance(pattern, ast.Name) else None
 
 
@@ -123,8 +137,9 @@ def native(value: Any, attribute: Attribute | None = None) -> Any:
         return value
     if attribute.length is None and isinstance(value, tuple) and len(value) == 1:
         value = value[0]
-    if attribute.length is not None and attribute.length >= 0 and not isinstance(value, tuple):
-        value = (value,) * attribute.length
+    if attribute.length is not None and attribute.length >= 0 and not isinstance(value, str):
+        parts = value if isinstance(value, tuple) else (value,)
+        value = parts * attribute.length if len(parts) == 1 else parts
     return tuple(_plain(v, attribute) for v in value) if isinstance(value, tuple) else _plain(value, attribute)
 
 

@@ -75,7 +75,8 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
 @pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
 def test_opinfo_samples_become_calls(name: str, least: int) -> None:
     pytest.importorskip("torch")
-    from opc.testing.torch_truth import check_reference, opinfo_cases
+    from opc.testing.opinfo import opinfo_cases
+    from opc.testing.torch_truth import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
     cases, others = opinfo_cases(family)
