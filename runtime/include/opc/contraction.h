@@ -56,12 +56,13 @@ struct contraction {
   term *term_list;
 };
 
-/* Packs `count` points of a factor for each of `depth` inner points: to[k * width + p] is the element at from + point[p] + inner[k]
- * plus, for each guard, stride times its index (base + point[p] + inner[k]) / divisor. It is 0 where the quotient is not whole or not
- * in 0..size-1, and where p >= count. */
+/* Packs `count` points of a factor, in panels of `width` points whose last is rounded up to a multiple of `grain`, for `depth` inner
+ * points. In the panel that begins with point f, at to + f * depth, element [k * width + p] is that at from + point[f + p] + inner[k]
+ * plus, for each guard, stride times its index (base + point[f + p] + inner[k]) / divisor. It is 0 where the quotient is not whole or
+ * not in 0..size-1, and for points beyond `count`. */
 struct packing {
   void *to;
-  int64_t width, count, depth;
+  int64_t count, width, grain, depth;
   const char *from;
   dtype stored;
   const int64_t *point;

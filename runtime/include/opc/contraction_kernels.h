@@ -76,35 +76,170 @@ OPC_INLINE double element(const double *from) { return *from; }
 OPC_INLINE float element(const float16 *from) { return widen(*from); }
 OPC_INLINE float element(const bfloat16 *from) { return widen(*from); }
 
-static inline bool consecutive(const int64_t *offsets, int64_t count) {
-  for (int64_t i = 1; i < count; ++i) {
-    if (offsets[i] != offsets[i - 1] + 1) return false;
+/* A stretch of one line of a block that is packed: points, or inner points, that lie one after the other in memory and, in each
+ * guard, all at one index or one after the other, as `step` tells. */
+struct stretch {
+  int32_t first, count;
+  int8_t step[max_guards];
+};
+
+enum { line_points = 512 };
+
+/* The points of a packing along one direction: the line, and across: what makes one line differ from the next. */
+struct packed_line {
+  const int64_t *along;
+  const int64_t *across;
+  const int64_t *guard_along[max_guards];
+  const int64_t *guard_across[max_guards];
+  int32_t stretches;
+  stretch list[line_points];
+};
+
+static void find_stretches(const packing &p, bool points, int64_t first, int64_t count, packed_line &line) {
+  line.along = (points ? p.point : p.inner) + first;
+  line.across = points ? p.inner : p.point;
+  line.stretches = 0;
+  for (int32_t g = 0; g < p.guards; ++g) {
+    line.guard_along[g] = (points ? p.guard[g].point : p.guard[g].inner) + first;
+    line.guard_across[g] = points ? p.guard[g].inner : p.guard[g].point;
   }
-  return true;
+  stretch *last = nullptr;
+  for (int64_t i = 0; i < count; ++i) {
+    bool follows = last != nullptr;
+    int64_t step[max_guards];
+    if (follows) {
+      int64_t moved = line.along[i] - line.along[i - 1];
+      for (int32_t g = 0; g < p.guards; ++g) {
+        step[g] = line.guard_along[g][i] - line.guard_along[g][i - 1];
+        moved += step[g] * p.guard[g].stride;
+        follows = follows && step[g] >= 0 && step[g] <= 1 && (last->count == 1 || step[g] == last->step[g]);
+      }
+      follows = follows && moved == 1;
+    }
+    if (!follows) {
+      last = &line.list[line.stretches++];
+      last->first = static_cast<int32_t>(i);
+      last->count = 1;
+      for (int32_t g = 0; g < p.guards; ++g) last->step[g] = 0;
+    } else {
+      for (int32_t g = 0; g < p.guards && last->count == 1; ++g) last->step[g] = static_cast<int8_t>(step[g]);
+      ++last->count;
+    }
+  }
 }
 
+/* Copies `count` elements in pieces of Bytes, the last of which may overlap the one before. */
+template <int Bytes, typename T>
+OPC_INLINE void copy_pieces(T *to, const T *from, int64_t count) {
+  constexpr int64_t piece = Bytes / sizeof(T);
+  for (int64_t i = 0; i + piece <= count; i += piece) memcpy(to + i, from + i, Bytes);
+  memcpy(to + count - piece, from + count - piece, Bytes);
+}
+
+template <typename T>
+OPC_INLINE void copy_stretch(T *to, const T *from, int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+  if (bytes >= 64) return copy_pieces<64>(to, from, count);
+  if (bytes >= 32) return copy_pieces<32>(to, from, count);
+  if (bytes >= 16) return copy_pieces<16>(to, from, count);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+template <typename T, typename Stored>
+OPC_INLINE void copy_stretch(T *to, const Stored *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = element(from + i);
+}
+
+template <typename T>
+OPC_INLINE void clear_stretch(T *to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = 0;
+}
+
+/* Packs one line, contiguously. */
 template <typename Stored, typename T>
-static void pack_plain(const packing &p) {
-  const Stored *from = reinterpret_cast<const Stored *>(p.from);
-  T *to = static_cast<T *>(p.to);
-  enum : int64_t { block = 32 };
-  if (consecutive(p.point, p.count)) {
-    for (int64_t k = 0; k < p.depth; ++k) {
-      const Stored *row = from + p.point[0] + p.inner[k];
-      OPC_SIMD
-      for (int64_t i = 0; i < p.count; ++i) to[k * p.width + i] = element(row + i);
-    }
-  } else if (consecutive(p.inner, p.depth)) {
-    for (int64_t k = 0; k < p.depth; k += block) {
-      const int64_t depth = p.depth - k < block ? p.depth - k : block;
-      for (int64_t i = 0; i < p.count; ++i) {
-        const Stored *row = from + p.point[i] + p.inner[k];
-        for (int64_t j = 0; j < depth; ++j) to[(k + j) * p.width + i] = element(row + j);
+static void pack_line(const packing &p, const packed_line &line, int64_t across, T *to) {
+  for (int32_t n = 0; n < line.stretches; ++n) {
+    const stretch &s = line.list[n];
+    int64_t begin = 0;
+    int64_t end = s.count;
+    int64_t at = line.along[s.first] + line.across[across];
+    for (int32_t g = 0; g < p.guards; ++g) {
+      const int64_t index = p.guard[g].base + line.guard_along[g][s.first] + line.guard_across[g][across];
+      const int64_t left = p.guard[g].size - index;
+      at += index * p.guard[g].stride;
+      if (s.step[g] == 0) {
+        if (index < 0 || left <= 0) end = 0;
+      } else {
+        if (begin < -index) begin = -index;
+        if (end > left) end = left;
       }
     }
-  } else {
-    for (int64_t k = 0; k < p.depth; ++k) {
-      for (int64_t i = 0; i < p.count; ++i) to[k * p.width + i] = element(from + p.point[i] + p.inner[k]);
+    T *row = to + s.first;
+    if (begin >= end) {
+      clear_stretch(row, s.count);
+      continue;
+    }
+    clear_stretch(row, begin);
+    copy_stretch(row + begin, reinterpret_cast<const Stored *>(p.from) + at + begin, end - begin);
+    clear_stretch(row + end, s.count - end);
+  }
+}
+
+/* to[k * width + i] = rows[i][k] for four rows. */
+template <typename T>
+static void transpose_four(T *to, int64_t width, const T *const *rows, int64_t depth) {
+  typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
+  int64_t k = 0;
+  for (; k + 4 <= depth; k += 4) {
+    const quad a = *reinterpret_cast<const quad *>(rows[0] + k);
+    const quad b = *reinterpret_cast<const quad *>(rows[1] + k);
+    const quad c = *reinterpret_cast<const quad *>(rows[2] + k);
+    const quad d = *reinterpret_cast<const quad *>(rows[3] + k);
+    const quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const quad ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const quad cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    T *at = to + k * width;
+    *reinterpret_cast<quad *>(at) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *reinterpret_cast<quad *>(at + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    *reinterpret_cast<quad *>(at + 2 * width) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *reinterpret_cast<quad *>(at + 3 * width) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+  }
+  for (; k < depth; ++k) {
+    for (int i = 0; i < 4; ++i) to[k * width + i] = rows[i][k];
+  }
+}
+
+/* A panel of a packing: `count` points from `first` on, `width` apart in `to`. */
+template <typename T>
+struct packed_panel {
+  int64_t first, count, width;
+  T *to;
+};
+
+/* Packs lines of inner points, four at a time, and transposes them. */
+template <typename Stored, typename T>
+static void pack_across(const packing &p, const packed_line &line, const packed_panel<T> &panel) {
+  T buffer[4][line_points];
+  constexpr bool as_stored = sizeof(Stored) == sizeof(T);
+  for (int64_t i = 0; i < panel.count; i += 4) {
+    const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
+    const T *rows[4];
+    for (int64_t r = 0; r < count; ++r) {
+      if (as_stored && p.guards == 0 && line.stretches == 1) {
+        rows[r] = reinterpret_cast<const T *>(p.from) + p.point[panel.first + i + r] + p.inner[0];
+      } else {
+        pack_line<Stored, T>(p, line, panel.first + i + r, buffer[r]);
+        rows[r] = buffer[r];
+      }
+    }
+    if (count == 4) {
+      transpose_four(panel.to + i, panel.width, rows, p.depth);
+      continue;
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t k = 0; k < p.depth; ++k) panel.to[k * panel.width + i + r] = rows[r][k];
     }
   }
 }
@@ -125,68 +260,37 @@ static T guarded_element(const packing &p, int64_t point, int64_t inner) {
   return element(reinterpret_cast<const Stored *>(p.from) + at);
 }
 
-/* The number of points from `first` on that lie one after the other in memory and, in each guard, at one index or one after the
- * other: `step` tells which. */
-static inline int64_t run_of_points(const packing &p, int64_t first, int64_t *step) {
-  int64_t count = 1;
-  for (int32_t g = 0; g < p.guards; ++g) step[g] = 0;
-  for (; first + count < p.count; ++count) {
-    const int64_t at = first + count;
-    int64_t moved = p.point[at] - p.point[at - 1];
-    for (int32_t g = 0; g < p.guards; ++g) {
-      const int64_t by = p.guard[g].point[at] - p.guard[g].point[at - 1];
-      if (by < 0 || by > 1 || p.guard[g].divisor != 1 || (count > 1 && by != step[g])) return count;
-      moved += by * p.guard[g].stride;
-    }
-    if (moved != 1) return count;
-    if (count > 1) continue;
-    for (int32_t g = 0; g < p.guards; ++g) step[g] = p.guard[g].point[at] - p.guard[g].point[at - 1];
-  }
-  return count;
-}
-
 template <typename Stored, typename T>
-static void pack_guarded(const packing &p) {
-  T *to = static_cast<T *>(p.to);
-  for (int64_t first = 0; first < p.count;) {
-    int64_t step[max_guards];
-    const int64_t count = run_of_points(p, first, step);
-    if (count == 1) {
-      for (int64_t k = 0; k < p.depth; ++k) to[k * p.width + first] = guarded_element<Stored, T>(p, first, k);
-    }
-    for (int64_t k = 0; k < p.depth && count > 1; ++k) {
-      int64_t begin = 0;
-      int64_t end = count;
-      int64_t at = p.point[first] + p.inner[k];
-      for (int32_t g = 0; g < p.guards; ++g) {
-        const int64_t index = p.guard[g].base + p.guard[g].point[first] + p.guard[g].inner[k];
-        at += index * p.guard[g].stride;
-        if (step[g] == 0) {
-          if (index < 0 || index >= p.guard[g].size) end = 0;
-        } else {
-          if (begin < -index) begin = -index;
-          if (end > p.guard[g].size - index) end = p.guard[g].size - index;
-        }
+static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divided, const packed_line &inner, packed_line &points) {
+  for (int64_t k = 0; k < p.depth && panel.count < panel.width; ++k) {
+    for (int64_t i = panel.count; i < panel.width; ++i) panel.to[k * panel.width + i] = 0;
+  }
+  find_stretches(p, true, panel.first, panel.count, points);
+  if (divided || (points.stretches == panel.count && inner.stretches == p.depth)) {
+    for (int64_t k = 0; k < p.depth; ++k) {
+      for (int64_t i = 0; i < panel.count; ++i) {
+        panel.to[k * panel.width + i] = guarded_element<Stored, T>(p, panel.first + i, k);
       }
-      if (end < begin) begin = end = 0;
-      T *row = to + k * p.width + first;
-      const Stored *from = reinterpret_cast<const Stored *>(p.from) + at;
-      for (int64_t i = 0; i < begin; ++i) row[i] = 0;
-      OPC_SIMD
-      for (int64_t i = begin; i < end; ++i) row[i] = element(from + i);
-      for (int64_t i = end; i < count; ++i) row[i] = 0;
     }
-    first += count;
+  } else if (panel.count * inner.stretches >= p.depth * points.stretches) {
+    for (int64_t k = 0; k < p.depth; ++k) pack_line<Stored, T>(p, points, k, panel.to + k * panel.width);
+  } else {
+    pack_across<Stored, T>(p, inner, panel);
   }
 }
 
 template <typename Stored, typename T>
 static void pack_stored(const packing &p) {
-  T *to = static_cast<T *>(p.to);
-  for (int64_t k = 0; k < p.depth && p.count < p.width; ++k) {
-    for (int64_t i = p.count; i < p.width; ++i) to[k * p.width + i] = 0;
+  bool divided = false;
+  for (int32_t g = 0; g < p.guards; ++g) divided = divided || p.guard[g].divisor != 1;
+  packed_line points, inner;
+  find_stretches(p, false, 0, p.depth, inner);
+  for (int64_t first = 0; first < p.count; first += p.width) {
+    const int64_t count = p.count - first < p.width ? p.count - first : p.width;
+    const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
+    const packed_panel<T> panel = {first, count, width, static_cast<T *>(p.to) + first * p.depth};
+    pack_panel<Stored, T>(p, panel, divided, inner, points);
   }
-  p.guards == 0 ? pack_plain<Stored, T>(p) : pack_guarded<Stored, T>(p);
 }
 
 static void pack_float(const packing &p) {

@@ -11,6 +11,8 @@ enum : int64_t {
   packed_bytes = 1 << 19,    /* packed columns: half of a second-level cache */
   block_rows = 64,           /* rows of a unit of work */
   joined_rows = 512,         /* rows that one thread takes together, packing their columns once */
+  kept_bytes = 1 << 19,      /* packed rows that are kept for the next block of columns */
+  few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
   unit_work = 1 << 18        /* multiplications worth a thread */
 };
 
@@ -42,6 +44,7 @@ struct contraction_factor {
   int32_t guards;
   int32_t guard[max_guards]; /* places */
   int64_t base[max_guards];
+  int64_t divisor[max_guards];
 };
 
 struct contraction_term {
@@ -64,8 +67,12 @@ struct contraction_plan {
   tile_function function;
   const void *arguments;
   bool failed;
+  bool keeps_rows;
+  bool whole; /* every index is a multiple of its divisor */
+  /* The part of each loop that is computed: `size` points from `begin` on, `step` apart. */
   int64_t begin[max_contraction_loops];
   int64_t size[max_contraction_loops];
+  int64_t step[max_contraction_loops];
   contraction_side rows, columns;
   loop_list batch;
   int64_t batches;
@@ -90,7 +97,7 @@ static inline int64_t part_value(const part &p, int64_t index) {
 /* Whether a part moves with its loop, over the range that is planned. */
 static inline bool moves(const contraction_plan &p, const part &of) {
   const int64_t first = p.begin[of.loop];
-  return part_value(of, first) != part_value(of, first + p.size[of.loop] - 1);
+  return part_value(of, first) != part_value(of, first + (p.size[of.loop] - 1) * p.step[of.loop]);
 }
 
 static inline bool varies(const contraction_plan &p, const factor &f, int32_t loop) {
@@ -102,53 +109,12 @@ static inline bool varies(const contraction_plan &p, const factor &f, int32_t lo
   return false;
 }
 
-/* The first axis of the result along which a factor moves in steps while another one moves with it, or -1. */
-static int32_t stepped_loop(const contraction_plan &p) {
-  for (int32_t loop = 0; loop < p.c->s->rank; ++loop) {
-    if (p.size[loop] < 2) continue;
-    for (int32_t t = 0; t < p.c->terms; ++t) {
-      bool steps[2] = {false, false};
-      bool plain[2] = {false, false};
-      for (int32_t i = 0; i < 2; ++i) {
-        const factor &f = p.c->term_list[t].factors[i];
-        for (int32_t n = 0; n < f.places; ++n) {
-          for (int32_t k = 0; k < f.at[n].parts; ++k) {
-            const part &of = f.at[n].part_list[k];
-            if (of.loop != loop || !moves(p, of)) continue;
-            (of.divisor != 1 ? steps : plain)[i] = true;
-          }
-        }
-      }
-      if ((steps[0] && (steps[1] || plain[1])) || (steps[1] && plain[0])) return loop;
-    }
-  }
-  return -1;
-}
-
-/* The number of points of a loop from `begin` on in which no stepping part moves. */
-static int64_t run_of_steps(const contraction_plan &p, int32_t loop, int64_t begin) {
-  int64_t end = begin + 1;
-  for (; end < p.c->size[loop]; ++end) {
-    for (int32_t t = 0; t < p.c->terms; ++t) {
-      for (const factor &f : p.c->term_list[t].factors) {
-        for (int32_t n = 0; n < f.places; ++n) {
-          for (int32_t k = 0; k < f.at[n].parts; ++k) {
-            const part &of = f.at[n].part_list[k];
-            if (of.loop == loop && of.divisor != 1 && part_value(of, begin) != part_value(of, end)) return end - begin;
-          }
-        }
-      }
-    }
-  }
-  return end - begin;
-}
-
 /* Sets the index of each loop of a list at one of its points. */
 static inline void locate(const contraction_plan &p, const loop_list &list, int64_t point, int64_t *index) {
   for (int32_t n = list.count - 1; n >= 0; --n) {
     const int32_t loop = list.loop[n];
     const int64_t next = point / p.size[loop];
-    index[loop] = p.begin[loop] + (point - next * p.size[loop]);
+    index[loop] = p.begin[loop] + (point - next * p.size[loop]) * p.step[loop];
     point = next;
   }
 }
@@ -159,84 +125,89 @@ static inline int64_t points_of(const contraction_plan &p, const loop_list &list
   return points;
 }
 
-/* What the loops of a list add to the index of a place; `step` is what one more step of the last of them adds, if that is the same
- * everywhere, which `even` tells. */
-static inline int64_t place_value(const axis_index &at, const bool *inside, const int64_t *index, int32_t last, int64_t *step, bool *even) {
+/* What the loops `inside` add to the index of an axis between their beginnings and `index`. */
+static inline int64_t distance(const contraction_plan &p, const axis_index &at, const bool *inside, const int64_t *index) {
   int64_t value = 0;
-  *step = 0;
-  *even = true;
   for (int32_t i = 0; i < at.parts; ++i) {
     const part &of = at.part_list[i];
-    if (!inside[of.loop]) continue;
-    value += part_value(of, index[of.loop]);
-    if (of.loop != last) continue;
-    *step += of.times * of.scale;
-    *even = *even && of.divisor == 1;
+    if (inside[of.loop]) value += part_value(of, index[of.loop]) - part_value(of, p.begin[of.loop]);
   }
   return value;
 }
 
-/* Fills a table with points [first, first + count) of a list of loops, as a factor sees them. */
-static void fill_table(const contraction_plan &p, const factor &f, const loop_list &list, int64_t first, int64_t count,
-                       contraction_table &table) {
+/* Whether a loop adds the same to an index with each of its points: then `step` is what it adds. */
+static inline bool is_even(const contraction_plan &p, const axis_index &at, int32_t loop, int64_t *step) {
+  bool even = true;
+  *step = 0;
+  for (int32_t i = 0; i < at.parts; ++i) {
+    const part &of = at.part_list[i];
+    if (of.loop != loop) continue;
+    *step += of.times * of.scale * p.step[loop];
+    even = even && of.divisor == 1;
+  }
+  return even;
+}
+
+/* Fills a table with points [first, first + count) of a list of loops, as a factor sees them: relative to the beginnings of the loops. */
+static void fill_table(const contraction_plan &p, const contraction_factor &factor, const loop_list &list, int64_t first,
+                       int64_t count, contraction_table &table) {
   bool inside[max_contraction_loops] = {};
   int64_t index[max_contraction_loops];
   for (int32_t n = 0; n < list.count; ++n) inside[list.loop[n]] = true;
   const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
   for (int64_t done = 0; done < count;) {
     locate(p, list, first + done, index);
-    int64_t run = last >= 0 ? p.begin[last] + p.size[last] - index[last] : 1;
+    int64_t run = last >= 0 ? p.size[last] - (index[last] - p.begin[last]) / p.step[last] : 1;
     if (run > count - done) run = count - done;
     for (int64_t i = 0; i < run; ++i) table.offset[done + i] = 0;
     int32_t guards = 0;
-    for (int32_t n = 0; n < f.places; ++n) {
-      const axis_index &at = f.at[n];
-      int64_t step;
-      bool even;
-      int64_t value = place_value(at, inside, index, last, &step, &even);
-      int64_t *to = at.guarded ? table.guard[guards++] : table.offset;
+    for (int32_t n = 0; n < factor.f->places; ++n) {
+      const axis_index &at = factor.f->at[n];
+      const int32_t g = guards;
+      int64_t *to = (at.guarded ? table.guard[guards++] : table.offset) + done;
       const int64_t scale = at.guarded ? 1 : at.stride;
+      /* Where all indices are multiples of the divisor, they are divided here, not for each element. */
+      const int64_t divisor = at.guarded ? at.divisor / factor.divisor[g] : 1;
       if (at.guarded) {
-        for (int64_t i = 0; i < run; ++i) to[done + i] = 0;
+        for (int64_t i = 0; i < run; ++i) to[i] = 0;
       }
-      const int64_t start = last >= 0 ? index[last] : 0;
-      for (int64_t i = 0; i < run; ++i) {
-        if (!even) {
-          index[last] = start + i;
-          int64_t unused;
-          value = place_value(at, inside, index, last, &unused, &even) - step * i;
-          even = false;
-        }
-        to[done + i] += (value + step * i) * scale;
+      int64_t step = 0;
+      const int64_t value = distance(p, at, inside, index) / divisor;
+      if (last < 0 || is_even(p, at, last, &step)) {
+        step /= divisor;
+        for (int64_t i = 0; i < run; ++i) to[i] += (value + step * i) * scale;
+      } else {
+        const int64_t start = index[last];
+        for (int64_t i = 0; i < run; ++i, index[last] += p.step[last]) to[i] += distance(p, at, inside, index) * scale;
+        index[last] = start;
       }
-      if (last >= 0) index[last] = start;
     }
     done += run;
   }
 }
 
-/* Takes the factors to a batch: the constants of their indices, and what the loops add that no table of theirs has. */
+/* The index of an axis where the loops begin and those of the batch stand. */
+static inline int64_t start_of(const axis_index &at, const int64_t *index) {
+  int64_t value = at.offset;
+  for (int32_t i = 0; i < at.parts; ++i) value += part_value(at.part_list[i], index[at.part_list[i].loop]);
+  return value;
+}
+
+/* Takes the factors and operands to a batch. */
 static void move_to_batch(contraction_plan &p, int64_t batch) {
   int64_t index[max_contraction_loops];
   for (int32_t loop = 0; loop < p.c->loops; ++loop) index[loop] = p.begin[loop];
   locate(p, p.batch, batch, index);
   for (int32_t t = 0; t < p.terms; ++t) {
-    for (int32_t i = 0; i < 2; ++i) {
-      contraction_factor &f = p.term[t].factors[i];
-      const loop_list &own = i == 0 ? p.rows.loops : p.columns.loops;
-      bool inside[max_contraction_loops];
-      for (bool &each : inside) each = true;
-      for (int32_t n = 0; n < own.count; ++n) inside[own.loop[n]] = false;
-      for (int32_t n = 0; n < p.term[t].inner.count; ++n) inside[p.term[t].inner.loop[n]] = false;
+    for (contraction_factor &f : p.term[t].factors) {
       int64_t offset = 0;
       int32_t guards = 0;
       for (int32_t n = 0; n < f.f->places; ++n) {
-        int64_t step;
-        bool even;
         const axis_index &at = f.f->at[n];
-        const int64_t value = at.offset + place_value(at, inside, index, -1, &step, &even);
+        const int64_t value = start_of(at, index);
         if (at.guarded) {
-          f.base[guards++] = value;
+          f.base[guards] = value / (at.divisor / f.divisor[guards]);
+          ++guards;
         } else {
           offset += value * at.stride;
         }
@@ -247,19 +218,20 @@ static void move_to_batch(contraction_plan &p, int64_t batch) {
   const stage &s = *p.c->s;
   for (int32_t k = 1; k < s.operand_count; ++k) {
     int64_t offset = 0;
-    for (int32_t n = 0; n < p.batch.count; ++n) offset += index[p.batch.loop[n]] * s.operands[k].stride[p.batch.loop[n]];
-    for (int32_t loop = 0; loop < s.rank; ++loop) {
-      if (p.size[loop] == 1) offset += p.begin[loop] * s.operands[k].stride[loop];
-    }
+    for (int32_t loop = 0; loop < s.rank; ++loop) offset += index[loop] * s.operands[k].stride[loop];
     p.operand_offset[k] = offset;
   }
 }
 
+/* How far a point of rows or columns is from the first one in an operand. */
 static inline int64_t operand_offset(const contraction_plan &p, const contraction_side &side, int64_t point, const operand &o) {
   int64_t index[max_contraction_loops];
   int64_t offset = 0;
   locate(p, side.loops, point, index);
-  for (int32_t n = 0; n < side.loops.count; ++n) offset += index[side.loops.loop[n]] * o.stride[side.loops.loop[n]];
+  for (int32_t n = 0; n < side.loops.count; ++n) {
+    const int32_t loop = side.loops.loop[n];
+    offset += (index[loop] - p.begin[loop]) * o.stride[loop];
+  }
   return offset;
 }
 
@@ -281,11 +253,12 @@ static void plan_runs(const contraction_plan &p, contraction_side &side) {
   const loop_list &list = side.loops;
   side.points = points_of(p, list);
   side.run = 1;
-  for (int32_t k = 1; k < s.operand_count; ++k) side.stride[k] = list.count > 0 ? s.operands[k].stride[list.loop[list.count - 1]] : 1;
+  const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
+  for (int32_t k = 1; k < s.operand_count; ++k) side.stride[k] = last < 0 ? 1 : s.operands[k].stride[last] * p.step[last];
   for (int32_t n = list.count - 1; n >= 0; --n) {
     for (int32_t k = 1; k < s.operand_count; ++k) {
       const operand &o = s.operands[k];
-      if (o.data != nullptr && o.stride[list.loop[n]] != side.stride[k] * side.run) return;
+      if (o.data != nullptr && o.stride[list.loop[n]] * p.step[list.loop[n]] != side.stride[k] * side.run) return;
     }
     side.run *= p.size[list.loop[n]];
   }
@@ -326,7 +299,9 @@ static void plan_loops(contraction_plan &p) {
       f.f = &c.term_list[t].factors[i == 0 ? left : 1 - left];
       f.guards = 0;
       for (int32_t n = 0; n < f.f->places; ++n) {
-        if (f.f->at[n].guarded) f.guard[f.guards++] = n;
+        if (!f.f->at[n].guarded) continue;
+        f.guard[f.guards] = n;
+        f.divisor[f.guards++] = p.whole ? 1 : f.f->at[n].divisor;
       }
     }
   }
@@ -401,6 +376,8 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.joined_blocks = blocks_of(joined_rows, block_rows);
   p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
   p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
+  p.keeps_rows = p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
+                 p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
   p.staged = 0;
   for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
   *units = p.batches * p.row_blocks * p.column_blocks;

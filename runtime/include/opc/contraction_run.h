@@ -8,19 +8,33 @@
 #ifndef OPC_CONTRACTION_RUN_H
 #define OPC_CONTRACTION_RUN_H
 
-#include "opc/contraction_plan.h"
+#include "opc/contraction_split.h"
 #include "opc/rows.h"
 #include "opc/run.h"
 
 namespace opc {
 
+/* What packed rows are of: a block of rows of a factor that is somewhere. */
+struct packed_key {
+  int64_t row, count;
+  const char *data;
+  int64_t base[max_guards];
+};
+
+static inline bool same_key(const packed_key &a, const packed_key &b, int32_t guards) {
+  bool same = a.row == b.row && a.count == b.count && a.data == b.data;
+  for (int32_t g = 0; g < guards; ++g) same = same && a.base[g] == b.base[g];
+  return same;
+}
+
 /* The memory of one thread. */
 struct contraction_memory {
   contraction_table inner[2], rows, columns;
-  char *strip;  /* packed rows */
+  char *rows_packed;
   char *panels; /* packed columns */
   char *sums;
   char *staged;
+  packed_key *kept; /* what the packed rows of each step hold */
   int64_t pitch;   /* columns between rows of sums */
   int64_t term, first_inner, first_row, first_column; /* what the tables hold, -1 for nothing */
 };
@@ -50,7 +64,8 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   take_table(memory, used, m.inner[1], p.most_inner);
   take_table(memory, used, m.rows, p.most_rows);
   take_table(memory, used, m.columns, p.most_columns);
-  m.strip = take(memory, used, p.most_inner * p.f->rows * item);
+  m.rows_packed = take(memory, used, p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1));
+  m.kept = reinterpret_cast<packed_key *>(take(memory, used, p.keeps_rows ? p.steps * static_cast<int64_t>(sizeof(packed_key)) : 0));
   m.panels = take(memory, used, p.most_inner * p.most_columns * item);
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
@@ -58,22 +73,23 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   return used;
 }
 
-/* Packs points [first, first + count) of a table. */
+/* Packs the points of a table in panels of `width`. */
 static void pack_points(const contraction_plan &p, const contraction_factor &f, const contraction_table &points,
-                        const contraction_table &inner, int64_t depth, int64_t first, int64_t count, int64_t width, void *to) {
+                        const contraction_table &inner, int64_t depth, int64_t count, int64_t width, int64_t grain, void *to) {
   packing job;
   job.to = to;
-  job.width = width;
   job.count = count;
+  job.width = width;
+  job.grain = grain;
   job.depth = depth;
   job.from = f.data;
   job.stored = f.f->stored;
-  job.point = points.offset + first;
+  job.point = points.offset;
   job.inner = inner.offset;
   job.guards = f.guards;
   for (int32_t g = 0; g < f.guards; ++g) {
     const axis_index &at = f.f->at[f.guard[g]];
-    job.guard[g] = {points.guard[g] + first, inner.guard[g], f.base[g], at.size, at.divisor, at.stride};
+    job.guard[g] = {points.guard[g], inner.guard[g], f.base[g], at.size, f.divisor[g], at.stride};
   }
   p.f->pack(job);
 }
@@ -131,58 +147,64 @@ static void finish_strip(const contraction_plan &p, const contraction_memory &m,
   }
 }
 
-/* Whether panel columns can be multiplied where they lie. */
-static inline bool lies_ready(const contraction_plan &p, const contraction_factor &f, const int64_t *offsets, int64_t width) {
-  if (f.guards > 0 || f.f->stored != p.computed) return false;
-  for (int64_t i = 1; i < width; ++i) {
-    if (offsets[i] != offsets[0] + i) return false;
+/* Whether the columns of a block can be multiplied where they lie, without being packed. */
+static bool lie_ready(const contraction_plan &p, const contraction_factor &f, const contraction_memory &m, int64_t count) {
+  if (f.guards > 0 || f.f->stored != p.computed || count % p.f->lanes != 0) return false;
+  for (int64_t i = 1; i < count; ++i) {
+    if (m.columns.offset[i] != m.columns.offset[0] + i) return false;
   }
   return true;
+}
+
+/* Fills the tables for a step over a block, as far as they don't hold it already. */
+static void fill_tables(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  const contraction_term &t = p.term[at.term];
+  const bool fresh = m.term != at.term;
+  if (fresh || m.first_inner != at.inner) {
+    for (int32_t i = 0; i < 2; ++i) fill_table(p, t.factors[i], t.inner, at.inner, at.depth, m.inner[i]);
+  }
+  if (fresh || m.first_row != b.row) fill_table(p, t.factors[0], p.rows.loops, b.row, b.row_count, m.rows);
+  if (fresh || m.first_column != b.column) fill_table(p, t.factors[1], p.columns.loops, b.column, b.column_count, m.columns);
+  m.term = at.term;
+  m.first_inner = at.inner;
+  m.first_row = b.row;
+  m.first_column = b.column;
+}
+
+/* Returns the packed rows of a block at one step: those packed for an earlier block, where the rows are the same. */
+static const char *packed_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                               const contraction_step &at) {
+  const contraction_factor &f = p.term[at.term].factors[0];
+  char *to = m.rows_packed + (p.keeps_rows ? step * p.most_inner * p.most_rows * itemsize(p.computed) : 0);
+  packed_key key = {b.row, b.row_count, f.data, {}};
+  for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
+  if (p.keeps_rows && same_key(m.kept[step], key, f.guards)) return to;
+  pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, p.f->rows, p.f->rows / 2, to);
+  if (p.keeps_rows) m.kept[step] = key;
+  return to;
 }
 
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
-  const contraction_term &t = p.term[at.term];
-  const contraction_factor &left = t.factors[0];
-  const contraction_factor &right = t.factors[1];
+  const contraction_factor &right = p.term[at.term].factors[1];
   const int64_t item = itemsize(p.computed);
-  const bool fresh = m.term != at.term;
-  if (fresh || m.first_inner != at.inner) {
-    for (int32_t i = 0; i < 2; ++i) fill_table(p, *t.factors[i].f, t.inner, at.inner, at.depth, m.inner[i]);
-  }
-  if (fresh || m.first_row != b.row) fill_table(p, *left.f, p.rows.loops, b.row, b.row_count, m.rows);
-  if (fresh || m.first_column != b.column) fill_table(p, *right.f, p.columns.loops, b.column, b.column_count, m.columns);
-  m.term = at.term;
-  m.first_inner = at.inner;
-  m.first_row = b.row;
-  m.first_column = b.column;
-
   const int64_t lanes = p.f->lanes;
   const int64_t panel = lanes * strip_vectors;
-  const bool few = b.row_count <= 2 * p.f->rows;
-  const int64_t packed_inner = at.depth;
-  for (int64_t c = 0; c < b.column_count; c += panel) {
-    const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
-    const int64_t width = round_up(count, lanes);
-    if (few && count == width && lies_ready(p, right, m.columns.offset + c, width)) continue;
-    pack_points(p, right, m.columns, m.inner[1], at.depth, c, count, width, m.panels + c * packed_inner * item);
-  }
+  fill_tables(p, m, b, at);
+  const bool ready = b.row_count <= few_strips * p.f->rows && lie_ready(p, right, m, b.column_count);
+  if (!ready) pack_points(p, right, m.columns, m.inner[1], at.depth, b.column_count, panel, lanes, m.panels);
+  const char *strips = packed_rows(p, m, b, step, at);
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows;
     const bool half = 2 * rows <= p.f->rows;
-    pack_points(p, left, m.rows, m.inner[0], at.depth, row, rows, half ? p.f->rows / 2 : p.f->rows, m.strip);
     char *sums = m.sums + (p.steps > 1 ? row * m.pitch * item : 0);
     for (int64_t c = 0; c < b.column_count; c += panel) {
       const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
-      const int64_t width = round_up(count, lanes);
-      const void *from = m.panels + c * packed_inner * item;
-      const int64_t *offsets = p.panel_offset[width / lanes - 1];
-      if (few && count == width && lies_ready(p, right, m.columns.offset + c, width)) {
-        from = right.data + m.columns.offset[c] * item;
-        offsets = m.inner[1].offset;
-      }
-      p.f->kernel[half][width / lanes - 1](at.depth, m.strip, from, offsets, sums + c * item, m.pitch, step > 0);
+      const int64_t vectors = blocks_of(count, lanes);
+      const void *from = ready ? right.data + m.columns.offset[c] * item : m.panels + c * at.depth * item;
+      const int64_t *offsets = ready ? m.inner[1].offset : p.panel_offset[vectors - 1];
+      p.f->kernel[half][vectors - 1](at.depth, strips + row * at.depth * item, from, offsets, sums + c * item, m.pitch, step > 0);
     }
     if (step == p.steps - 1) finish_strip(p, m, b, sums, row, rows);
   }
@@ -213,6 +235,7 @@ static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
     memory = static_cast<char *>(allocated);
   }
   lay_out(p, memory, m);
+  for (int64_t step = 0; p.keeps_rows && step < p.steps; ++step) m.kept[step].count = -1;
   for (int64_t unit = begin; unit < end;) {
     const int64_t row = unit % p.row_blocks;
     const int64_t column = unit / p.row_blocks % p.column_blocks;
@@ -254,8 +277,17 @@ static int32_t run_planned(contraction_plan &p) {
   return p.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for the blocks of a contraction") : OPC_OK;
 }
 
-/* Computes a contraction and calls `function` with its sums. A loop along which one factor moves in steps, such as the groups of a
- * convolution, is cut into the runs in which that factor stays, one after the other. */
+/* Computes a contraction in which no factor steps, in parts in which no index has to be divided. */
+static int32_t run_whole(contraction_plan &p) {
+  divided_indices divided;
+  find_divided(p, divided);
+  p.whole = divided.even;
+  if (!divided.even || divided.count == 0) return run_planned(p);
+  return for_residues(p, divided, 0, [&]() { return run_planned(p); });
+}
+
+/* Computes a contraction and calls `function` with its sums. Where a factor steps along an axis of the result, it is cut into the runs
+ * in which the factor stays, one after the other. */
 static int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
                    tile_function function, const void *arguments) {
   contraction_plan p;
@@ -269,17 +301,17 @@ static int32_t run(const contraction &c, const contraction_functions &f, const r
   for (int32_t loop = 0; loop < c.loops; ++loop) {
     p.begin[loop] = 0;
     p.size[loop] = c.size[loop];
+    p.step[loop] = 1;
   }
   const int32_t stepped = stepped_loop(p);
-  if (stepped < 0) return run_planned(p);
-  for (int64_t begin = 0; begin < c.size[stepped];) {
+  if (stepped < 0) return run_whole(p);
+  int32_t code = OPC_OK;
+  for (int64_t begin = 0; begin < c.size[stepped] && code == OPC_OK; begin += p.size[stepped]) {
     p.begin[stepped] = begin;
-    p.size[stepped] = run_of_steps(p, stepped, begin);
-    const int32_t code = run_planned(p);
-    if (code != OPC_OK) return code;
-    begin += p.size[stepped];
+    p.size[stepped] = run_of_steps(p, stepped, begin, c.size[stepped]);
+    code = run_whole(p);
   }
-  return OPC_OK;
+  return code;
 }
 
 }  // namespace opc
