@@ -12,7 +12,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import NestStage
+from opc.lower.loop_ir import NestStage, Scatter
 
 
 def dtype_text(t: ValueType) -> str:
@@ -63,11 +63,38 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
             yield f"  opc::add_temporary(nest, {name}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n});"
     entries = len(target)
     lane = entries - 1 if s.plans[0].lane is not None else -1
-    other = entries - 2 if several and s.plans[1].lane is not None else -1
+    other = entries - 2 if several and s.plans[-1].lane is not None else -1
+    if isinstance(s.plans[0], Scatter):
+        yield from _scatter_lines(s, text, steps(s, scalar))
+        return
     where = f"nest.alone ? {other} : {lane}" if several else str(lane)
     yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)});"
+
+
+def _scatter_lines(s: NestStage, text: RowNestText, work: str) -> Iterator[str]:
+    """Yield the lines that run a scatter."""
+    index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
+    target = len(text.operands) - 1
+    for n, plan in enumerate(s.plans):
+        assert isinstance(plan, Scatter), "all plans of a scatter are scatters"
+        entries = plan.statement.indices
+        places = [entries.index(i) for i, _ in plan.places]
+        outer = [k for k, i in enumerate(entries) if i != plan.lane and k not in places]
+        lane = -1 if plan.lane is None else len(entries) - 1
+        lists = [f"  const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"]
+        lists.append(f"  const int32_t places[] = {{{', '.join(map(str, places))}}};")
+        counts = f"{len(text.declared.dims)}, {len(outer)}, outer, {len(places)}, places, {lane}"
+        call = f"opc::set_scatter(nest, operands[{target}], {counts}, {work});"
+        if len(s.plans) > 1:
+            yield "  if (nest.alone) {" if n == 1 else "  if (!nest.alone) {"
+        else:
+            yield "  {"
+        yield from (f"  {line}" for line in lists)
+        yield f"    {call}"
+        yield "  }"
+    yield f"  code = opc::run_scatter(nest, copies, loops.{s.name}{index}, &arguments);"
 
 
 def steps(s: NestStage, scalar: ScalarText) -> str:

@@ -96,7 +96,7 @@ class Reductions:
             raise Unsupported(f"a {e.kind} that counts only at some lanes")
         lane = self.over.lane
         row = bool(lane) and (lane in free_indices(e) or any(lane in guard_indices(g) for g in under))
-        nest = _Fold(self.regions, self.over, e, under, row)
+        nest = Fold(self.regions, self.over, e, under, row)
         self.declarations += nest.declarations
         nest.write()
         name = f"#{nest.result}"
@@ -104,7 +104,7 @@ class Reductions:
         return Read(name, (Affine.of(Index(lane)),) if row else (), e.type)
 
 
-class _Fold:
+class Fold:
     """The loops of one reduction."""
 
     def __init__(self, regions: Regions, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool) -> None:
@@ -275,7 +275,7 @@ class _Fold:
 class _Sink:
     """Values are taken in by the accumulators of a reduction."""
 
-    def __init__(self, fold: _Fold, lane: str) -> None:
+    def __init__(self, fold: Fold, lane: str) -> None:
         self.fold, self.lane = fold, fold.writer.indices[lane]
 
     def ignores(self, e: Expr) -> bool:

@@ -60,7 +60,7 @@ class Regions:
 
     `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
     that name; `gathered` operands are read in the type they are stored in; `units` tells the entry along which each operand is
-    contiguous; `given` are the optional operands known to be present.
+    contiguous; `given` are the optional operands known to be present; `row_lane` is the lane that has no more than `nest_lanes`.
     """
 
     writer: NestWriter
@@ -70,6 +70,7 @@ class Regions:
     bounded: dict[Affine, Affine] = field(default_factory=dict)
     locals: dict[str, Local] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
+    row_lane: str = ""
 
     def write(self, e: Expr, over: Range, sink: Sink, splits: int = _MOST_SPLITS) -> None:
         """Write the loops that compute `e` over a range."""
@@ -200,7 +201,7 @@ class Leaf(ExprText):
         self._step_of: Affine | None = None
         self._bases: dict[str, str] = {}
         self._values: dict[Expr, str] = {}
-        self._inner: set[str] = set()
+        self.inner: set[str] = set()
 
     def find_step(self, e: Expr) -> None:
         """Make the one step that is no number, by which reads advance along the lane, a name that may turn out a constant."""
@@ -239,9 +240,38 @@ class Leaf(ExprText):
             return Text(self._values[e], _ATOM, e.type)
         varies = bool(self.over.lane) and self.over.lane in free_indices(e)
         safe = is_known_inside(e, self.writer.sizes(e.operand), self.regions.bounded)
+        if varies and not self.lazy and e.operand in self.regions.gathered and self._along_row(e):
+            return Text(f"{self._row(e)}[{self.writer.indices[self.over.lane]}]", _ATOM, e.type)
         if varies or (self.lazy and not (safe and self.over.lane)):
             return Text(self._element(e, varies), _ATOM, e.type)
         return Text(self._early(e), _ATOM, e.type)
+
+    def _along_row(self, e: Read) -> bool:
+        """Whether a read at computed places runs along a row of its operand."""
+        unit = self.regions.units[e.operand]
+        last = e.indices[unit]
+        if self.over.lane != self.regions.row_lane:
+            return False
+        if e.pad is not None or unit in e.checked or not isinstance(last, Affine) or self.writer.is_optional(e.operand):
+            return False
+        step = last.coefficient(self.over.lane)
+        others = replace(e, indices=(*e.indices[:unit], *e.indices[unit + 1 :]))
+        return step is not None and step.constant == 1 and self.over.lane not in free_indices(others)
+
+    def _row(self, e: Read) -> str:
+        """Write the look-up of the row that a read runs along, and return the variable that points to it."""
+        if e not in self._values:
+            w = self.writer
+            kind = c_compute(e.type)
+            places = self.places(e)
+            name = self._values[e] = w.names.fresh(f"{e.operand}_row")
+            base, _ = self._parts(e, places)
+            self.before += [
+                f"{kind} {name}_buffer[opc::nest_lanes];",
+                f"const {kind} *const {name} = opc::row_at(nest, {w.operands.index(e.operand)}, {base}, {self.over.low}, "
+                f"{self.over.high}, {name}_buffer);",
+            ]
+        return self._values[e]
 
     def _checks(self, e: Read) -> list[tuple[str, int]]:
         """Return the indices that must be tested when the kernel runs, as texts with the entries they are for."""
@@ -329,7 +359,7 @@ class Leaf(ExprText):
     def _base(self, text: str, wanted: str) -> str:
         """Return a variable that holds an integer which doesn't depend on the lane."""
         words = set(re.findall(r"\w+", text))
-        if text.isidentifier() or not self.over.lane or self.writer.indices[self.over.lane] in words or words & self._inner:
+        if text.isidentifier() or not self.over.lane or self.writer.indices[self.over.lane] in words or words & self.inner:
             return text
         if text not in self._bases:
             self._bases[text] = self.writer.names.fresh(wanted)
@@ -365,7 +395,7 @@ class Leaf(ExprText):
             name = self.writer.names.fresh(f"{e.operand}_at")
             lines.append(f"const int64_t {name} = {self._index(index)};")
             places[n] = name
-            self._inner.add(name)
+            self.inner.add(name)
             size = f"{e.operand}.size[{n}]"
             if e.pad is not None:
                 action = f"return {kind}({self.branch(e.pad, e.type).text});"

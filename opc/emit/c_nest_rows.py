@@ -13,32 +13,37 @@ from opc.emit.c_layout import wrap
 from opc.emit.c_nest_base import NestWriter, Unsupported, gathered
 from opc.emit.c_nest_reduce import Reductions
 from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_nest_scatter import write_scatter
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ElementType
-from opc.ir.expr import Expr, Read, free_indices, map_affine
+from opc.ir.expr import Expr, Read, Select, free_indices, map_affine
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
-from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.guards import is_identity
+from opc.lower.loop_ir import Lanes, NestStage, Scatter
 from opc.lower.nest import in_phase, is_positive, period
 
 _OWN_NAMES = frozenset(
     (
-        "nest",
-        "call",
-        "begin",
-        "end",
-        "at",
-        "unit",
-        "arguments",
-        "place",
-        "count",
-        "start",
-        "buffer",
-        "out",
-        "phase",
-        "phases",
-        "pitch",
+        *(
+            "nest",
+            "call",
+            "begin",
+            "end",
+            "at",
+            "unit",
+            "arguments",
+            "place",
+            "count",
+            "start",
+            "buffer",
+            "out",
+            "row",
+            "lanes",
+            "to",
+        ),
+        *("phase", "phases", "pitch", "low_place", "high_place"),
     )
 )
 """The parameters and variables of every nest's function."""
@@ -90,12 +95,15 @@ class RowNestText(NestWriter):
         text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
         return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
 
-    def _plan(self, plan: Lanes, alone: bool) -> None:
+    def _plan(self, plan: Lanes | Scatter, alone: bool) -> None:
         """Write the loop over units of work of one plan."""
         flat = plan.statement
         kind = c_compute(self.declared.type)
         self.indices = {}
         regions = Regions(self, self.positive, self.gathered, {n: self.unit(n, alone) for n in self.operands[:-1]})
+        if isinstance(plan, Scatter):
+            write_scatter(self, plan, regions)
+            return
         outer = [i for i in flat.indices if i != plan.lane]
         used = free_indices(flat.value)
         self.put("opc::cursor at(nest, begin);")
@@ -137,6 +145,7 @@ class RowNestText(NestWriter):
         divisor = period(self.op, value, lane)
         start, own = Index(self.names.fresh("start")), Index(self.names.fresh(lane))
         self.indices[start.name], self.indices[own.name] = start.name, own.name
+        regions.row_lane = own.name
         self.put(f"const int64_t {start.name} = at.first();", "const int64_t count = at.count();")
         if divisor is None:
             position = Affine.of(start) + own
@@ -168,7 +177,11 @@ class RowNestText(NestWriter):
         regions.write(rest, over, _Store(self.indices[over.lane], self.declared.type, over))
 
     def _copies(self, value: Expr) -> bool:
-        """Whether a row is a row of an operand that is stored as the target is."""
+        """Whether a row is a row of an operand that is stored as the target is, or zeros."""
+        while isinstance(value, Select) and is_identity("sum", value.other):
+            if self.stage.plans[0].lane in free_indices(value.cond):
+                return False
+            value = value.then
         return isinstance(value, Read) and value.pad is None and self._is_row(value)
 
     def _is_row(self, e: Read) -> bool:
@@ -186,10 +199,14 @@ class RowNestText(NestWriter):
 
     def _copy_row(self, value: Expr, lane: str, regions: Regions) -> None:
         """Write the copying of a row."""
-        assert isinstance(value, Read), "only a read is copied"
         start = self.names.fresh("start")
         self.indices[lane] = start
         self.put(f"const int64_t {start} = at.first();")
+        while isinstance(value, Select):
+            with self.block(f"if (!({regions.condition((value.cond,))}))"):
+                self.put("opc::zero_row(nest, place, at.count());", "continue;")
+            value = value.then
+        assert isinstance(value, Read), "only a read is copied"
         leaf = Leaf(regions, Range("", "", ""))
         places = leaf.places(value)
         self.put(*leaf.before)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
-from opc.ir.expr import Expr, GroupRef, ReduceAxis
+from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
 from opc.lower.factors import Factor
 
@@ -209,6 +209,24 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
+class Scatter:
+    """A sum run as one pass over its terms, each added at the place that it names.
+
+    `places` are the computed positions along the target's indices that the terms name; `guards` the other conditions for a term
+    `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes. `lane` is
+    the last index of the target when no place is computed along it.
+    """
+
+    statement: Flat
+    sum: Reduce
+    places: tuple[tuple[str, Expr], ...]
+    guards: tuple[Affine | Expr, ...]
+    body: Expr
+    lane: str | None
+    given: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NestStage:
     """One statement as a loop nest.
 
@@ -218,7 +236,7 @@ class NestStage:
 
     name: str
     assign: Assign
-    plans: tuple[Lanes, ...] = ()
+    plans: tuple[Lanes, ...] | tuple[Scatter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from opc.lower.contraction import contraction_stage, extract
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import ContractionStage, Program, Stage
 from opc.lower.partition import partition
+from opc.lower.scatter import extract_scatters
 from opc.lower.schedule import schedule
 from opc.lower.specialise import Case, specialise
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -30,7 +31,7 @@ def lower(op: Op) -> tuple[Variant, ...]:
 
 def _variant(case: Case) -> Variant:
     """Return the stages of a case: row stages where its body is regular and has no contraction, else the stages of its parts."""
-    op = extract(case.op)
+    op = extract(extract_scatters(case.op))
     try:
         if any(contraction_stage(op, s, s.target) for s in op.body):
             raise IrregularError("it has a contraction")

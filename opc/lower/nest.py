@@ -30,7 +30,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Assign, Group, Op
-from opc.lower.loop_ir import Flat, Lanes, NestStage
+from opc.lower.loop_ir import Flat
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
 _FEW = 16
@@ -42,15 +42,6 @@ def without_trailing(flat: Flat) -> Flat:
     assert flat.trailing is not None, "only a statement that ends in a group has this form"
     value = substitute(flat.value, {flat.trailing: Affine.of(0)})
     return Flat(flat.target, flat.indices[:-1], flat.extents[:-1], value)
-
-
-def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
-    """Return the nest of one statement."""
-    flat = flat_statement(op, assign)
-    if flat is None:
-        return NestStage(name, assign)
-    plans = tuple(Lanes(f, choose_lane(op, f)) for f in ((flat,) if flat.trailing is None else (flat, without_trailing(flat))))
-    return NestStage(name, assign, plans)
 
 
 def flat_statement(op: Op, assign: Assign) -> Flat | None:

@@ -14,8 +14,9 @@ from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.contraction import contraction_stage
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
-from opc.lower.nest import lower_statement
+from opc.lower.scatter import scatter_plan
 from opc.lower.schedule import schedule
+from opc.lower.statement import lower_statement
 
 
 def partition(op: Op) -> Program:
@@ -45,7 +46,7 @@ class _Partition:
         return found
 
     def _is_contraction(self, s: Assign) -> bool:
-        return contraction_stage(self.op, s, s.target) is not None
+        return scatter_plan(self.op, s) is None and contraction_stage(self.op, s, s.target) is not None
 
     def run(self) -> Program:
         """Return the program."""
@@ -69,7 +70,8 @@ class _Partition:
 
     def _single(self, s: Assign) -> None:
         name = f"{self.op.name}_{s.target}"
-        self.stages.append(contraction_stage(self.op, s, name) or lower_statement(self.op, s, name))
+        contraction = contraction_stage(self.op, s, name) if self._is_contraction(s) else None
+        self.stages.append(contraction or lower_statement(self.op, s, name))
         self._store([s])
 
     def _store(self, done: Sequence[Assign]) -> None:

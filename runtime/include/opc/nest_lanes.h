@@ -64,6 +64,10 @@ struct cursor {
   }
 };
 
+/* The range of places that a unit of a scatter adds to. */
+OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts) / n.parts; }
+OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts + 1) / n.parts; }
+
 template <int64_t Value>
 struct constant {
   constexpr operator int64_t() const { return Value; }
@@ -151,6 +155,25 @@ static inline void copy_row(const row_nest &n, int32_t operand, int64_t from, in
   const size_t size = static_cast<size_t>(itemsize(n.stored));
   memcpy(n.target + to * static_cast<int64_t>(size), n.operands[operand].data + from * static_cast<int64_t>(size),
          static_cast<size_t>(count) * size);
+}
+
+/* Zeroes a row of the target. */
+static inline void zero_row(const row_nest &n, int64_t to, int64_t count) {
+  const int64_t size = itemsize(n.stored);
+  memset(n.target + to * size, 0, static_cast<size_t>(count * size));
+}
+
+/* Elements [low, high) of a row of an operand that starts at `offset`: where they lie, or widened in `buffer`. */
+template <typename T>
+OPC_INLINE const T *row_at(const row_nest &n, int32_t operand, int64_t offset, int64_t low, int64_t high, T *buffer) {
+  const flat_operand &o = n.operands[operand];
+  if constexpr (sizeof(T) == 4) {
+    const uint16_t *from = reinterpret_cast<const uint16_t *>(o.data) + offset + low;
+    if (o.stored == dtype_float16) widen_float16(reinterpret_cast<float *>(buffer) + low, from, high - low);
+    if (o.stored == dtype_bfloat16) widen_bfloat16(reinterpret_cast<float *>(buffer) + low, from, high - low);
+    if (is_half(o.stored)) return buffer;
+  }
+  return reinterpret_cast<const T *>(o.data) + offset;
 }
 
 /* Reports what went wrong, unless something else has been. */

@@ -34,13 +34,17 @@ struct row_nest {
   nest_fault *fault;
   int32_t operand_count;
   int32_t outer;
+  int32_t entries; /* of the target */
   bool alone; /* the group that the target ends in has one point: the index before it is the lane */
   int64_t size[max_axes];
   int64_t stride[max_axes];
   int64_t lanes;
   int64_t piece;
   int64_t pieces;
-  int64_t parts; /* of a scatter: ranges of places, each taken by one thread */
+  /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
+  int64_t parts;
+  int64_t place_size[max_axes];
+  int64_t place_stride[max_axes];
   char *target;
   dtype stored;
 };
@@ -189,6 +193,7 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
   n.lanes = lane < 0 ? 1 : o.size[lane];
   n.piece = n.lanes < nest_lanes ? n.lanes : int64_t(nest_lanes);
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+  n.entries = entries;
 }
 
 struct row_nest_call {
@@ -226,6 +231,92 @@ static int32_t run(const row_nest &n, row_nest_function function, const void *ar
   for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
   const int64_t work = (steps > 0 ? steps : 1) * n.piece;
   split_row_nest(n, function, arguments, units, work > 0 && work < nest_grain ? nest_grain / work : 1);
+  return outcome(n);
+}
+
+/* A scatter into a target: `outer` and `places` list entries of the target, those that no term names and those that terms do; the lane
+ * is entry `lane`, or -1 for none. `terms` are added to each element along the lane and at each outer point. The work is split along
+ * the lane, or else by ranges of places. */
+static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t place_count,
+                               const int32_t *places, int32_t lane, int64_t terms) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.outer = outer_count;
+  n.entries = entries;
+  int64_t points = 1;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+    points *= n.size[a];
+  }
+  for (int32_t a = 0; a < place_count; ++a) {
+    n.place_size[a] = o.size[places[a]];
+    n.place_stride[a] = o.stride[places[a]];
+  }
+  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.stride[outer_count] = 1;
+  n.piece = n.lanes;
+  n.parts = 1;
+  const int64_t few = 8;
+  if (points < few && terms * n.lanes > nest_grain) {
+    const int64_t shortest = 128;
+    if (n.lanes >= 2 * shortest) {
+      n.piece = n.lanes / few > shortest ? (n.lanes + few - 1) / few : shortest;
+    } else {
+      n.parts = n.place_size[0] < few / 2 ? n.place_size[0] : few / 2;
+    }
+  }
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+struct bytes_call {
+  const row_nest *n;
+  char *to;
+  const float *from;
+};
+
+static void zero_range(void *argument, int64_t begin, int64_t end) {
+  memset(static_cast<bytes_call *>(argument)->to + begin, 0, static_cast<size_t>(end - begin));
+}
+
+static void narrow_range(void *argument, int64_t begin, int64_t end) {
+  const bytes_call &c = *static_cast<const bytes_call *>(argument);
+  const auto narrow = c.n->stored == dtype_float16 ? c.n->rows->narrow_float16 : c.n->rows->narrow_bfloat16;
+  narrow(reinterpret_cast<uint16_t *>(c.to) + begin, c.from + begin, end - begin);
+}
+
+static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {
+  const int64_t grain = 1 << 18;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || count <= grain) {
+    body(&call, 0, count);
+  } else {
+    n.context->parallel_for(n.context->pool, count, grain, body, &call);
+  }
+}
+
+/* Zeroes the target and runs a scatter into it; 16-bit floats are summed in a copy and rounded once. */
+static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
+  int64_t count = 1;
+  for (int32_t a = 0; a < n.outer; ++a) count *= n.size[a];
+  const int64_t units = count * n.pieces * n.parts;
+  const flat_operand &o = n.operands[n.operand_count - 1];
+  int64_t elements = 1;
+  for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
+  char *const target = n.target;
+  row_nest accumulating = n;
+  if (is_half(n.stored)) {
+    accumulating.stored = dtype_float32;
+    accumulating.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
+    if (accumulating.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for sums in float32");
+    copies.data[copies.count++] = accumulating.target;
+  }
+  bytes_call call = {&n, accumulating.target, reinterpret_cast<const float *>(accumulating.target)};
+  over_bytes(n, zero_range, call, elements * itemsize(accumulating.stored));
+  split_row_nest(accumulating, function, arguments, units, 1);
+  if (is_half(n.stored)) {
+    call.to = target;
+    over_bytes(n, narrow_range, call, elements);
+  }
   return outcome(n);
 }
 

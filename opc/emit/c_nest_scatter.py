@@ -1,0 +1,139 @@
+"""Scatters as C++: one pass over the terms of a sum, each added at the place in the target that it names.
+
+A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the lane, a
+point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all terms.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from opc.emit.c_expr import c_compute
+from opc.emit.c_nest_base import NestWriter
+from opc.emit.c_nest_reduce import Fold
+from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Call, Const, Expr, IndexValue, Select, free_indices
+from opc.lower.guards import is_identity
+from opc.lower.loop_ir import Scatter
+
+
+def write_scatter(writer: NestWriter, plan: Scatter, regions: Regions) -> None:
+    """Write the loop over units of work of one scatter."""
+    w = writer
+    flat = plan.statement
+    kind = c_compute(w.op.operand(flat.target).type)
+    places = dict(plan.places)
+    outer = [i for i in flat.indices if i != plan.lane and i not in places]
+    used = free_indices(flat.value)
+    w.put(f"{kind} *const out = reinterpret_cast<{kind} *>(nest.target);")
+    with w.block("for (int64_t unit = begin; unit < end; ++unit)"):
+        w.put("const opc::cursor at(nest, unit / nest.parts);")
+        for n, name in enumerate(flat.indices):
+            regions.bounded[Affine.of(Index(name))] = flat.extents[n]
+        for n, name in enumerate(outer):
+            w.indices[name] = w.names.fresh(name)
+            if name in used:
+                w.put(f"const int64_t {w.indices[name]} = at.index[{n}];")
+        w.put("const int64_t place = at.target();")
+        w.put("const int64_t low_place = opc::part_begin(nest, unit), high_place = opc::part_end(nest, unit);")
+        over = Range("", "0", "1")
+        if plan.lane is not None:
+            start = w.names.fresh("start")
+            own = w.indices[plan.lane] = w.names.fresh(plan.lane)
+            w.put(f"const int64_t {start} = at.first();", f"const int64_t end_{own} = {start} + at.count();")
+            over = Range(plan.lane, start, f"end_{own}")
+        fold = _Terms(regions, over, plan)
+        with w.block(f"if ({regions.condition(plan.given)})") if plan.given else nullcontext():
+            fold.write()
+
+
+class _Terms(Fold):
+    """The loops over the terms of a scatter."""
+
+    def __init__(self, regions: Regions, over: Range, plan: Scatter) -> None:
+        self.plan = plan
+        super().__init__(regions, over, plan.sum, (), bool(over.lane))
+        self.guards, self.body = list(plan.guards), plan.body
+
+    def _lane(self) -> str:
+        return self.over.lane
+
+    def write(self) -> None:
+        """Write the loops."""
+        early = self._due(set())
+        self._within(early, lambda: self._loops(self.axes))
+
+    def _innermost(self, over: Range) -> None:
+        places = self.plan.places
+        if any(over.lane in free_indices(p) for _, p in places) and over.lane:
+            self._lane_by_lane(over)
+            return
+        w = self.writer
+        leaf = Leaf(self.regions, Range("", "", ""))
+        leaf.lazy = True
+        with w.block(""):
+            for n, (index, place) in enumerate(places):
+                w.put(f"const int64_t {self._name(index)} = {leaf.convert(place, Weak.INT).text};")
+                w.put(f"if ({self._missed(n)}) continue;")
+            w.put(f"{c_compute(self.e.type)} *const to = out + ({self._offset()});")
+            self.regions.write(self._guarded(), over, _Add(self, over))
+
+    def _name(self, index: str) -> str:
+        name = self.writer.indices[index] = self.writer.names.fresh(index)
+        return name
+
+    def _missed(self, n: int) -> str:
+        """Return the condition that a place is outside of the part of the target that is worked on."""
+        name = self.writer.indices[self.plan.places[n][0]]
+        if n == 0:
+            return f"{name} < low_place || {name} >= high_place"
+        return f"opc::outside({name}, nest.place_size[{n}])"
+
+    def _offset(self) -> str:
+        terms = [f"{self.writer.indices[i]} * nest.place_stride[{n}]" for n, (i, _) in enumerate(self.plan.places)]
+        return " + ".join(["place", *([f"- {self.over.low}"] if self.over.lane else []), *terms]).replace("+ -", "-")
+
+    def _guarded(self) -> Expr:
+        """Return the term, 0 where a guard that is left doesn't hold."""
+        body = self.body
+        for g in reversed(self.guards):
+            cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
+            body = Select(cond, body, Const(0, body.type), body.type)
+        return body
+
+    def _lane_by_lane(self, over: Range) -> None:
+        """Write the loop over a lane along which terms go to different places."""
+        w = self.writer
+        lane = w.indices[over.lane]
+        leaf = Leaf(self.regions, over)
+        leaf.lazy = True
+        lines = []
+        for n, (index, place) in enumerate(self.plan.places):
+            text = leaf.convert(place, Weak.INT).text
+            name = self._name(index)
+            leaf.inner.add(name)
+            lines += [f"const int64_t {name} = {text};", f"if ({self._missed(n)}) continue;"]
+        text = leaf.convert(self._guarded(), self.e.type).text
+        lines.append(f"out[{self._offset()} + {lane}] += {text};")
+        w.put(*leaf.before)
+        with w.block(f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"):
+            w.put(*lines)
+
+
+class _Add:
+    """Terms are added to the target."""
+
+    def __init__(self, terms: _Terms, over: Range) -> None:
+        self.terms, self.lane = terms, over.lane
+
+    def ignores(self, e: Expr) -> bool:
+        return is_identity("sum", e)
+
+    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
+        text = leaf.convert(e, self.terms.e.type).text
+        if not self.lane:
+            return [f"to[0] += {text};"]
+        lane = self.terms.writer.indices[self.lane]
+        return ["OPC_SIMD", f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane}) to[{lane}] += {text};"]

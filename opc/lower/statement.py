@@ -1,0 +1,20 @@
+"""One statement as a stage of its own."""
+
+from __future__ import annotations
+
+from opc.ir.op import Assign, Op
+from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.nest import choose_lane, flat_statement, without_trailing
+from opc.lower.scatter import flat_scatter
+
+
+def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
+    """Return the nest of one statement."""
+    flat = flat_statement(op, assign)
+    if flat is None:
+        return NestStage(name, assign)
+    forms = (flat,) if flat.trailing is None else (flat, without_trailing(flat))
+    scatters = tuple(s for s in (flat_scatter(op, f) for f in forms) if s is not None)
+    if len(scatters) == len(forms):
+        return NestStage(name, assign, scatters)
+    return NestStage(name, assign, tuple(Lanes(f, choose_lane(op, f)) for f in forms))
