@@ -196,12 +196,15 @@ def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     return Bounds(low, high, np.where(yes, then.nan, np.where(no, other.nan, both.nan)))
 
 
-def spread(low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True) -> tuple[Array, Array]:
+def spread(
+    low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0, underflow: bool = True, fused: bool = False
+) -> tuple[Array, Array]:
     """Round the ends outward by `ulps` units in the last place of `p`, and by `own` roundoffs of the type they are held in.
 
     A value `v` has spacing at most `2 * unit * |v|`, and `tiny` where it is denormal, so the error is at most
     `ulps * (2 * unit * |v| + tiny)`; with `underflow` false denormal results are exact (sums are). Rounding keeps the sign, and
-    zero is exact. Ends beyond the largest number become infinite.
+    zero is exact. Ends beyond the largest number become infinite; when `fused` they may also stay as they are, because the
+    result goes into a sum without being rounded.
     """
     kind = low.dtype.type
     relative = kind(ulps * 2 * p.unit + own * float(np.finfo(low.dtype).eps) / 2)
@@ -215,11 +218,20 @@ def spread(low: Array, high: Array, p: Precision, ulps: float, own: float = 1.0,
     down_to = np.where(down == 0, low, np.where(low > 0, np.maximum(low - down, kind(0)), low - down))
     up_to = np.where(up == 0, high, np.where(high < 0, np.minimum(high + up, kind(-0.0)), high + up))
     limit = kind(p.overflow)
-    return _overflow(down_to, limit), _overflow(up_to, limit)
+    if not fused:
+        return _overflow(down_to, limit), _overflow(up_to, limit)
+    infinity = kind(_INF)
+    return np.where(down_to <= -limit, -infinity, down_to), np.where(up_to >= limit, infinity, up_to)
 
 
 def _overflow(v: Array, limit: Any) -> Array:
     return np.where(v >= limit, v.dtype.type(_INF), np.where(v <= -limit, v.dtype.type(-_INF), v))
+
+
+def widened(a: Bounds, p: Precision, ulps: float) -> Bounds:
+    """Return the set with its ends moved outward by `ulps` units in the last place of `p`."""
+    low, high = spread(a.low.astype(p.wide), a.high.astype(p.wide), p, ulps, fused=True)
+    return narrow(np.where(a.empty, _INF, low), np.where(a.empty, -_INF, high), a.nan)
 
 
 def narrow(low: Array, high: Array, nan: Array) -> Bounds:
@@ -279,7 +291,7 @@ def has_plus_zero(a: Bounds) -> Array:
     return np.asarray(holds(a, 0.0) & ((a.high > 0) | ~np.signbit(a.high)))
 
 
-def add(a: Bounds, b: Bounds, p: Precision) -> Bounds:
+def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
     nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
     low = a.low.astype(p.wide) + b.low.astype(p.wide)
@@ -287,17 +299,17 @@ def add(a: Bounds, b: Bounds, p: Precision) -> Bounds:
     # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
     low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, 0.5, underflow=False)
+    low, high = spread(low, high, p, 0.5, underflow=False, fused=fused)
     return narrow(low, high, nan)
 
 
-def square(a: Bounds, p: Precision, ulps: float = 0.5) -> Bounds:
+def square(a: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * a, which is never negative: both factors are the same number."""
     low, high = np.abs(a.low.astype(p.wide)), np.abs(a.high.astype(p.wide))
     inside = (a.low <= 0) & (a.high >= 0)
     least = np.where(inside, p.wide(0), np.minimum(low, high))
     most = np.maximum(low, high)
-    least, most = spread(least * least, most * most, p, ulps)
+    least, most = spread(least * least, most * most, p, 0.5, fused=fused)
     return narrow(np.where(a.empty, _INF, least), np.where(a.empty, -_INF, most), a.nan)
 
 
@@ -307,13 +319,13 @@ def negate(a: Bounds) -> Bounds:
     return Bounds(low, low if a.high is a.low else -a.low, a.nan)
 
 
-def multiply(a: Bounds, b: Bounds, p: Precision, ulps: float = 0.5) -> Bounds:
+def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * b; zero times infinity gives NaN."""
     infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
     nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
     low, high = hull(corners(np.multiply, a, b, p))
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
-    low, high = spread(low, high, p, ulps)
+    low, high = spread(low, high, p, 0.5, fused=fused)
     return narrow(low, high, nan)
 
 
