@@ -24,21 +24,44 @@ _MAX_FLAGS = 4
 class Knowledge:
     """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
 
-    def __init__(self, op: Op) -> None:
-        self.rules = dict(op.dims)
-        conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
+    def __init__(self, op: Op | None = None) -> None:
+        self.rules = {} if op is None else dict(op.dims)
+        operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
+        self.shapes = {o.name: o.dims for o in operands}
+        conditions: list[Expr] = []
+        if op is not None:
+            conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
         self.facts = tuple(self.expand(f) for c in conditions for f in facts_of(c))
         self.exact: dict[str, Affine] = {}
         for f in self.facts:
             self._learn_exact(f)
+            self._learn_equal(f)
 
     def _learn_exact(self, fact: Affine) -> None:
         """Of a fact `d * (n // d) - n`, which says that d divides the size n, keep that n is d times a size of its own."""
         for atom in divisions(fact):
             n, d = atom.numerator, atom.denominator
             whole = isinstance(atom, FloorDiv) and fact == d * Affine.of(atom) - n
-            if whole and isinstance(n.single, Dim) and n.single.name not in self.exact and n.single not in d.atoms():
+            if whole and isinstance(n.single, Dim) and n.single.name not in self.exact and not self._holds(d, n.single.name):
                 self.exact[n.single.name] = d * Dim(f"({atom})")
+
+    def _learn_equal(self, fact: Affine) -> None:
+        """Of two facts that say that a size is an expression without it, keep that."""
+        if -fact not in self.facts:
+            return
+        for monomial, c in fact.terms:
+            size = monomial[0] if len(monomial) == 1 else None
+            rest = (fact - Affine(((monomial, c),))) * -c
+            if isinstance(size, Dim) and c in (1, -1) and size.name not in self.exact and not self._holds(rest, size.name):
+                self.exact[size.name] = rest
+                return
+
+    def _holds(self, e: Affine, name: str) -> bool:
+        """Whether an expression, with the sizes known so far put in, holds a size."""
+        return any(
+            isinstance(a, Dim) and (a.name == name or (a.name in self.exact and self._holds(self.exact[a.name], name)))
+            for a in e.atoms()
+        )
 
     def expand(self, f: Affine) -> Affine:
         """Return `f` with derived dimensions replaced by their rules."""

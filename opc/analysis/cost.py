@@ -28,6 +28,7 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    map_affine,
     reads,
     walk,
 )
@@ -144,8 +145,7 @@ class _Counter:
             match axis:
                 case Axis():
                     self.ranges[axis.index] = self._size(axis.extent)
-                    goes_on = bool(axis.extent.indices()) and not axis.extent.indices() & free_indices(e.body)
-                    total *= 1 if goes_on else self.ranges[axis.index]
+                    total *= 1 if _goes_on(axis, e.body) else self.ranges[axis.index]
                 case GroupAxis():
                     total *= _size(self.env, Group(axis.name))
                 case BroadcastAxis():
@@ -163,6 +163,19 @@ class _Counter:
             return extent.evaluate(lambda s: end(self.ranges[s.name]) if isinstance(s, Index) else self.env.symbol(s))
 
         return max(0.0, (at(lambda size: 0) + at(lambda size: max(0, int(size) - 1))) / 2)
+
+
+def _goes_on(axis: Axis, body: Expr) -> bool:
+    """Whether a reduction goes on from the result beside it: `sum[k:i + 1](f(k))`, or `sum[k:N - i](f(i + k))` from the end."""
+    slopes = {i: c.constant for i in axis.extent.indices() if (c := axis.extent.coefficient(i)) is not None}
+    for index, slope in slopes.items():
+        if slope not in (1, -1):
+            continue
+        shift = Affine.of(Index(axis.index)) - (Index(index) if slope == -1 else 0)
+        moved = map_affine(body, lambda a, to=shift: a.substitute(lambda s: to if s == Index(axis.index) else None))
+        if index not in free_indices(moved):
+            return True
+    return False
 
 
 def _named_results(body: Expr) -> Iterator[str]:

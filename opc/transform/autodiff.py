@@ -7,17 +7,19 @@ The result is an op in the same notation, so that it can be printed, lowered, an
 
 from __future__ import annotations
 
+from opc.analysis.bounds import Knowledge
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
+from opc.transform.domain import Domain
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
 from opc.transform.normalize import Extractor, hoist_from
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
-from opc.transform.transpose import Domain, transpose
+from opc.transform.transpose import transpose
 
 
 def gradient_name(op: Op, operand: Operand) -> str:
@@ -65,6 +67,7 @@ class _Reverse:
         self.targets = self._targets()
         self.contributions: dict[str, list[Expr]] = {}
         self.extractor = Extractor(op, self.namer)
+        self.knowledge = Knowledge(op)
         self.statements: list[Assign] = self.extractor.statements
         self.fresh: list[Operand] = self.extractor.temporaries
 
@@ -95,7 +98,7 @@ class _Reverse:
                     if operand.name in scalar.unguarded(part):
                         part = scalar.select(Present(operand.name), part, ZERO)
                 target = self.targets[operand.name]
-                moved = transpose(access.read, inside, part, target, operand.dims, dict(self.op.dims))
+                moved = transpose(access.read, inside, part, target, operand.dims, self.knowledge)
                 self.contributions.setdefault(operand.name, []).append(moved)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):

@@ -34,8 +34,8 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform import scalar
+from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare, index_names, op_names, rename, rename_bound, substitute
-from opc.transform.transpose import Domain
 
 CHEAP = frozenset({
     "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",

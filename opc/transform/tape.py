@@ -13,10 +13,10 @@ from opc.ir.expr import Call, Expr, Read, Reduce, Select, children, reads, walk,
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
+from opc.transform.domain import Domain
 from opc.transform.indices import Namer, index_names, op_names
 from opc.transform.normalize import NOUNS, Extractor, has_reduction
 from opc.transform.partials import template
-from opc.transform.transpose import Domain
 
 SMALL = 20
 """The number of nodes up to which an expression is copied rather than read back."""

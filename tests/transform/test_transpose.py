@@ -14,7 +14,8 @@ from opc.ir.dtypes import FLOATING, TypeVar
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef, Read, Reduce
 from opc.ir.op import Group
 from opc.ir.printer import format_expr
-from opc.transform.transpose import Domain, transpose
+from opc.transform.domain import Domain
+from opc.transform.transpose import transpose
 from tests.transform.evaluator import Point
 
 T = TypeVar("T", FLOATING)
