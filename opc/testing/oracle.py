@@ -6,7 +6,8 @@ emit.
 
 Semantics it fixes (the table "Semantics" of the language reference): every operation on floating values rounds once in the
 compute type; attributes, literals and other weak values are taken exactly or rounded to the type they are combined with; a sum or
-product may be done in any order, and a product that goes into a sum may be left unrounded (fused multiply and add); an output that a later statement reads counts rounded or unrounded; one rounding at each store.
+product may be done in any order, a product that goes into a sum may be left unrounded (fused multiply and add), and sums that are
+added may be one sum; an output that a later statement reads counts rounded or unrounded; one rounding at each store.
 """
 
 from __future__ import annotations
@@ -57,17 +58,10 @@ from opc.testing.bounds import (
 )
 from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.opaque import evaluate_opaque
-from opc.testing.reductions import gamma, reduce
+from opc.testing.reductions import gamma, identity, reduce
+from opc.testing.terms import ADDING, FUSED, count_terms
 
 __all__ = ["Bounded", "DomainError", "askable", "evaluate"]
-
-
-_FUSED = ("mul", "add", "sub", "neg")
-"""Operations whose results may go into a sum unrounded."""
-
-
-_ADDING = ("add", "sub", "neg")
-"""Operations that may make one sum of several."""
 
 
 def evaluate(
@@ -132,7 +126,7 @@ class _Evaluation:
         self.fused = False
         """Whether what is evaluated is a term of a sum, so that a product or sum in it may go on unrounded."""
         self.merged = 0
-        """The number of terms of all sums that are added to one another here, so that they may be one sum; 0 where there is none."""
+        """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
 
     def run(self, names: list[str]) -> dict[str, Bounded]:
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
@@ -246,34 +240,13 @@ class _Evaluation:
             return exact(frame.constant((left == right) == (e.fn == "eq")))
         if fn.types == "logic":
             return self.logic(e, frame, mask, ctx)
-        before, adding = (self.fused, self.merged), e.fn in _ADDING
-        fused = (self.fused and e.fn in _FUSED) or (self.merged > 0 and adding)
+        before, adding = (self.fused, self.merged), e.fn in ADDING
+        fused = (self.fused and e.fn in FUSED) or (self.merged > 0 and adding)
         self.fused = self.fused and adding
-        self.merged = (self.merged or self.terms(e, frame)) if adding else 0
+        self.merged = (self.merged or count_terms(e, frame, self.env)) if adding else 0
         result = self.apply(e, frame, mask, ctx, fused)
         self.fused, self.merged = before
         return result
-
-    def terms(self, e: Expr, frame: Frame) -> int:
-        """Return how many terms the sums that `e` adds up have together, each counted with what is added to it."""
-        match e:
-            case Reduce(kind="sum"):
-                total = 2
-                for axis in e.axes:
-                    if isinstance(axis, Axis):
-                        extent = (
-                            affine(axis.extent, frame, self.env.symbol) if axis.extent.indices() <= set(frame.index) else None
-                        )
-                        total *= int(extent.max(initial=0)) if extent is not None else 1
-                    else:
-                        total *= int(np.prod(self.env.groups.get((axis.name, None), ()), dtype=np.int64))
-                return total
-            case Call(fn="add" | "sub" | "neg", args=args):
-                return sum(self.terms(a, frame) for a in args)
-            case Select(then=then, other=other):
-                return self.terms(then, frame) + self.terms(other, frame)
-            case _:
-                return 0
 
     def apply(self, e: Call, frame: Frame, mask: Array | None, ctx: DType, fused: bool) -> Bounds:
         """Apply a function of values; the result may be left unrounded where `fused`."""
@@ -292,7 +265,7 @@ class _Evaluation:
         if self.merged:
             # What is added to a sum may be its first term, and then takes part in every rounding.
             steps = gamma(self.merged, p.unit) / (2 * p.unit)
-            args = [v if self.terms(a, frame) else widened(v, p, steps) for a, v in zip(e.args, args)]
+            args = [v if count_terms(a, frame, self.env) else widened(v, p, steps) for a, v in zip(e.args, args)]
         if (e.fn == "mul" and e.args[0] == e.args[1]) or (e.fn == "pow" and _is_two(e.args[1])):
             return square(args[0], p, fused and e.fn == "mul")
         if fused and e.fn in ("add", "sub"):
@@ -423,24 +396,11 @@ class _Evaluation:
         body = self.operand(e.body, inner, _both(mask, part) if varies else mask, dtype)
         self.fused, self.merged = before
         if varies:
-            body = choose(exact(part), body, self.identity(e.kind, dtype, inner))
+            body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
         # Along a reduction axis the body does not use, it repeats.
         shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
         body = body.map(lambda v: np.broadcast_to(v, shape))
         return reduce(e.kind, body, axes, dtype, PRECISIONS.get(dtype), terms)
-
-    def identity(self, kind: str, dtype: DType, frame: Frame) -> Bounds:
-        """Return the value that changes no reduction of that kind."""
-        if kind in ("any", "all"):
-            return exact(frame.constant(kind == "all"))
-        if kind in ("sum", "prod"):
-            value: float = 0 if kind == "sum" else 1
-        elif dtype.is_floating:
-            value = -np.inf if kind in ("max", "argmax") else np.inf
-        else:
-            info = np.iinfo(numpy_dtype(dtype))
-            value = info.min if kind in ("max", "argmax") else info.max
-        return exact(frame.constant(np.float64(value) if dtype.is_floating else np.int64(value)))
 
 
 def _is_two(e: Expr) -> bool:

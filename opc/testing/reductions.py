@@ -6,11 +6,13 @@ most gamma(n - 1) * sum |x|, gamma(k) = k*u / (1 - k*u); and lemma 3.1 for produ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opc.ir.dtypes import DType
 from opc.testing import integers
-from opc.testing.bounds import Array, Bounds, Precision, exact, has_minus_zero, has_plus_zero, multiply, narrow
+from opc.testing.bounds import Array, Bounds, Precision, exact, has_minus_zero, has_plus_zero, multiply, narrow, numpy_dtype
 from opc.testing.frame import DomainError
 
 _INF = np.inf
@@ -20,6 +22,20 @@ Axes = tuple[int, ...]
 def gamma(n: int, unit: float) -> float:
     """Return gamma(n) of Higham (2002), lemma 3.1; infinity where n*unit reaches 1."""
     return n * unit / (1 - n * unit) if n * unit < 1 else _INF
+
+
+def identity(kind: str, dtype: DType) -> Any:
+    """Return the value of `dtype` that changes no reduction of that kind, as the oracle holds values."""
+    if kind in ("any", "all"):
+        return kind == "all"
+    if kind in ("sum", "prod"):
+        value: float = 0 if kind == "sum" else 1
+    elif dtype.is_floating:
+        value = -_INF if kind in ("max", "argmax") else _INF
+    else:
+        info = np.iinfo(numpy_dtype(dtype))
+        value = info.min if kind in ("max", "argmax") else info.max
+    return np.float64(value) if dtype.is_floating else np.int64(value)
 
 
 def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None, merged: int = 0) -> Bounds:
