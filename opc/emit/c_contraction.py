@@ -126,11 +126,12 @@ class ContractionText:
                 across = f", {self.across[axis.name]}" if axis.name in self.across else ""
                 yield f"  opc::add_group({local}, {self.axes[axis]}, call.{group_member((dim.name, dim.of))}{across});"
             else:
-                divisor, guarded = self._size(axis.divisor), str(axis.guarded).lower()
-                yield from self._index(f"opc::add_index({local}, {self._size(axis.offset)}, {divisor}, {guarded})", axis)
-        for guard in f.guards:
-            size = _ANY_SIZE if guard.size is None else self._size(guard.size)
-            yield from self._index(f"opc::add_guard({local}, {size}, {self._size(guard.offset)})", guard)
+                guard = "opc::skipped" if axis.skips else "opc::padded" if axis.guarded else "opc::inside"
+                numbers = f"{self._size(axis.offset)}, {self._size(axis.divisor)}"
+                yield from self._index(f"opc::add_index({local}, {numbers}, {guard})", axis)
+        for condition in f.guards:
+            size = _ANY_SIZE if condition.size is None else self._size(condition.size)
+            yield from self._index(f"opc::add_guard({local}, {size}, {self._size(condition.offset)})", condition)
 
     def _index(self, start: str, axis: AxisIndex) -> Iterator[str]:
         text = start

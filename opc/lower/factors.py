@@ -33,14 +33,15 @@ class Part:
 class AxisIndex:
     """`(sum of parts + offset) / divisor`, the index of one axis.
 
-    A `guarded` one makes its factor 0 where the division leaves a remainder or the index is outside `0..size`. `size` None is
-    no bound.
+    Where a `guarded` one is outside `0..size`, or the division leaves a remainder, its factor is 0; with `skips` the product does
+    not count there, whatever the other factor is. `size` None is the size of the axis, or no bound.
     """
 
     parts: tuple[Part, ...]
     offset: Affine
     divisor: Affine
     guarded: bool
+    skips: bool = False
     size: Affine | None = None
 
 
@@ -82,7 +83,7 @@ def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine],
         if not isinstance(index, Affine) or not isinstance(dim, Affine):
             return None
         plain = index.index is not None and extents[index.index] == dim
-        axis = _axis(index, guarded and not plain)
+        axis = _axis(index, guarded and not plain, read.pad is None)
         if axis is None:
             return None
         if axis.guarded:
@@ -107,7 +108,7 @@ def guard(condition: Expr) -> AxisIndex | None:
     parts = _parts(distance)
     if parts is None or len(parts[0]) > MOST_PARTS:
         return None
-    return AxisIndex(parts[0], parts[1], Affine.of(1), True, Affine.of(1) if condition.fn == "eq" else None)
+    return AxisIndex(parts[0], parts[1], Affine.of(1), True, True, Affine.of(1) if condition.fn == "eq" else None)
 
 
 def with_guard(f: Factor, extra: AxisIndex) -> Factor | None:
@@ -156,14 +157,14 @@ def _says_whole(condition: Expr, index: Affine) -> bool:
             return False
 
 
-def _axis(index: Affine, guarded: bool) -> AxisIndex | None:
+def _axis(index: Affine, guarded: bool, skips: bool) -> AxisIndex | None:
     """Return the index of an axis, one division of everything allowed where a guard sees to remainders."""
     divisor = Affine.of(1)
     division = index.single
     if guarded and isinstance(division, FloorDiv) and len(division.numerator.indices()) > 1:
         index, divisor = division.numerator, division.denominator
     parts = _parts(index)
-    return None if parts is None else AxisIndex(parts[0], parts[1], divisor, guarded)
+    return None if parts is None else AxisIndex(parts[0], parts[1], divisor, guarded, guarded and skips)
 
 
 def _parts(e: Affine) -> tuple[tuple[Part, ...], Affine] | None:

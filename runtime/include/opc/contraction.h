@@ -22,14 +22,17 @@ struct part {
   int64_t divisor;
 };
 
-/* The index of one axis of a factor: the parts' sum, divided by `divisor`. With `guarded`, the factor is 0 where the sum is no
- * multiple of the divisor or the index falls outside the axis. */
+/* What becomes of an index outside its axis: there is none; the factor is 0; or the product does not count. */
+enum guarding : int8_t { inside, padded, skipped };
+
+/* The index of one axis of a factor: the parts' sum, divided by `divisor`. It is outside its axis, too, where the sum is no multiple of
+ * the divisor. */
 struct axis_index {
   int64_t stride; /* in elements */
   int64_t size;
   int64_t offset;
   int64_t divisor;
-  bool guarded;
+  guarding guarded;
   int32_t parts;
   part part_list[max_parts];
 };
@@ -85,6 +88,7 @@ struct contraction_functions {
   int32_t lanes; /* columns of a vector */
   contraction_kernel kernel[2][3];
   void (*pack)(const packing &);
+  bool (*all_finite)(const void *, int64_t count);
 };
 
 enum { strip_vectors = 3 };
@@ -152,7 +156,7 @@ static inline factor_axes temporary_factor(factor &f, const Temporary &t, dtype 
   return strided_factor(f, static_cast<char *>(t.data), computed, t.ndim, t.shape, nullptr);
 }
 
-static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int64_t offset, int64_t divisor, bool guarded) {
+static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int64_t offset, int64_t divisor, guarding guarded) {
   axis_index &p = f.at[f.places++];
   p.stride = stride;
   p.size = size;
@@ -164,7 +168,7 @@ static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int
 }
 
 /* Sets the index of the next axis; its parts are added to the place returned. */
-static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divisor, bool guarded) {
+static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divisor, guarding guarded) {
   axis_index &p = add_place(*x.f, x.stride[x.axis], x.shape[x.axis], offset, divisor, guarded);
   ++x.axis;
   return p;
@@ -172,7 +176,7 @@ static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divi
 
 /* Adds a condition 0 <= index < size that is part of no axis. */
 static inline axis_index &add_guard(factor_axes &x, int64_t size, int64_t offset) {
-  return add_place(*x.f, 0, size, offset, 1, true);
+  return add_place(*x.f, 0, size, offset, 1, skipped);
 }
 
 static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times) {
@@ -204,7 +208,7 @@ static inline void add_group_part(axis_index &p, const axes &group, int32_t back
 /* Sets the indices of the axes of a group, of these sizes, which may be broadcast; `across` are further loops over the group. */
 static inline void add_group(factor_axes &x, const axes &group, const extents &own, const axes &across = {0, 0, true}) {
   for (int32_t i = 0; i < own.rank; ++i) {
-    axis_index &p = add_index(x, 0, 1, false);
+    axis_index &p = add_index(x, 0, 1, inside);
     if (own.size[i] == 1) continue;
     add_group_part(p, group, own.rank - i);
     add_group_part(p, across, own.rank - i);

@@ -301,13 +301,33 @@ static void pack_float(const packing &p) {
   }
 }
 
+/* Whether no element is infinite or NaN. */
+template <typename T>
+static bool all_finite(const void *elements, int64_t count) {
+  typedef typename vector_of<T>::type vector;
+  constexpr int64_t lanes = vector_bytes / sizeof(T);
+  const T *from = static_cast<const T *>(elements);
+  vector nothing[4] = {};
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) nothing[v] += *reinterpret_cast<const vector *>(from + i + v * lanes) * T(0);
+  }
+  const vector all = nothing[0] + nothing[1] + nothing[2] + nothing[3];
+  T sum = 0;
+  for (int64_t l = 0; l < lanes; ++l) sum += all[l];
+  for (; i < count; ++i) sum += from[i] * T(0);
+  return sum == T(0);
+}
+
 template <typename T>
 static constexpr contraction_functions contraction_of(void (*pack)(const packing &)) {
   return {strip_rows,
           vector_bytes / sizeof(T),
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
            {multiply_panel<T, strip_rows / 2, 1>, multiply_panel<T, strip_rows / 2, 2>, multiply_panel<T, strip_rows / 2, 3>}},
-          pack};
+          pack,
+          all_finite<T>};
 }
 
 static constexpr contraction_functions contraction_float = contraction_of<float>(pack_float);

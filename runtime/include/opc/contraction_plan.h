@@ -52,6 +52,7 @@ struct contraction_term {
   int64_t depth;
   int64_t blocks;
   contraction_factor factors[2]; /* of the rows, of the columns */
+  bool skips; /* there are products that don't count */
 };
 
 struct contraction_step {
@@ -68,6 +69,7 @@ struct contraction_plan {
   const void *arguments;
   bool failed;
   bool keeps_rows;
+  bool whole_sums; /* the sums of a block are kept, not only those of a strip of rows */
   bool whole; /* every index is a multiple of its divisor */
   /* The part of each loop that is computed: `size` points from `begin` on, `step` apart. */
   int64_t begin[max_contraction_loops];
@@ -125,12 +127,12 @@ static inline int64_t points_of(const contraction_plan &p, const loop_list &list
   return points;
 }
 
-/* What the loops `inside` add to the index of an axis between their beginnings and `index`. */
-static inline int64_t distance(const contraction_plan &p, const axis_index &at, const bool *inside, const int64_t *index) {
+/* What the loops `moving` add to the index of an axis between their beginnings and `index`. */
+static inline int64_t distance(const contraction_plan &p, const axis_index &at, const bool *moving, const int64_t *index) {
   int64_t value = 0;
   for (int32_t i = 0; i < at.parts; ++i) {
     const part &of = at.part_list[i];
-    if (inside[of.loop]) value += part_value(of, index[of.loop]) - part_value(of, p.begin[of.loop]);
+    if (moving[of.loop]) value += part_value(of, index[of.loop]) - part_value(of, p.begin[of.loop]);
   }
   return value;
 }
@@ -151,9 +153,9 @@ static inline bool is_even(const contraction_plan &p, const axis_index &at, int3
 /* Fills a table with points [first, first + count) of a list of loops, as a factor sees them: relative to the beginnings of the loops. */
 static void fill_table(const contraction_plan &p, const contraction_factor &factor, const loop_list &list, int64_t first,
                        int64_t count, contraction_table &table) {
-  bool inside[max_contraction_loops] = {};
+  bool moving[max_contraction_loops] = {};
   int64_t index[max_contraction_loops];
-  for (int32_t n = 0; n < list.count; ++n) inside[list.loop[n]] = true;
+  for (int32_t n = 0; n < list.count; ++n) moving[list.loop[n]] = true;
   const int32_t last = list.count > 0 ? list.loop[list.count - 1] : -1;
   for (int64_t done = 0; done < count;) {
     locate(p, list, first + done, index);
@@ -164,21 +166,21 @@ static void fill_table(const contraction_plan &p, const contraction_factor &fact
     for (int32_t n = 0; n < factor.f->places; ++n) {
       const axis_index &at = factor.f->at[n];
       const int32_t g = guards;
-      int64_t *to = (at.guarded ? table.guard[guards++] : table.offset) + done;
-      const int64_t scale = at.guarded ? 1 : at.stride;
+      int64_t *to = (at.guarded != inside ? table.guard[guards++] : table.offset) + done;
+      const int64_t scale = at.guarded != inside ? 1 : at.stride;
       /* Where all indices are multiples of the divisor, they are divided here, not for each element. */
-      const int64_t divisor = at.guarded ? at.divisor / factor.divisor[g] : 1;
-      if (at.guarded) {
+      const int64_t divisor = at.guarded != inside ? at.divisor / factor.divisor[g] : 1;
+      if (at.guarded != inside) {
         for (int64_t i = 0; i < run; ++i) to[i] = 0;
       }
       int64_t step = 0;
-      const int64_t value = distance(p, at, inside, index) / divisor;
+      const int64_t value = distance(p, at, moving, index) / divisor;
       if (last < 0 || is_even(p, at, last, &step)) {
         step /= divisor;
         for (int64_t i = 0; i < run; ++i) to[i] += (value + step * i) * scale;
       } else {
         const int64_t start = index[last];
-        for (int64_t i = 0; i < run; ++i, index[last] += p.step[last]) to[i] += distance(p, at, inside, index) * scale;
+        for (int64_t i = 0; i < run; ++i, index[last] += p.step[last]) to[i] += distance(p, at, moving, index) * scale;
         index[last] = start;
       }
     }
@@ -205,7 +207,7 @@ static void move_to_batch(contraction_plan &p, int64_t batch) {
       for (int32_t n = 0; n < f.f->places; ++n) {
         const axis_index &at = f.f->at[n];
         const int64_t value = start_of(at, index);
-        if (at.guarded) {
+        if (at.guarded != inside) {
           f.base[guards] = value / (at.divisor / f.divisor[guards]);
           ++guards;
         } else {
@@ -294,12 +296,14 @@ static void plan_loops(contraction_plan &p) {
       if (p.size[loop] != 1) append(to.inner, loop);
     }
     to.depth = points_of(p, to.inner);
+    to.skips = false;
     for (int32_t i = 0; i < 2; ++i) {
       contraction_factor &f = to.factors[i];
       f.f = &c.term_list[t].factors[i == 0 ? left : 1 - left];
       f.guards = 0;
       for (int32_t n = 0; n < f.f->places; ++n) {
-        if (!f.f->at[n].guarded) continue;
+        if (f.f->at[n].guarded == inside) continue;
+        to.skips = to.skips || f.f->at[n].guarded == skipped;
         f.guard[f.guards] = n;
         f.divisor[f.guards++] = p.whole ? 1 : f.f->at[n].divisor;
       }
@@ -378,6 +382,8 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
   p.keeps_rows = p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
                  p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
+  p.whole_sums = p.steps > 1;
+  for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
   p.staged = 0;
   for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
   *units = p.batches * p.row_blocks * p.column_blocks;

@@ -58,7 +58,7 @@ static void take_table(char *memory, int64_t &used, contraction_table &t, int64_
 static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
   int64_t used = 0;
   const int64_t item = itemsize(p.computed);
-  const int64_t rows = p.steps > 1 ? p.most_rows : p.f->rows;
+  const int64_t rows = p.whole_sums ? p.most_rows : p.f->rows;
   m.pitch = p.most_columns;
   take_table(memory, used, m.inner[0], p.most_inner);
   take_table(memory, used, m.inner[1], p.most_inner);
@@ -184,6 +184,56 @@ static const char *packed_rows(const contraction_plan &p, contraction_memory &m,
   return to;
 }
 
+/* Whether the guards of a factor that skip products let one count. */
+static bool counts(const contraction_factor &f, const contraction_table &points, const contraction_table &inner, int64_t point,
+                   int64_t k) {
+  for (int32_t g = 0; g < f.guards; ++g) {
+    const axis_index &at = f.f->at[f.guard[g]];
+    const int64_t index = f.base[g] + points.guard[g][point] + inner.guard[g][k];
+    if (at.guarded == skipped && (index % f.divisor[g] != 0 || index < 0 || index / f.divisor[g] >= at.size)) return false;
+  }
+  return true;
+}
+
+/* The element of packed points for inner point k. */
+template <typename T>
+static inline T packed_element(const char *packed, int64_t point, int64_t k, int64_t count, int64_t width, int64_t grain, int64_t depth) {
+  const int64_t first = point / width * width;
+  const int64_t own = count - first < width ? round_up(count - first, grain) : width;
+  return reinterpret_cast<const T *>(packed)[first * depth + k * own + (point - first)];
+}
+
+/* Adds the products of a step that count, one by one: where an infinity or NaN would pass a guard that makes the other factor 0. */
+template <typename T>
+static void add_exactly(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                        const char *strips, bool add) {
+  const contraction_factor *f = p.term[at.term].factors;
+  const int64_t lanes = p.f->lanes;
+  for (int64_t i = 0; i < b.row_count; ++i) {
+    T *sums = reinterpret_cast<T *>(m.sums) + i * m.pitch;
+    for (int64_t j = 0; j < b.column_count; ++j) {
+      T sum = add ? sums[j] : T(0);
+      for (int64_t k = 0; k < at.depth; ++k) {
+        if (!counts(f[0], m.rows, m.inner[0], i, k) || !counts(f[1], m.columns, m.inner[1], j, k)) continue;
+        sum += packed_element<T>(strips, i, k, b.row_count, p.f->rows, p.f->rows / 2, at.depth) *
+               packed_element<T>(m.panels, j, k, b.column_count, lanes * strip_vectors, lanes, at.depth);
+      }
+      sums[j] = sum;
+    }
+  }
+}
+
+/* Adds a step in that way if it has to be; tells whether it did. */
+template <typename T>
+static bool add_nonfinite(const contraction_plan &p, const contraction_memory &m, const contraction_block &b,
+                          const contraction_step &at, const char *strips, bool add) {
+  const int64_t rows = round_up(b.row_count, p.f->rows / 2);
+  const int64_t columns = round_up(b.column_count, p.f->lanes);
+  if (p.f->all_finite(strips, rows * at.depth) && p.f->all_finite(m.panels, columns * at.depth)) return false;
+  add_exactly<T>(p, m, b, at, strips, add);
+  return true;
+}
+
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
@@ -192,14 +242,16 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const int64_t lanes = p.f->lanes;
   const int64_t panel = lanes * strip_vectors;
   fill_tables(p, m, b, at);
-  const bool ready = b.row_count <= few_strips * p.f->rows && lie_ready(p, right, m, b.column_count);
+  const bool ready = !p.term[at.term].skips && b.row_count <= few_strips * p.f->rows && lie_ready(p, right, m, b.column_count);
   if (!ready) pack_points(p, right, m.columns, m.inner[1], at.depth, b.column_count, panel, lanes, m.panels);
   const char *strips = packed_rows(p, m, b, step, at);
+  const bool done = p.term[at.term].skips && (p.computed == dtype_float64 ? add_nonfinite<double>(p, m, b, at, strips, step > 0)
+                                                                          : add_nonfinite<float>(p, m, b, at, strips, step > 0));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows;
     const bool half = 2 * rows <= p.f->rows;
-    char *sums = m.sums + (p.steps > 1 ? row * m.pitch * item : 0);
-    for (int64_t c = 0; c < b.column_count; c += panel) {
+    char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
+    for (int64_t c = 0; c < b.column_count && !done; c += panel) {
       const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
       const int64_t vectors = blocks_of(count, lanes);
       const void *from = ready ? right.data + m.columns.offset[c] * item : m.panels + c * at.depth * item;

@@ -104,7 +104,7 @@ static void find_divided(const contraction_plan &p, divided_indices &found) {
   found.count = 0;
   found.even = !any_factor(*p.c, [&](const factor &f) {
     for (int32_t n = 0; n < f.places; ++n) {
-      if (!f.at[n].guarded || f.at[n].divisor == 1) continue;
+      if (f.at[n].guarded == inside || f.at[n].divisor == 1) continue;
       if (found.count == 2 * max_terms) return true;
       divided_index &d = found.list[found.count++];
       d.at = &f.at[n];
