@@ -59,7 +59,7 @@ from opc.testing.bounds import (
 from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.opaque import evaluate_opaque
 from opc.testing.reductions import gamma, identity, reduce
-from opc.testing.terms import ADDING, FUSED, count_terms
+from opc.testing.terms import ADDING, FUSED, addends, count_terms, joined
 
 __all__ = ["Bounded", "DomainError", "askable", "evaluate"]
 
@@ -393,13 +393,20 @@ class _Evaluation:
         varies = not bool(part.all())
         before, terms = (self.fused, self.merged), self.merged
         self.fused, self.merged = e.kind == "sum", 0
-        body = self.operand(e.body, inner, _both(mask, part) if varies else mask, dtype)
+        # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
+        parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
+        points = _both(mask, part) if varies else mask
+        bodies = []
+        for addend, negative in parts:
+            body = self.operand(addend, inner, points, dtype)
+            body = negate(body) if negative else body
+            if varies:
+                body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
+            # Along a reduction axis the body does not use, it repeats.
+            shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
+            bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]
         self.fused, self.merged = before
-        if varies:
-            body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
-        # Along a reduction axis the body does not use, it repeats.
-        shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
-        body = body.map(lambda v: np.broadcast_to(v, shape))
+        body = bodies[0] if len(bodies) == 1 else joined(bodies, axes[0])
         return reduce(e.kind, body, axes, dtype, PRECISIONS.get(dtype), terms)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from opc.analysis.shape import ShapeEnv
 from opc.ir.expr import Axis, Call, Expr, Reduce, Select
+from opc.testing.bounds import Array, Bounds
 from opc.testing.frame import Frame, affine
 
 FUSED = ("mul", "add", "sub", "neg")
@@ -37,3 +40,43 @@ def count_terms(e: Expr, frame: Frame, env: ShapeEnv) -> int:
             return count_terms(then, frame, env) + count_terms(other, frame, env)
         case _:
             return 0
+
+
+def addends(e: Expr) -> list[tuple[Expr, bool]]:
+    """Return the products that `e` adds up, each with whether it is taken off: contractions may be carried out one by one.
+
+    Anything else, such as the difference to a mean, is not taken apart, because it would lose its digits.
+    """
+    parts = list(_split(e, False))
+    return parts if all(_is_product(part) for part, _ in parts) else [(e, False)]
+
+
+def _split(e: Expr, negative: bool) -> Iterator[tuple[Expr, bool]]:
+    match e:
+        case Call(fn="add" | "sub", args=(left, right)):
+            yield from _split(left, negative)
+            yield from _split(right, negative != (e.fn == "sub"))
+        case Call(fn="neg", args=(arg,)):
+            yield from _split(arg, not negative)
+        case _:
+            yield e, negative
+
+
+def _is_product(e: Expr) -> bool:
+    match e:
+        case Call(fn="mul"):
+            return True
+        case Select(then=then, other=other):
+            return _is_product(then) or _is_product(other)
+        case _:
+            return False
+
+
+def joined(sets: list[Bounds], axis: int) -> Bounds:
+    """Return sets over one domain one after the other along an axis."""
+    shape = np.broadcast_shapes(*(s.low.shape for s in sets))
+
+    def join(arrays: list[Array]) -> Array:
+        return np.concatenate([np.broadcast_to(a, shape) for a in arrays], axis)
+
+    return Bounds(join([s.low for s in sets]), join([s.high for s in sets]), join([s.nan for s in sets]))
