@@ -130,12 +130,13 @@ class OnnxRuntimeChecks:
         for _, model in self._calls():
             for a in self.op.attributes:
                 node = model.graph.node[0]
-                kept = [other for other in node.attribute if other.name != a.name]
+                given = list(node.attribute)
                 del node.attribute[:]
-                node.attribute.extend([*kept, helper.make_attribute(a.name, [b"wrong", b"type"])])
+                node.attribute.extend(other for other in given if other.name != a.name)
+                node.attribute.append(helper.make_attribute(a.name, [b"wrong", b"type"]))
                 self._assert_refused(lambda model=model: self._session(model), a.name)
                 del node.attribute[:]
-                node.attribute.extend(kept)
+                node.attribute.extend(given)
 
     def refused_shape(self) -> None:
         """Inputs whose shapes do not fit are refused when the node runs, with the op's message."""
