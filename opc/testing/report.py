@@ -18,6 +18,9 @@ MOST_FAILURES = 20
 MOST_REASONS = 20
 """How many reasons not to run the terminal shows."""
 
+TRUTHS = ("ONNX node case", "OpInfo sample", "torch reference", "torch's own gradient", "torch's own second gradient")
+"""The kinds of results that compare with something opc did not make."""
+
 _COLOUR = {
     Status.PASSED: "green",
     Status.FAILED: "bold red",
@@ -51,7 +54,7 @@ def print_report(report: Report, console: Console) -> None:
         if why.startswith("not run"):
             console.print(Text.assemble((name, "bold"), f" {why}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
-    for kind in ("ONNX node case", "OpInfo sample"):
+    for kind in TRUTHS:
         console.print(f"{kind}s: {truth_text(report, kind)}.")
     _print_reasons(report, console)
     for spec, message in report.mistakes.items():
@@ -105,12 +108,16 @@ def totals_text(report: Report) -> str:
 
 
 def truth_text(report: Report, kind: str) -> str:
-    """Return how many calls of an independent truth ran on each backend."""
+    """Return how many calls of an independent truth ran on each backend, and how many there are that no backend ran."""
     ran = Counter[str]()
+    names: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
     for r in report.results:
-        if r.kind == kind and r.status is not Status.NOT_RUN:
-            ran[r.backend] += 1
-    return ", ".join(f"{count} on {backend}" for backend, count in sorted(ran.items())) or "none ran"
+        if r.kind == kind:
+            names[r.status is not Status.NOT_RUN].add((r.op, r.name))
+            ran[r.backend] += r.status is not Status.NOT_RUN
+    left = len(names[False] - names[True])
+    found = ", ".join(f"{count:,} on {backend}" for backend, count in sorted(ran.items()) if count) or "none ran"
+    return f"{found}; {left:,} not run, for the reasons given" if left else found
 
 
 def _print_reasons(report: Report, console: Console) -> None:
