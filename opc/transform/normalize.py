@@ -5,22 +5,25 @@
 * `share` gives a statement to an expensive expression that occurs more than once.
 * `sink` puts a temporary that is read inside a conditional back there, so that its gradient stays inside too.
 * `inline` puts a temporary that is used once, or is nothing but a copy, into its use.
+* `merge` keeps one of several temporaries that hold the same.
 * `prune` drops statements that no output needs.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Weak, is_bool
+from opc.ir.dtypes import Weak, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
     Call,
     Expr,
     GroupRef,
+    Present,
     Read,
     Reduce,
     Select,
@@ -36,6 +39,7 @@ from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform import scalar
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare, index_names, op_names, rename, rename_bound, substitute
+from opc.transform.inside import Inside
 
 CHEAP = frozenset({
     "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",
@@ -67,28 +71,44 @@ class Extractor:
 
     op: Op
     namer: Namer
+    inside: Inside = field(init=False)
     known: dict[tuple[Expr, tuple[DimSpec, ...]], str] = field(default_factory=dict)
     temporaries: list[Operand] = field(default_factory=list)
     statements: list[Assign] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.inside = Inside(self.op)
 
     @property
     def optional(self) -> set[str]:
         """The operands that may be absent."""
         return {o.name for o in self.op.inputs if o.optional}
 
-    def extract(self, e: Expr, domain: Domain, name: str) -> Expr | None:
-        """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one."""
-        if isinstance(e.type, Weak):
+    def extract(self, e: Expr, domain: Domain, name: str, guards: tuple[Expr, ...] = ()) -> Expr | None:
+        """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
+
+        `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
+        and is 0 where they don't hold.
+        """
+        kind = e.type
+        if isinstance(kind, Weak):
             return None
+        if guards and not self.inside(e, domain, self.temporaries):
+            known = free_indices(e)
+            needed = [g for g in guards if not scalar.any_reads(g) and free_indices(g) and free_indices(g) <= known]
+            if needed:
+                e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.ZERO, kind)
+            if not self.inside(e, domain, self.temporaries):
+                return None
         indices, dims = signature(e, domain)
         if any(not isinstance(d, Group) and d.indices() for d in dims):
             return None
         key = (canonical(e, indices), dims)
         if key not in self.known:
             self.known[key] = self.namer.fresh(name)
-            self.temporaries.append(Operand(self.known[key], e.type, dims))
+            self.temporaries.append(Operand(self.known[key], kind, dims))
             self.statements.append(Assign(self.known[key], indices, e, e.span))
-        return Read(self.known[key], bare(indices), e.type, span=e.span)
+        return Read(self.known[key], bare(indices), kind, span=e.span)
 
 
 def signature(e: Expr, domain: Domain) -> tuple[tuple[str | GroupRef, ...], tuple[DimSpec, ...]]:
@@ -144,18 +164,22 @@ class _Hoist:
     every: bool
 
 
-def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist) -> Expr:
-    """Return `e`, which stands inside `domain` under conditions `guards`, with its reductions moved out."""
+def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist, around: tuple[Expr, ...] = ()) -> Expr:
+    """Return `e`, which stands inside `domain` under conditions `around`, with its reductions moved out.
+
+    `guards` are those among the conditions that are the same at every point: they go with a reduction, so that it is not computed
+    where it is not needed.
+    """
     if isinstance(e, Select):
         fixed = [c for c in scalar.conjuncts(e.cond) if not scalar.any_reads(c) and not free_indices(c)]
         whole = len(fixed) == len(scalar.conjuncts(e.cond))
         inverse = (scalar.negation(e.cond),) if whole else ()
-        cond = _hoisted(e.cond, domain, guards, False, how)
-        then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how)
-        other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how)
+        cond = _hoisted(e.cond, domain, guards, False, how, around)
+        then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how, (*around, *scalar.conjuncts(e.cond)))
+        other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how, (*around, scalar.negation(e.cond)))
         return replace(e, cond=cond, then=then, other=other)
     inner_domain = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how) for c in children(e)))
+    e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how, around) for c in children(e)))
     if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
         return e
     if any(r.checked for r in reads(e)):
@@ -165,12 +189,28 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         value = Select(g, value, scalar.ZERO, value.type)
     if scalar.unguarded(value) & how.extractor.optional:
         return e
-    return how.extractor.extract(value, domain, f"{how.target}_{e.kind}") or e
+    return how.extractor.extract(value, domain, f"{how.target}_{e.kind}", around) or e
 
 
 def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
     """Return `e`, which stands inside `domain`, with reductions that are computed more than once moved to statements."""
     return _hoisted(e, domain, (), False, _Hoist(extractor, name, False))
+
+
+def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
+    """Return `e`, which stands inside `domain`, with the reductions in the indices of its reads moved to statements."""
+
+    def moved(e: Expr, domain: Domain, index: bool) -> Expr:
+        if isinstance(e, Reduce) and index:
+            value: Expr = e
+            for optional in sorted(scalar.unguarded(e) & extractor.optional):
+                value = Select(Present(optional), value, scalar.ZERO, e.type)
+            return extractor.extract(value, domain, f"{name}_{e.kind}") or e
+        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+        new = tuple(moved(c, inner, index or (isinstance(e, Read) and c is not e.pad)) for c in children(e))
+        return with_children(e, new)
+
+    return moved(e, domain, False)
 
 
 def _repeated(e: Reduce, domain: Domain) -> bool:
@@ -211,7 +251,9 @@ def _candidates(s: Assign, op: Op) -> Iterator[tuple[Expr, Domain]]:
 
 def _expensive(e: Expr, op: Op) -> bool:
     """Whether `e` may be computed at every point, and costs more than reading it back."""
-    if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or is_bool(e.type) or has_reduction(e):
+    if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or has_reduction(e):
+        return False
+    if is_bool(e.type) or is_integer(e.type):
         return False
     found = list(reads(e))
     optional = {o.name for o in op.inputs if o.optional}
@@ -231,19 +273,30 @@ NOUNS = {
 """What a temporary that holds the result of an operator is called after."""
 
 
-def _shared(e: Expr, domain: Domain, root: bool, counts: Counter[tuple[Expr, tuple[DimSpec, ...]]], extractor: Extractor) -> Expr:
+def _shared(
+    e: Expr,
+    domain: Domain,
+    root: bool,
+    counts: Counter[tuple[Expr, tuple[DimSpec, ...]]],
+    extractor: Extractor,
+    around: tuple[Expr, ...] = (),
+) -> Expr:
     if _expensive(e, extractor.op):
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
             first = next(reads(e)).operand
             name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
             # Parts of a shared expression that occur elsewhere too are shared in their turn.
-            kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor) for c in children(e)))
-            new = extractor.extract(kept, domain, name)
+            kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor, around) for c in children(e)))
+            new = extractor.extract(kept, domain, name, around)
             if new is not None:
                 return new
+    if isinstance(e, Select):
+        sides = ((e.cond, ()), (e.then, tuple(scalar.conjuncts(e.cond))), (e.other, (scalar.negation(e.cond),)))
+        cond, then, other = (_shared(x, domain, False, counts, extractor, (*around, *more)) for x, more in sides)
+        return replace(e, cond=cond, then=then, other=other)
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    return with_children(e, tuple(_shared(c, inner, False, counts, extractor) for c in children(e)))
+    return with_children(e, tuple(_shared(c, inner, False, counts, extractor, around) for c in children(e)))
 
 
 def sink(op: Op) -> Op:
@@ -302,6 +355,30 @@ def prune(op: Op, wanted: Iterable[str]) -> Op:
     return replace(op, body=tuple(reversed(body)), temporaries=temporaries)
 
 
+def merge(op: Op) -> Op:
+    """Return the op with every temporary that holds the same as an operand assigned before it read from there."""
+    temporaries = {o.name: o for o in op.temporaries}
+    known: dict[tuple[object, ...], str] = {}
+    gone: dict[str, str] = {}
+    body: list[Assign] = []
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
+
+    for s in op.body:
+        s = replace(s, value=rewrite(s.value, rule))
+        operand = op.operand(s.target)
+        layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
+        key = canonical(s.value, s.indices), layout, operand.dims, operand.type
+        if s.target in temporaries and key in known:
+            gone[s.target] = known[key]
+            continue
+        if s.target in temporaries:
+            known[key] = s.target
+        body.append(s)
+    return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
+
+
 def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
     """Return the op with temporaries that are copies, or are used once at as many points as they have, put into their uses.
 
@@ -339,6 +416,8 @@ def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
         return True
     if len(users) != 1 or _uses(users[0].value, s.target) != 1:
         return False
+    if has_reduction(s.value) and _indexes(users[0].value, s.target):
+        return False
     user = users[0]
     size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)
     if size > limit:
@@ -346,6 +425,11 @@ def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
     own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
     places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
     return all(_covers(r, d) and own in (None, d) for r, d in places)
+
+
+def _indexes(e: Expr, name: str) -> bool:
+    """Whether an operand is read inside the index of another."""
+    return any(r.operand == name for outer in reads(e) for i in children(outer) for r in reads(i))
 
 
 def _uses(e: Expr, name: str) -> int:
