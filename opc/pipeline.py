@@ -5,13 +5,14 @@ Everything after this (lowering, emitters, backends, the proof) takes a `Family`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import overload
 
 from opc.analysis.native import natives_of
 from opc.analysis.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
-from opc.ir.op import Family, Op
+from opc.ir.op import Family, Op, Scatter, Ties
 from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
@@ -39,8 +40,9 @@ def compile_text(text: str, name: str = "<text>", diagnostics: Diagnostics | Non
 
 def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     """Return the op family of a loaded spec. As `load_family` otherwise."""
-    forward = normalise(_checked(elaborate(spec, diagnostics)))
-    mode = spec.model.gradient.mode
+    gradient = spec.model.gradient
+    forward = replace(normalise(_checked(elaborate(spec, diagnostics))), ties=Ties(gradient.ties))
+    mode = gradient.mode
     backward: Op | None = None
     if mode == "body":
         backward = normalise(_checked(elaborate_gradient(spec, forward, diagnostics)))
@@ -50,12 +52,13 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     if backward is not None:
         second, jvp_backward = vjp(backward), jvp(backward)
         jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
+    scatter = Scatter(gradient.scatter)
     return Family(
         forward=_final(forward),
-        backward=_final(backward),
-        backward_backward=_final(second),
-        jvp=_final(jvp_forward),
-        backward_jvp=_final(jvp_backward),
+        backward=_final(backward, scatter),
+        backward_backward=_final(second, scatter),
+        jvp=_final(jvp_forward, scatter),
+        backward_jvp=_final(jvp_backward, scatter),
         explicit_backward=mode == "body",
         examples=examples_of(spec),
         reference=reference_of(spec),
@@ -81,12 +84,12 @@ def normalise(op: Op) -> Op:
 
 
 @overload
-def _final(op: Op) -> Op: ...
+def _final(op: Op, scatter: Scatter = ...) -> Op: ...
 @overload
-def _final(op: None) -> None: ...
-def _final(op: Op | None) -> Op | None:
+def _final(op: None, scatter: Scatter = ...) -> None: ...
+def _final(op: Op | None, scatter: Scatter = Scatter.DETERMINISTIC) -> Op | None:
     """Return the op without `stop_gradient`, which means nothing once everything is differentiated."""
-    return None if op is None else _checked(erase(op))
+    return None if op is None else _checked(replace(erase(op), scatter=scatter))
 
 
 def _checked(op: Op) -> Op:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from opc.analysis.shape import ShapeEnv
 from opc.analysis.shape_plan import group_key
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import Binding, resolve
+from opc.ir.dtypes import Binding, is_integer, resolve
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -125,8 +125,11 @@ class _Counter:
                 self.ranges = before
                 return total
             case Call():
-                free = e.fn in _FREE or FUNCTIONS[e.fn].types in ("compare", "logic", "test") or _is_index(e)
-                return (0 if free else points) + sum(self.flops(c, points) for c in e.args)
+                compares = FUNCTIONS[e.fn].types in ("compare", "logic", "test")
+                free = e.fn in _FREE or compares or _is_index(e)
+                # What whole numbers are compared for is index arithmetic.
+                args = [a for a in e.args if not (compares and is_integer(a.type))]
+                return (0 if free else points) + sum(self.flops(c, points) for c in args)
             case Select() if _is_static(e.cond):
                 return self.flops(e.then if self.env.holds(e.cond) else e.other, points)
             case Select():

@@ -65,6 +65,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         require=(),
         body=tuple(body.assigns),
         broadcast=forward.broadcast,
+        ties=forward.ties,
     )
     chosen = _with_shapes(forward, draft, {o.name for o in draft.inputs})
     inputs = tuple(o for o in forward.inputs if o.name in chosen) + tuple(kept) + tuple(cotangents)

@@ -120,6 +120,24 @@ class Role(Enum):
     """The tangent of an input of the original op."""
 
 
+class Ties(Enum):
+    """To which of several equal elements the gradient of a max or min goes."""
+
+    FIRST = "first"
+    """To the first, in row-major order."""
+    EVEN = "even"
+    """To all of them, in equal shares."""
+
+
+class Scatter(Enum):
+    """How the sums of a scatter may be computed."""
+
+    DETERMINISTIC = "deterministic"
+    """In an order that does not change from call to call."""
+    ATOMIC = "atomic"
+    """In any order, by atomic additions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Derivation:
     """How a derived op came about: `kind` is "vjp" or "jvp".
@@ -140,7 +158,8 @@ class Op:
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
     output to the input whose memory it may reuse, already proved legal. An op with native code and no body names what computes
-    the same (`stands_for`).
+    the same (`stands_for`). `ties` tells how the op and those derived from it are differentiated, `scatter` how sums over data-
+    dependent positions may be computed.
     """
 
     name: str
@@ -159,6 +178,8 @@ class Op:
     inplace: tuple[tuple[str, str], ...] = ()
     derivation: Derivation | None = None
     stands_for: Reference | None = None
+    ties: Ties = Ties.FIRST
+    scatter: Scatter = Scatter.DETERMINISTIC
 
     @property
     def opaque(self) -> bool:
@@ -301,4 +322,6 @@ __all__ = [
     "Reference",
     "Requirement",
     "Role",
+    "Scatter",
+    "Ties",
 ]

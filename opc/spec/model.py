@@ -83,12 +83,14 @@ def _truth_text(value: Any) -> Any:
 
 
 def _gradient(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() & {"ties", "scatter"} and not value.keys() & {"body", "saves", "mode"}:
+        return {**value, "mode": "auto"}
     if isinstance(value, str):
         if value not in ("auto", "none"):
-            raise ValueError(f"gradient is auto, none, or a mapping with a body; not '{value}'")
+            raise ValueError(f"gradient is auto, none, or a mapping; not '{value}'")
         return {"mode": value}
     if value is None:
-        raise ValueError("gradient is auto, none, or a mapping with a body")
+        raise ValueError("gradient is auto, none, or a mapping")
     return value
 
 
@@ -133,12 +135,18 @@ class AttributeModel(Model):
 
 
 class GradientModel(Model):
-    """The gradient: derived (auto), absent (none), or a body of its own."""
+    """The gradient: derived (auto), absent (none), or a body of its own; and how ties and scatters are dealt with."""
 
     mode: SkipJsonSchema[Literal["auto", "none", "body"]] = "body"
     body: StrictStr | None = Field(None, description="Statements with d_<output> in and d_<input> out.")
     saves: Annotated[list[Name], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Outputs of the op that the body reads."
+    )
+    ties: Literal["first", "even"] = Field(
+        "first", description="Whether equal elements of a max or min share its gradient, or the first of them takes it."
+    )
+    scatter: Literal["deterministic", "atomic"] = Field(
+        "deterministic", description="Whether sums over data-dependent positions may be added up in any order."
     )
 
 
@@ -221,7 +229,10 @@ class SpecModel(Model):
     native: NativeModel | None = Field(None, description="Code that runs in place of the kernel, or without one.")
     gradient: Annotated[
         GradientModel, BeforeValidator(_gradient, json_schema_input_type=Literal["auto", "none"] | GradientModel)
-    ] = Field(default_factory=lambda: GradientModel(mode="auto", body=None), description="auto, none, or a body.")
+    ] = Field(
+        default_factory=lambda: GradientModel(mode="auto", body=None, ties="first", scatter="deterministic"),
+        description="auto, none, or a mapping: a body, ties, scatter.",
+    )
     reference: ReferenceModel | None = Field(None, description="Independent truths.")
     examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Worked examples: values by operand and attribute name."

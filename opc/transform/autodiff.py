@@ -16,7 +16,7 @@ from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.domain import Domain
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
-from opc.transform.normalize import Extractor, hoist_from
+from opc.transform.normalize import Extractor, hoist_from, hoist_positions
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.transpose import transpose
@@ -63,7 +63,7 @@ class _Reverse:
         self.seeds = seeds
         self.gradients = gradients
         self.namer = Namer(op_names(op) | index_names(op) | {s.name for s in self.seeds.values()} | set(self.gradients.values()))
-        self.differentiator = Differentiator(self._active, self.namer)
+        self.differentiator = Differentiator(self._active, self.namer, op.ties)
         self.targets = self._targets()
         self.contributions: dict[str, list[Expr]] = {}
         self.extractor = Extractor(op, self.namer)
@@ -90,6 +90,8 @@ class _Reverse:
             for access, factor in self.differentiator.partials(s.value, value).items():
                 operand = self.op.operand(access.read.operand)
                 inside = domain.inside(access.loops)
+                read = hoist_positions(access.read, inside, s.target, self.extractor)
+                factor = hoist_positions(factor, inside, s.target, self.extractor)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
                 part = scalar.cast_to(operand.type, algebra.mul(factor, adjoint))
                 if operand.optional:
@@ -98,7 +100,9 @@ class _Reverse:
                     if operand.name in scalar.unguarded(part):
                         part = scalar.select(Present(operand.name), part, ZERO)
                 target = self.targets[operand.name]
-                moved = transpose(access.read, inside, part, target, operand.dims, self.knowledge)
+                if not isinstance(read, Read):
+                    raise AssertionError("a read stays a read")
+                moved = transpose(read, inside, part, target, operand.dims, self.knowledge)
                 self.contributions.setdefault(operand.name, []).append(moved)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):

@@ -24,7 +24,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
-from opc.transform.normalize import has_reduction, hoist, inline, prune, share, sink
+from opc.transform.normalize import has_reduction, hoist, inline, merge, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
 
@@ -149,8 +149,8 @@ def finish(op: Op, draft: Draft) -> Op:
 
 def tidy(op: Op) -> Op:
     """Return the op simplified, with copies put in place, sums hoisted out of loops and expensive expressions shared."""
-    op = inline(simplify(op))
-    op = share(hoist(simplify(op)))
+    op = inline(merge(simplify(op)))
+    op = merge(share(hoist(simplify(op))))
     return prune(simplify(inline(op)), {o.name for o in op.outputs})
 
 

@@ -77,8 +77,12 @@ class System:
                 self._eliminate(next(a for a in self.loops if a.index == index), equation)
         for equation in self.equations:
             right = equation.right
-            wanted = IndexValue(right) if isinstance(right, Affine) else right
-            self.guards.append(scalar.compare("eq", IndexValue(equation.left), wanted))
+            if isinstance(right, Affine):
+                self.guards.append(scalar.compare("eq", IndexValue(equation.left), IndexValue(right)))
+            else:
+                self.guards = [_known(g, right, equation.left) for g in self.guards]
+                self.value = _known(self.value, right, equation.left)
+                self.guards.append(scalar.compare("eq", IndexValue(equation.left), right))
         self._peel()
         self._settle()
         self._stride()
@@ -493,6 +497,21 @@ class System:
         """Whether `a` >= 0 at every point."""
         ranges = {**self.ranges, **{axis.index: axis.extent for axis in self.loops}}
         return _quickly(a, ranges) or self.knowledge.nonnegative(a, ranges)
+
+
+def _known(e: Expr, data: Expr, position: Affine) -> Expr:
+    """Return `e` where an index that is data is known to be a position: reads stand at the position, and comparisons ask it."""
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Read():
+                return replace(node, indices=tuple(position if i == data else i for i in node.indices))
+            case Call() if node.fn in scalar.COMPARES:
+                return replace(node, args=tuple(IndexValue(position) if a == data else a for a in node.args))
+            case _:
+                return node
+
+    return rewrite(e, rule)
 
 
 def _exchanged(e: Expr, old: Expr, new: Expr) -> Expr:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from opc.ir.affine import Affine, Dim, Index, Symbol
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.expr import (
     Axis,
+    Call,
+    Cast,
     Expr,
     GroupRef,
+    IndexValue,
     Present,
     Read,
     Reduce,
@@ -22,6 +25,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.transform.scalar import COMPARES, index_value, raw
 
 INDEX_NAMES = "ijklmnpqrstuvw"
 """Short names for index variables that a transformation introduces."""
@@ -109,6 +113,86 @@ def _replace(a: Affine, values: Mapping[str, Affine]) -> Affine:
         return values.get(symbol.name) if isinstance(symbol, Index) else None
 
     return a.substitute(value)
+
+
+def put_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
+    """Return `e` with free index variables replaced by integer expressions that may depend on data.
+
+    None where the notation has no place for them: in the extent of a reduction, in a condition of sizes, and as a value of
+    arithmetic that is not of whole numbers.
+    """
+    if not values.keys() & free_indices(e):
+        return e
+    match e:
+        case IndexValue():
+            return None
+        case Call(fn=fn) if fn in COMPARES:
+            args = tuple(_value(a.value, values) if isinstance(a, IndexValue) else put_values(a, values) for a in e.args)
+            known = tuple(a for a in args if a is not None)
+            return replace(e, args=known) if len(known) == len(args) else None
+        case Cast(arg=IndexValue(value=value)):
+            return replace(e, arg=_value(value, values))
+        case Reduce():
+            bound = {a.index for a in e.axes if isinstance(a, Axis)}
+            inner = {n: v for n, v in values.items() if n not in bound}
+            captured = bound & set().union(*(free_indices(v) for v in inner.values()))
+            if captured or any(isinstance(a, Axis) and a.extent.indices() & inner.keys() for a in e.axes):
+                return None
+            body = put_values(e.body, inner)
+            return None if body is None else replace(e, body=body)
+        case _:
+            parts = tuple(put_values(c, values) for c in children(e))
+            found = tuple(c for c in parts if c is not None)
+            if len(found) < len(parts):
+                return None
+            e = with_children(e, found)
+            if isinstance(e, Read):
+                own = values.keys()
+                indices = tuple(_value(i, values) if isinstance(i, Affine) and i.indices() & own else i for i in e.indices)
+                e = replace(e, indices=indices)
+            return e
+
+
+def _value(a: Affine, values: Mapping[str, Expr]) -> Expr:
+    """Return an integer expression as a value, with index variables replaced."""
+    plain, total = Affine.of(0), None
+    for monomial, coefficient in a.terms:
+        if not Affine(((monomial, 1),)).indices() & values.keys():
+            plain = plain + Affine(((monomial, coefficient),))
+            continue
+        term: Expr | None = None
+        rest = Affine.of(abs(coefficient))
+        for atom in monomial:
+            factor = _atom(atom, values)
+            if factor is None:
+                rest = rest * atom
+            else:
+                term = factor if term is None else raw("mul", term, factor)
+        if term is None:
+            raise AssertionError("the term holds an index that is replaced")
+        if rest != Affine.of(1):
+            term = raw("mul", term, index_value(rest))
+        if total is None:
+            total = term if coefficient > 0 else raw("neg", term)
+        else:
+            total = raw("add" if coefficient > 0 else "sub", total, term)
+    if total is None:
+        return index_value(plain)
+    if plain.constant == 0:
+        return total
+    if all(c < 0 for _, c in plain.terms):
+        return raw("sub", total, index_value(-plain))
+    return raw("add", total, index_value(plain))
+
+
+def _atom(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+    """Return an atom as a value where it holds an index that is replaced, else None."""
+    if isinstance(atom, FloorDiv | Mod):
+        if not Affine.of(atom).indices() & values.keys():
+            return None
+        fn = "floordiv" if isinstance(atom, FloorDiv) else "mod"
+        return raw(fn, _value(atom.numerator, values), _value(atom.denominator, values))
+    return values.get(atom.name) if isinstance(atom, Index) else None
 
 
 def rename(e: Expr, names: Mapping[str, str]) -> Expr:

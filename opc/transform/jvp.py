@@ -12,7 +12,9 @@ from opc.ir.expr import Expr, Present, Read, ReduceAxis
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
+from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.normalize import Extractor, hoist_positions
 from opc.transform.partials import Access, Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.sums import sum_over
@@ -43,7 +45,8 @@ class _Forward:
         self.results = {o.name: Operand(f"t_{o.name}", o.type, o.dims, True, f"Tangent of {o.name}.") for o in outputs}
         names = {o.name for o in (*self.seeds.values(), *self.results.values())}
         self.namer = Namer(op_names(op) | index_names(op) | names)
-        self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer)
+        self.differentiator = Differentiator(lambda name: is_floating(op.operand(name).type), self.namer, op.ties)
+        self.extractor = Extractor(op, self.namer)
         self.tangents: dict[str, Operand] = dict(self.seeds)
 
     @staticmethod
@@ -57,7 +60,9 @@ class _Forward:
         for s in self.op.body:
             operand = self.op.operand(s.target)
             value = Read(s.target, bare(s.indices), operand.type)
-            total = self._tangent(self.differentiator.partials(s.value, value), operand.type)
+            total = self._tangent(self.differentiator.partials(s.value, value), operand.type, s)
+            statements += self.extractor.statements
+            self.extractor.statements.clear()
             result = self.results.get(s.target)
             if result is None:
                 if scalar.is_zero(total):
@@ -72,18 +77,21 @@ class _Forward:
             f"{self.op.name}_jvp",
             f"Tangent of {self.op.name}.",
             tuple(statements),
-            tuple(fresh),
+            (*fresh, *self.extractor.temporaries),
             tuple((seed, of) for of, seed in self.seeds.items()),
             tuple((result, of) for of, result in self.results.items()),
         )
 
-    def _tangent(self, partials: dict[Access, Expr], kind: ElementType) -> Expr:
+    def _tangent(self, partials: dict[Access, Expr], kind: ElementType, s: Assign) -> Expr:
         """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""
+        domain = Domain.of(s, self.op.operand(s.target))
         by_loops: dict[tuple[ReduceAxis, ...], Expr] = {}
         for access, factor in partials.items():
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
-                moved = self._read(tangent, access.read)
+                inside = domain.inside(access.loops)
+                factor = hoist_positions(factor, inside, s.target, self.extractor)
+                moved = hoist_positions(self._read(tangent, access.read), inside, s.target, self.extractor)
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.

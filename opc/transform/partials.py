@@ -36,8 +36,9 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Ties
 from opc.transform import algebra, scalar
-from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, rename, rename_bound
+from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename, rename_bound
 from opc.transform.scalar import ONE, ZERO
 
 
@@ -55,9 +56,10 @@ Partials = dict[Access, Expr]
 class Differentiator:
     """Differentiates expressions of one op; `active` says which operands take part."""
 
-    def __init__(self, active: Callable[[str], bool], namer: Namer) -> None:
+    def __init__(self, active: Callable[[str], bool], namer: Namer, ties: Ties = Ties.FIRST) -> None:
         self.active = active
         self.namer = namer
+        self.ties = ties
 
     def partials(self, e: Expr, result: Expr | None = None) -> Partials:
         """Return the factor of every access in `e`; `result`, if given, is a cheaper way to write the value of `e`.
@@ -113,17 +115,54 @@ class Differentiator:
         inner = self.partials(e.body)
         if not inner:
             return {}
-        if e.kind == "sum":
-            weight: Expr = ONE
-        elif e.kind == "prod":
-            weight = self._product_of_others(e)
-        else:
-            weight = self._chosen(e)
+        if e.kind in ("max", "min"):
+            return self._of_extremum(e, inner)
+        weight: Expr = ONE if e.kind == "sum" else self._product_of_others(e)
         return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(weight, d) for a, d in inner.items()})
 
-    def _chosen(self, e: Reduce) -> Expr:
-        """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
-        kind = f"arg{e.kind}"
+    def _of_extremum(self, e: Reduce, inner: Partials) -> Partials:
+        """Return the partials of a max or min: those of its body, at the position it takes its value from."""
+        if self.ties is Ties.EVEN:
+            share = self._shared(e)
+            return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(share, d) for a, d in inner.items()})
+        where = self._position(e)
+        found: Partials = {}
+        for access, d in inner.items():
+            read, factor = put_values(access.read, where), put_values(d, where)
+            sloped = any(isinstance(a, Axis) and a.extent.indices() & where.keys() for a in access.loops)
+            if isinstance(read, Read) and factor is not None and not sloped:
+                moved = Access(read, access.loops)
+                found[moved] = algebra.add(found.get(moved, ZERO), factor)
+            else:
+                found[replace(access, loops=(*e.axes, *access.loops))] = algebra.mul(self._chosen(e), d)
+        return _nonzero(found)
+
+    def _position(self, e: Reduce) -> dict[str, Expr]:
+        """Return where a max or min takes its value from: for each index, the first position in row-major order."""
+        axes = self._named_axes(e)
+        first = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))
+        where: dict[str, Expr] = {}
+        for i, a in enumerate(axes):
+            digit: Expr = first
+            below = product(b.extent for b in axes[i + 1 :])
+            if below.constant != 1:
+                digit = scalar.raw("floordiv", digit, scalar.index_value(below))
+            if i > 0:
+                digit = scalar.raw("mod", digit, scalar.index_value(a.extent))
+            where[a.index] = digit
+        return where
+
+    def _shared(self, e: Reduce) -> Expr:
+        """1 over the number of positions that attain a max or min at each of these, else 0."""
+        self._named_axes(e)
+        namer = self._clear_of(e)
+        best = rename_bound(e, namer)
+        attains = scalar.raw("eq", e.body, best)
+        body = scalar.select(attains, scalar.cast_literal(e.body.type, ONE), ZERO)
+        count = rename_bound(Reduce("sum", e.axes, body, e.body.type), namer)
+        return scalar.select(attains, algebra.div(ONE, count), ZERO)
+
+    def _named_axes(self, e: Reduce) -> list[Axis]:
         axes = [a for a in e.axes if isinstance(a, Axis)]
         if len(axes) != len(e.axes):
             raise _refusal(
@@ -131,21 +170,20 @@ class Differentiator:
                 e.span,
                 "reduce over named axes instead, or give the gradient's body",
             )
+        return axes
+
+    def _chosen(self, e: Reduce) -> Expr:
+        """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
+        axes = self._named_axes(e)
         position = Affine.of(0)
         for i, a in enumerate(axes):
             position = position + Affine.of(Index(a.index)) * product(b.extent for b in axes[i + 1 :])
-        where = rename_bound(Reduce(kind, e.axes, e.body, DType.INT64), self._clear_of(e))
+        where = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))
         return scalar.select(scalar.raw("eq", IndexValue(position), where), ONE, ZERO)
 
     def _product_of_others(self, e: Reduce) -> Expr:
         """The product of all other elements, which unlike result / element holds at zeros too, and to every order."""
-        axes = [a for a in e.axes if isinstance(a, Axis)]
-        if len(axes) != len(e.axes):
-            raise _refusal(
-                "the gradient of prod over a whole group of axes needs a position in it",
-                e.span,
-                "reduce over named axes instead, or give the gradient's body",
-            )
+        axes = self._named_axes(e)
         namer = self._clear_of(e)
         names = {a.index: namer.fresh(*INDEX_NAMES) for a in axes}
         same: Expr = scalar.TRUE

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine, GroupSize
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
     Call,
+    Const,
     Expr,
     GroupAxis,
     IndexValue,
@@ -19,6 +20,8 @@ from opc.ir.expr import (
     reads,
 )
 from opc.transform import algebra, scalar
+from opc.transform.indices import put_values, substitute
+from opc.transform.scalar import any_reads
 
 
 def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
@@ -46,6 +49,9 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
     """Return the sum of `body` over `loops`, outermost first, with factors, signs and conditions that do not vary outside."""
     if not loops or scalar.is_zero(body):
         return body
+    picked = _picked(loops, body)
+    if picked is not None:
+        return sum_over(*picked)
     if isinstance(body, Select) and not varies(body.cond, loops):
         return scalar.select(body.cond, sum_over(loops, body.then), sum_over(loops, body.other))
     match body:
@@ -59,6 +65,64 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
     if outside and (inside or _counts(loops)):
         return algebra.mul(algebra.product(outside), sum_over(loops, algebra.product(inside)) if inside else _size(loops))
     return Reduce("sum", loops, body, sum_type(body.type))
+
+
+def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis, ...], Expr] | None:
+    """Return `sum[v](f(v) if v == e else 0)`, with e the same at every v, as a read at e: `f(e) if 0 <= e < V else 0`."""
+    if not isinstance(body, Select) or not scalar.is_zero(body.other):
+        return None
+    conditions = scalar.conjuncts(body.cond)
+    for axis in loops:
+        if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in loops):
+            continue
+        for condition in conditions:
+            where = _solution(axis, condition)
+            if where is None:
+                continue
+            if any(scalar.asks_presence(c) for c in conditions) and any_reads(where):
+                continue  # what is read may be there only under the other conditions
+            rest: Expr = scalar.TRUE
+            for c in conditions:
+                rest = rest if c is condition else scalar.conjunction(rest, c)
+            moved = _at(scalar.select(rest, body.then, scalar.ZERO), axis.index, where)
+            if moved is None:
+                continue
+            inside = scalar.conjunction(
+                scalar.compare("ge", where, scalar.ZERO), scalar.compare("lt", where, scalar.index_value(axis.extent))
+            )
+            return tuple(a for a in loops if a is not axis), scalar.select(inside, moved, scalar.ZERO)
+    return None
+
+
+def _solution(axis: Axis, condition: Expr) -> Expr | None:
+    """Return e where a condition says that the index of `axis` is e."""
+    if not isinstance(condition, Call) or condition.fn != "eq":
+        return None
+    for side, other in (condition.args, condition.args[::-1]):
+        if not isinstance(side, IndexValue) or axis.index in free_indices(other):
+            continue
+        c = side.value.coefficient(axis.index)
+        if c is None or c.constant not in (1, -1):
+            continue
+        rest = side.value - c * Index(axis.index)
+        if isinstance(other, IndexValue | Const):
+            right = other.value if isinstance(other, IndexValue) else Affine.of(int(other.value))
+            return scalar.index_value((right - rest) * c)
+        if not is_integer(other.type) or is_bool(other.type):
+            continue
+        if rest.constant == 0:
+            return other if c.constant == 1 else scalar.raw("neg", other)
+        moved = scalar.raw("sub", other, scalar.index_value(rest))
+        return moved if c.constant == 1 else scalar.raw("sub", scalar.index_value(rest), other)
+    return None
+
+
+def _at(e: Expr, index: str, where: Expr) -> Expr | None:
+    """Return `e` with an index put in."""
+    if isinstance(where, IndexValue | Const):
+        value = where.value if isinstance(where, IndexValue) else Affine.of(int(where.value))
+        return substitute(e, {index: value})
+    return put_values(e, {index: where})
 
 
 def sum_type(t: ValueType) -> ValueType:
