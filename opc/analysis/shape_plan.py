@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from opc.analysis.shape_steps import (
@@ -65,8 +66,9 @@ def undetermined(op: Op) -> tuple[str, ...]:
     return _Planner(op).run()[1]
 
 
+@functools.lru_cache(maxsize=64)
 def plan(op: Op) -> ShapePlan:
-    """Return the steps that check a call of `op` and bind its sizes.
+    """Return the steps that check a call of `op` and bind its sizes; every call of an op asks for them, so they are kept.
 
     Raises:
         UndeterminedError: when the inputs do not determine every size and type that the op's outputs and temporaries use.

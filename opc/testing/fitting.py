@@ -89,9 +89,8 @@ def fit(
 
     The dimensions in `keep` are halved only after all others.
     """
-    fixed = {name for name, _ in _equalities(op)}
     for _ in range(MOST_STEPS):
-        sizes = _required(op, sizes, attributes)
+        sizes, fixed = _required(op, sizes, attributes)
         try:
             env = infer(op, shapes_within(op, sizes, attributes, absent), attributes)
         except ShapeError:
@@ -121,9 +120,12 @@ def shapes_within(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: f
         raise ShapeError(str(error)) from None
 
 
-def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes:
-    """Return the sizes with those dimensions changed that a requirement fixes: by an equation, or to a multiple."""
-    dims = dict(sizes.dims)
+def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> tuple[Sizes, set[str]]:
+    """Return the sizes with those dimensions changed that a requirement fixes, by an equation or to a multiple.
+
+    Returned too are the names of the dimensions that equations fix.
+    """
+    dims, fixed = dict(sizes.dims), set[str]()
 
     def value(e: Affine) -> int | None:
         try:
@@ -135,11 +137,24 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes:
         d = value(divisor)
         if d is not None and d > 0:
             dims[name] = -(-dims[name] // d) * d
-    for name, e in _equalities(op):
-        size = value(e)
-        if size is not None:
-            dims[name] = size
-    return replace(sizes, dims=dims)
+    for left, right in _conditions(op):
+        difference = left - right
+        # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
+        alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
+        others = sorted(a.name for a in difference.atoms() if isinstance(a, Dim))
+        for name in dict.fromkeys([*alone, *others]):
+            gap = value(difference)
+            if gap is None or name not in dims or name in fixed:
+                continue
+            dims[name] += 1
+            after = value(difference)
+            dims[name] -= 1
+            slope = 0 if after is None else after - gap
+            if abs(slope) == 1 and dims[name] - gap * slope >= 0:
+                dims[name] -= gap * slope
+                fixed.add(name)
+                break
+    return replace(sizes, dims=dims), fixed
 
 
 def _conditions(op: Op) -> list[tuple[Affine, Affine]]:
@@ -161,18 +176,6 @@ def _conditions(op: Op) -> list[tuple[Affine, Affine]]:
     for r in op.require:
         visit(r.condition)
     return found
-
-
-def _equalities(op: Op) -> list[tuple[str, Affine]]:
-    """Return the dimensions that an equation gives, each with its value; one dimension is never given twice."""
-    free, result = dims_of(op), dict[str, Affine]()
-    for pair in _conditions(op):
-        for side, other in (pair, pair[::-1]):
-            atom = side.single
-            if isinstance(atom, Dim) and atom.name in free and atom not in other.atoms() and atom.name not in result:
-                result[atom.name] = other
-                break
-    return list(result.items())
 
 
 def _multiples(op: Op) -> list[tuple[str, Affine]]:
