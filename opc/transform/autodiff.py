@@ -16,7 +16,7 @@ from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.domain import Domain
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
-from opc.transform.normalize import Extractor, hoist_from, hoist_positions
+from opc.transform.normalize import Extractor, hoist_from, hoist_positions, leading_conditions
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.transpose import transpose
@@ -90,7 +90,7 @@ class _Reverse:
             for access, factor in self.differentiator.partials(s.value, value).items():
                 operand = self.op.operand(access.read.operand)
                 inside = domain.inside(access.loops)
-                read = hoist_positions(access.read, inside, s.target, self.extractor)
+                read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor))
                 factor = hoist_positions(factor, inside, s.target, self.extractor)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
                 part = scalar.cast_to(operand.type, algebra.mul(factor, adjoint))

@@ -14,7 +14,7 @@ from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare, index_names, op_names
-from opc.transform.normalize import Extractor, hoist_positions
+from opc.transform.normalize import Extractor, hoist_positions, leading_conditions
 from opc.transform.partials import Access, Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.sums import sum_over
@@ -91,7 +91,8 @@ class _Forward:
             if tangent is not None:
                 inside = domain.inside(access.loops)
                 factor = hoist_positions(factor, inside, s.target, self.extractor)
-                moved = hoist_positions(self._read(tangent, access.read), inside, s.target, self.extractor)
+                tangent_read, guards = self._read(tangent, access.read), leading_conditions(factor)
+                moved = hoist_positions(tangent_read, inside, s.target, self.extractor, guards)
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.

@@ -197,20 +197,37 @@ def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr
     return _hoisted(e, domain, (), False, _Hoist(extractor, name, False))
 
 
-def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
-    """Return `e`, which stands inside `domain`, with the reductions in the indices of its reads moved to statements."""
+def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = ()) -> Expr:
+    """Return `e` with the reductions in the indices of its reads moved to statements.
 
-    def moved(e: Expr, domain: Domain, index: bool) -> Expr:
+    It stands inside `domain` under the conditions `guards`.
+    """
+
+    def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
+        if isinstance(e, Select):
+            cond = moved(e.cond, domain, index, around)
+            then = moved(e.then, domain, index, (*around, *scalar.conjuncts(e.cond)))
+            other = moved(e.other, domain, index, (*around, scalar.negation(e.cond)))
+            return replace(e, cond=cond, then=then, other=other)
         if isinstance(e, Reduce) and index:
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.ZERO, e.type)
-            return extractor.extract(value, domain, f"{name}_{e.kind}") or e
+            return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-        new = tuple(moved(c, inner, index or (isinstance(e, Read) and c is not e.pad)) for c in children(e))
+        new = tuple(moved(c, inner, index or (isinstance(e, Read) and c is not e.pad), around) for c in children(e))
         return with_children(e, new)
 
-    return moved(e, domain, False)
+    return moved(e, domain, False, guards)
+
+
+def leading_conditions(e: Expr) -> tuple[Expr, ...]:
+    """Return the conditions without which `e` is zero."""
+    if isinstance(e, Select) and scalar.is_zero(e.other):
+        return (*scalar.conjuncts(e.cond), *leading_conditions(e.then))
+    if isinstance(e, Select) and scalar.is_zero(e.then):
+        return (scalar.negation(e.cond), *leading_conditions(e.other))
+    return ()
 
 
 def _repeated(e: Reduce, domain: Domain) -> bool:
