@@ -25,26 +25,28 @@ from opc.lower.loop_ir import Lanes, NestStage, Scatter
 from opc.lower.nest import in_phase, is_positive, period
 
 _OWN_NAMES = frozenset(
-    (
-        *(
-            "nest",
-            "call",
-            "begin",
-            "end",
-            "at",
-            "unit",
-            "arguments",
-            "place",
-            "count",
-            "start",
-            "buffer",
-            "out",
-            "row",
-            "lanes",
-            "to",
-        ),
-        *("phase", "phases", "pitch", "low_place", "high_place"),
-    )
+    [
+        "nest",
+        "call",
+        "begin",
+        "end",
+        "at",
+        "unit",
+        "arguments",
+        "place",
+        "count",
+        "start",
+        "buffer",
+        "out",
+        "row",
+        "lanes",
+        "to",
+        "phase",
+        "phases",
+        "pitch",
+        "low_place",
+        "high_place",
+    ]
 )
 """The parameters and variables of every nest's function."""
 

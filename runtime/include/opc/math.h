@@ -169,16 +169,18 @@ OPC_INLINE bool isinf(T x) {
   return x == T(__builtin_inf()) || x == -T(__builtin_inf());
 }
 
-/* The larger one; NaN when either is. */
+/* The larger one; NaN when either is. One instruction chooses, and a branch on NaN is taken the same way again and again. */
 template <typename T>
 OPC_INLINE T maximum(T x, T y) {
-  return x > y || x != x ? x : y;
+  const T larger = x > y ? x : y;
+  return x != x ? x : larger;
 }
 
 /* The smaller one; NaN when either is. */
 template <typename T>
 OPC_INLINE T minimum(T x, T y) {
-  return x < y || x != x ? x : y;
+  const T smaller = x < y ? x : y;
+  return x != x ? x : smaller;
 }
 
 /* -1, 0 or 1; 0 and NaN are their own sign. */
