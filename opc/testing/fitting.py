@@ -90,7 +90,7 @@ def fit(
     The dimensions in `keep` are halved only after all others.
     """
     for _ in range(MOST_STEPS):
-        sizes, fixed = _required(op, sizes, attributes)
+        sizes, fixed = _required(op, sizes, attributes, keep)
         try:
             env = infer(op, shapes_within(op, sizes, attributes, absent), attributes)
         except ShapeError:
@@ -120,7 +120,7 @@ def shapes_within(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: f
         raise ShapeError(str(error)) from None
 
 
-def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> tuple[Sizes, set[str]]:
+def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collection[str]) -> tuple[Sizes, set[str]]:
     """Return the sizes with those dimensions changed that a requirement fixes, by an equation or to a multiple.
 
     Returned too are the names of the dimensions that equations fix.
@@ -141,7 +141,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> tuple[Size
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
-        others = sorted(a.name for a in difference.atoms() if isinstance(a, Dim))
+        others = sorted((a.name for a in difference.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name))
         for name in dict.fromkeys([*alone, *others]):
             gap = value(difference)
             if gap is None or name not in dims or name in fixed:

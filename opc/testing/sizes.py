@@ -111,18 +111,15 @@ def shapes_of(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: froze
     """Return the shape of every input in a call of these sizes.
 
     Raises:
-        ShapeError: when a size would be negative, or divides by zero.
+        ShapeError: when a size of an input would be negative, or divides by zero.
     """
-    dims = dict(sizes.dims)
 
     def size(e: Affine) -> int:
-        value = size_of(op, e, Sizes(dims, sizes.groups, sizes.own), attributes)
+        value = size_of(op, e, sizes, attributes)
         if value < 0:
             raise ShapeError(f"{e} is negative")
         return value
 
-    for name, e in op.dims:
-        dims[name] = size(e)
     result: Shapes = {}
     for operand in op.inputs:
         shape: Shape = ()

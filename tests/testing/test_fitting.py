@@ -1,0 +1,100 @@
+"""Sizes of test calls keep to an op's rules and to the work that a proof may take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opc.analysis.shape import ShapeError, infer
+from opc.ir.op import Op
+from opc.pipeline import load_family
+from opc.testing.bad_calls import refused
+from opc.testing.cases import LARGE, Case, accepted
+from opc.testing.fitting import POINTS, fit, volume
+from opc.testing.gradcheck import points
+from opc.testing.sizes import Sizes, dims_of, windows_of
+
+SPECS = Path(__file__).parents[2] / "specs"
+CONV = load_family(SPECS / "conv2d.yaml")
+BMM = load_family(SPECS / "bmm.yaml").forward
+
+
+def points_of(op: Op, case: Case) -> int:
+    return volume(op, infer(op, {n: None if a is None else a.data.shape for n, a in case.inputs.items()}, case.attributes))
+
+
+def test_equations_multiples_and_windows() -> None:
+    op = CONV.forward
+    assert windows_of(op) == ["KH", "KW"]
+    sizes = Sizes({"N": 2, "C": 1, "H": 2, "W": 9, "O": 5, "I": 3, "KH": 3, "KW": 2}, {}, {})
+    found = fit(op, sizes, {"groups": 2, "dilation": (2, 1)})
+    assert found is not None
+    # C == I * groups, O % groups == 0, and the filter of height 2 * (3 - 1) + 1 lies inside.
+    assert (found.dims["C"], found.dims["O"], found.dims["N"], found.dims["W"]) == (6, 6, 2, 9)
+    assert found.dims["H"] >= 5
+
+
+def test_an_axis_that_was_asked_to_be_empty_stays_so() -> None:
+    sizes = Sizes({"N": 0, "C": 2, "H": 5, "W": 5, "O": 2, "I": 2, "KH": 3, "KW": 3}, {}, {})
+    found = fit(CONV.forward, sizes, {})
+    assert found is not None
+    assert found.dims["N"] == 0
+    assert fit(CONV.forward, Sizes({**sizes.dims, "H": 0}, {}, {}), {}) is None
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_equations_that_depend_on_attributes(transpose_a: bool, transpose_b: bool) -> None:
+    attributes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    found = fit(BMM, Sizes({"B": 2, "P": 3, "Q": 5, "R": 7, "S": 11}, {}, {}), attributes)
+    assert found is not None
+    d = found.dims
+    assert (d["P"] if transpose_a else d["Q"]) == (d["S"] if transpose_b else d["R"])
+
+
+def test_the_largest_loop_is_limited() -> None:
+    sizes = Sizes({"B": 64, "P": 64, "Q": 64, "R": 64, "S": 64}, {}, {})
+    found = fit(BMM, sizes, {}, limit=1000, keep=("Q",))
+    assert found is not None
+    assert found.dims["B"] * found.dims["P"] * found.dims["Q"] * found.dims["S"] <= 1000
+    assert found.dims["Q"] == 64
+    cases = accepted(CONV.forward)
+    ordinary = [c for c in cases if "-large" not in c.name]
+    assert max(points_of(CONV.forward, c) for c in ordinary) <= POINTS
+    assert POINTS < max(points_of(CONV.forward, c) for c in cases) <= LARGE
+
+
+def test_calls_of_a_convolution_cover_its_attributes() -> None:
+    cases = accepted(CONV.forward)
+    for name in ("stride", "padding", "dilation", "groups"):
+        assert len({c.attributes[name] for c in cases if name in c.attributes}) >= 4, name
+    shapes = [c.inputs["x"].data.shape for c in cases if c.inputs["x"] is not None]
+    assert any(s[0] == 0 for s in shapes)
+    assert any(s[2] != s[3] for s in shapes)
+    for axis in range(4):
+        assert max(s[axis] for s in shapes) >= 31, "every dimension is long once"
+    reasons = [c.refused for c in refused(CONV.forward)]
+    assert any("OH" in r for r in reasons), "a filter larger than the image is refused"
+    assert any("C == I * groups" in r for r in reasons)
+
+
+def test_attributes_without_default_take_turns() -> None:
+    op = load_family(SPECS / "max_pool2d.yaml").forward
+    sizes = {c.attributes["kernel_size"] for c in accepted(op)}
+    assert len(sizes) >= 6
+    for case in accepted(op, random=10):
+        infer(op, {n: None if a is None else a.data.shape for n, a in case.inputs.items()}, case.attributes)
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv2d", "matmul", "max_pool2d", "attention", "grid_sample"])
+def test_there_are_points_to_differentiate_at(name: str) -> None:
+    assert len(list(points(load_family(SPECS / f"{name}.yaml").forward))) >= 6
+
+
+def test_a_volume_counts_loops_inside_one_another() -> None:
+    op = load_family(SPECS / "causal_softmax.yaml").forward
+    assert volume(op, infer(op, {"x": (3, 7, 7)})) == 3 * 7 * 7
+    with pytest.raises(ShapeError):
+        infer(op, {"x": (3, 7, 6)})
+    assert dims_of(op) == ["N"]
