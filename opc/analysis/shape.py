@@ -282,6 +282,7 @@ class _Run:
         if shape is None:
             return
         axis = step.axis if step.axis >= 0 else step.axis + len(shape)
+        axis += sum(len(self.env.groups[g]) for g in step.before)
         expected = self.size(f"axis {axis} of {name}", step.size)
         if shape[axis] != expected:
             source = "" if step.size.constant is not None else f"{step.size} = "

@@ -268,9 +268,13 @@ class _Planner:
                 name = _dim_name(dim)
                 if isinstance(dim, Group) or (name is not None and name not in self.derived):
                     continue
-                # Counted from the end where a group stands before the axis. Between two groups the front end allows no number.
-                axis = i if not groups or i < groups[0] else i - len(operand.dims)
-                self.steps.append(MatchSize(operand, axis, dim))
+                before = [d for d in operand.dims[:i] if isinstance(d, Group)]
+                if 0 < len(before) < len(groups):
+                    keys = tuple(group_key(g) for g in before)
+                    self.steps.append(MatchSize(operand, i - len(before), dim, keys))
+                    continue
+                # Counted from the end where a group stands before the axis.
+                self.steps.append(MatchSize(operand, i - len(operand.dims) if before else i, dim))
 
 
 def _bound(known: Known, operand: Operand) -> Known:

@@ -183,11 +183,15 @@ class DeriveDim:
 
 @dataclass(frozen=True, slots=True)
 class MatchSize:
-    """An input's axis equals an expression; `axis` counts from the end when negative."""
+    """An input's axis equals an expression; `axis` counts from the end when negative.
+
+    Between two groups, `before` are those in front of it, whose ranks are added to `axis`.
+    """
 
     operand: Operand
     axis: int
     size: Affine
+    before: tuple[GroupKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,9 @@ class ShapeFunctions:
         operand = step.operand
         margin = 8 if operand.optional else 4
         name = quoted(operand.name)
+        ranks = [f"len(call.groups[{quoted(symbol_text(g))}])" for g in step.before]
         axis = str(step.axis) if step.axis >= 0 else f"len({operand.name}) - {-step.axis}"
+        axis = " + ".join([*ranks, *([axis] if step.axis or not ranks else [])])
         yield from self._uses(step.size)
         atom = step.size.single
         if operand.optional:
@@ -225,9 +227,12 @@ class ShapeFunctions:
             expected = self.scalar.size(step.size)
         else:
             expected = self._local(f"expected_{operand.name}")
-            place = f'f"axis {{{axis}}} of {operand.name}"' if step.axis < 0 else quoted(f"axis {axis} of {operand.name}")
+            place = (
+                f'f"axis {{{axis}}} of {operand.name}"' if step.axis < 0 or ranks else quoted(f"axis {axis} of {operand.name}")
+            )
             yield self._derived(f"{expected} = ", place, step.size, margin)
-        arguments = [name, axis, f"{operand.name}[{step.axis}]", quoted(str(step.size)), expected]
+        at = axis if ranks else str(step.axis)
+        arguments = [name, axis, f"{operand.name}[{at}]", quoted(str(step.size)), expected]
         yield bracketed("call.has_size(", arguments, indent=margin)
 
     def _bound(self, symbol: Unsure) -> str:

@@ -247,8 +247,11 @@ class StepText:
         operand = step.operand
         tensor = self._input(operand)
         name, text = string_literal(operand.name), string_literal(str(step.size))
+        axis = " + ".join(
+            [*(f"call.{group_member(g)}.rank" for g in step.before), *([str(step.axis)] if step.axis or not step.before else [])]
+        )
         yield from unless(
-            f"match.has_size({name}, *{tensor}, {step.axis}, {text}, {self.scalar.integer(step.size)})",
+            f"match.has_size({name}, *{tensor}, {axis}, {text}, {self.scalar.integer(step.size)})",
             guard=f"{tensor} != nullptr" if operand.optional else None,
         )
 
