@@ -290,6 +290,8 @@ def free_groups(e: Expr) -> set[str]:
             found = {i.name for i in e.indices if isinstance(i, GroupRef)}
             return found.union(*(free_groups(c) for c in children(e)))
         case Reduce():
-            return free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}
+            # What a sum over broadcast axes leaves of the group is the operand's own.
+            left = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
+            return (free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}) | left
         case _:
             return set().union(*(free_groups(c) for c in children(e)))

@@ -160,6 +160,14 @@ def _fewer(derived: Op, candidate: Operand, missing: tuple[str, ...]) -> bool:
 
 
 def _unbound(op: Op) -> tuple[str, ...]:
+    """Return the sizes and types that the op uses and that some call does not determine: one with a single optional input."""
+    firm = tuple(o for o in op.inputs if not o.optional)
+    optional = [o for o in op.inputs if o.optional]
+    calls = [tuple(i for i in op.inputs if i in firm or i is o) for o in optional] or [firm]
+    return tuple(dict.fromkeys(name for inputs in calls for name in _missing(replace(op, inputs=inputs))))
+
+
+def _missing(op: Op) -> tuple[str, ...]:
     """Return the sizes and types that the op uses and its inputs do not determine."""
     used = {a.name for s in op.body for size in _sizes(s.value) for a in size.atoms() if isinstance(a, Dim)}
     bound = {d.single.name for o in op.inputs for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}

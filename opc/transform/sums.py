@@ -59,11 +59,17 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
             return algebra.neg(sum_over(loops, inner))
         case Call(fn="div", args=(numerator, denominator)) if not varies(denominator, loops):
             return algebra.div(sum_over(loops, numerator), denominator)
+    indices = {a.index for a in loops if isinstance(a, Axis)}
     factors = algebra.product_factors(body)
     outside = [f for f in factors if not varies(f, loops)]
     inside = [f for f in factors if varies(f, loops)]
     if outside and (inside or _counts(loops)):
         return algebra.mul(algebra.product(outside), sum_over(loops, algebra.product(inside)) if inside else _size(loops))
+    sloped = tuple(a for a in loops if isinstance(a, Axis) and a.extent.indices() & indices)
+    if sloped:
+        # The extent of a loop may depend on loops around its reduction, not on those beside it.
+        body = sum_over(sloped, body)
+        loops = tuple(a for a in loops if a not in sloped)
     return Reduce("sum", loops, body, sum_type(body.type))
 
 
