@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from opc.analysis.bounds import BoundsChecker
+from opc.analysis.bounds import Knowledge
 from opc.analysis.patterns import conjunction
 from opc.analysis.prover import Prover
-from opc.diagnostics import Diagnostics
 from opc.emit.frames import NotExpressible
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -36,7 +35,7 @@ class Boxes:
     """What is known of one op's ranges: facts from its checks and requirements."""
 
     def __init__(self, op: Op) -> None:
-        self.checker = BoundsChecker(op, Diagnostics())
+        self.known = Knowledge(op)
 
     def boxed(self, e: Reduce, ranges: Mapping[str, Affine]) -> Reduce:
         """Return a reduction over ranges that are the same at all points; `ranges` are those of the indices around it.
@@ -64,18 +63,29 @@ class Boxes:
         Raises:
             NotExpressible: when none is found.
         """
-        least = Prover(self.checker.facts, ranges).least(-extent)
+        least = Prover(self.known.facts, ranges).least(-extent)
         if least is None:
-            expand = self.checker.expand
-            least = Prover(self.checker.facts, {n: expand(r) for n, r in ranges.items()}).least(-expand(extent))
+            expand = self.known.expand
+            least = Prover(self.known.facts, {n: expand(r) for n, r in ranges.items()}).least(expand(-extent))
         if least is None:
             raise NotExpressible(f"the range of a reduction, {extent}, has no bound that is known")
         return -least
 
     def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an extent is proved greater than 0 at every point of the ranges."""
-        expand = self.checker.expand
-        return Prover(self.checker.facts, {n: expand(r) for n, r in ranges.items()}).positive(expand(extent))
+        return self.known.nonnegative(extent - 1, ranges)
+
+    def groups_of(self, extent: Affine, size: Affine) -> Affine | None:
+        """Return how many groups of a size an extent is, None where the size is not known to divide it."""
+        plain = self.known.plain
+        inner = size.single
+        counts = [inner.denominator] if isinstance(inner, FloorDiv) else []
+        counts += [self.known.expand(extent) // size, extent // size]
+        return next((c for c in counts if plain(c * size - extent) == Affine.of(0)), None)
+
+    def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""
+        return self.known.nonnegative(index, ranges) and self.known.nonnegative(size - 1 - index, ranges)
 
 
 def _neutral(kind: str, body: ValueType) -> Const:

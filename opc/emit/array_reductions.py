@@ -18,15 +18,17 @@ from opc.analysis.patterns import (
     conjuncts,
     contraction,
     entries_of,
+    is_number,
     own_entries,
     scan,
     scatter,
 )
+from opc.analysis.windows import Split, divisor, split_reduction, split_value
 from opc.emit.array_form import NEUTRAL, Boxes
 from opc.emit.arrays import LIMIT, ArrayEmitter
 from opc.emit.frames import ATOM, Frame, Position, Scope, Text, bare_entries, merge, missing_entries, position
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, Weak, is_floating
+from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -71,6 +73,14 @@ class ReducingEmitter(ArrayEmitter):
         """A reduction that has a name of its own in the dialect, over the scope's frame; None for one that has not."""
         return None
 
+    @abstractmethod
+    def computes_floating(self, t: ValueType) -> str:
+        """A condition for a plain `if`: whether a type variable stands for a floating type."""
+
+    @abstractmethod
+    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+        """The elements of an array in the shape of a frame."""
+
     def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
         """A contraction over the frame `c.outer(scope.frame)`; None where the dialect has no way to say it."""
         return None
@@ -95,13 +105,18 @@ class ReducingEmitter(ArrayEmitter):
 
     def spread(self, e: Reduce) -> Expr | None:
         """Return a sum in parts: what Python decides outside of it, and each contraction among its terms alone."""
-        if e.kind != "sum" or any(isinstance(a, BroadcastAxis) for a in e.axes):
+        if e.kind != "sum":
             return None
+        back = tuple(a for a in e.axes if isinstance(a, BroadcastAxis))
+        if back:
+            inner = replace(e, axes=tuple(a for a in e.axes if a not in back))
+            return replace(e, axes=back, body=inner) if inner.axes and self.is_worth(inner) else None
         match e.body:
             case Select(cond=cond) as body if self.is_static(cond):
                 if not any(self.is_worth(replace(e, body=side)) for side in (body.then, body.other)):
                     return None
-                return replace(body, then=replace(e, body=body.then), other=replace(e, body=body.other), type=e.type)
+                then, other = (s if is_number(s, 0) else replace(e, body=s) for s in (body.then, body.other))
+                return replace(body, then=then, other=other, type=e.type)
             case Select(cond=cond) as body if any(self.is_static(c) for c in conjuncts(cond)):
                 return self.spread(replace(e, body=self.static_first(body)))
             case Call(fn="add" | "sub", args=(left, right)) as body if self.splits_sums and is_floating(e.type):
@@ -184,13 +199,53 @@ class ReducingEmitter(ArrayEmitter):
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
 
+    def split(self, e: Reduce, scope: Scope) -> Text | None:
+        """A sum with an index that counts groups: over the groups and what is in each, which are then one axis again."""
+        extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        for index in sorted(i for i in entries_of(e.body) if isinstance(i, str)):
+            size = divisor(e.body, index)
+            count = None if size is None or extents[index].indices() else self.boxes.groups_of(extents[index], size)
+            if size is None or count is None:
+                continue
+            split = Split(index, f"{index}'g", f"{index}'r", count, size)
+            parts: list[Entry] = [split.group, split.member]
+            changed = split_reduction(e, split)
+            if contraction(changed) is None:
+                continue
+            extents |= {split.group: count, split.member: size}
+            if index not in scope.frame:
+                return self.reduction(changed, replace(scope, extents=extents))
+            outer = self.outer(e, scope)
+            frame = tuple(j for i in outer for j in (parts if i == index else [i]))
+            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards))
+            value = self.filled(self.reduction(changed, inner), inner)
+            return self.put_back(self.reshape(value, outer, scope), outer, scope)
+        return None
+
     def contracted(self, e: Reduce, scope: Scope) -> Text | None:
         """A contraction, where it is one."""
         c = contraction(e)
-        if c is None or not is_floating(e.type) or any(r.checked for r in reads(e.body)):
+        if c is not None and not is_integer(e.type):
+            split = self.split(e, scope)
+            if split is not None:
+                return split
+        if c is None or is_integer(e.type) or is_bool(e.body.type) or any(r.checked for r in reads(e.body)):
             return None
-        value = self.contract(c, e, scope)
-        return None if value is None else self.put_back(value, c.outer(scope.frame), scope)
+        outer = c.outer(scope.frame)
+        if is_floating(e.type):
+            value = self.contract(c, e, scope)
+            return None if value is None else self.put_back(value, outer, scope)
+        # A type variable that may be an integer: its products wrap around before they are summed in a wider type.
+        lines, found = self.capture(lambda: self.contract(c, e, scope) or Text(""))
+        if not found.text:
+            return None
+        general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
+        name = self.names.fresh()
+        self.line(f"if {self.computes_floating(e.body.type)}:")
+        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
+        self.line("else:")
+        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
+        return self.put_back(Text(name, ATOM, found.support & other.support), outer, scope)
 
     def scattered(self, e: Reduce, scope: Scope) -> Text | None:
         """A scatter, where it is one and runs over no condition of its own."""

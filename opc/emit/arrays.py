@@ -184,17 +184,19 @@ class ArrayEmitter(ABC):
             self.blocks.pop()
 
     def named(self, value: Text, wanted: str | None = None) -> Text:
-        """Put a value into a local variable."""
+        """Put a value into a local variable, unless it is one."""
+        if wanted is None and value.text.isidentifier():
+            return value
         name = self.names.fresh(wanted)
         self.line(f"{name} = {value.text}")
         return replace(value, text=name, strength=ATOM)
 
-    def named_once(self, text: str) -> str:
+    def named_once(self, text: str, wanted: str | None = None) -> str:
         """Put a text into a local variable, or return that which holds it already."""
         for block in self.blocks:
             if text in block:
                 return block[text]
-        self.blocks[-1][text] = self.named(Text(text)).text
+        self.blocks[-1][text] = self.named(Text(text), wanted).text
         return self.blocks[-1][text]
 
     def is_read(self, target: str) -> bool:

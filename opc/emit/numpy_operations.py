@@ -24,6 +24,7 @@ from opc.emit.frames import (
     missing_entries,
 )
 from opc.emit.numpy_sizes import NumpySizes
+from opc.emit.onnx_types import type_variable
 from opc.emit.python_text import quoted
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
@@ -276,6 +277,17 @@ class NumpyOperations(NumpySizes):
             arguments.append(f"where=[{', '.join(conditions)}]")
         support = frozenset[str]().union(*(self.full(i) for i in outer))
         return Text(f"contract({', '.join(arguments)})", ATOM, support)
+
+    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+        """As `ReducingEmitter.reshape` says."""
+        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
+        return Text(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
+
+    def computes_floating(self, t: ValueType) -> str:
+        """As `ReducingEmitter.computes_floating` says."""
+        variable = type_variable(t) if not isinstance(t, Weak) else None
+        source = next(o for o in sorted(self.op.inputs, key=lambda o: o.optional) if type_variable(o.type) == variable)
+        return f'{self.local[source.name]}.dtype.kind not in "iub"'
 
     def fitted_to(self, factor: Expr, e: Reduce, scope: Scope) -> Text:
         """Return a factor in the type of its sum."""

@@ -15,13 +15,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from opc.analysis.patterns import own_entries
 from opc.emit.frames import ATOM, NotExpressible, Position, Scope, Text, missing_entries
-from opc.emit.onnx_sizes import BUILDER, OnnxSizes
+from opc.emit.onnx_arrays import OnnxArrays
+from opc.emit.onnx_sizes import BUILDER
 from opc.emit.onnx_types import type_variable
+from opc.emit.python_layout import laid_out
 from opc.emit.python_text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 
@@ -59,7 +62,7 @@ def function_body(op: Op) -> FunctionBody | Refusal:
         return Refusal(str(reason))
 
 
-class _OnnxEmitter(OnnxSizes):
+class _OnnxEmitter(OnnxArrays):
     """Writes one op as calls of the builder."""
 
     def __init__(self, op: Op) -> None:
@@ -83,7 +86,7 @@ class _OnnxEmitter(OnnxSizes):
             returned = "\n".join(["return (", *(f"        {n}," for n in names), "    )"])
         lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
         title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
-        return "\n".join([*definition, title, *(f"    {line}" for line in lines)]) + "\n"
+        return "\n".join([*definition, title, *(laid_out(f"    {line}") for line in lines)]) + "\n"
 
     def reading(self) -> list[str]:
         """Return the lines that bring inputs to the type they are computed in."""
@@ -195,6 +198,8 @@ class _OnnxEmitter(OnnxSizes):
 
     def typed_attribute(self, e: AttrRef, like: str) -> Text:
         """Return an attribute's value in some type."""
+        if self.op.attribute(e.name).kind is AttributeKind.BOOL and e.element < 0:
+            return Text(f"{BUILDER}.number(int({self.attribute_local[e.name]}), {self.onnx_type(DType.BOOL)})")
         if self.op.attribute(e.name).kind in _STATIC:
             raise NotExpressible(f"the attribute {e.name} is used as a value")
         element = "" if e.element < 0 else f", element={e.element}"
@@ -239,6 +244,8 @@ class _OnnxEmitter(OnnxSizes):
         return re.sub(r"[A-Za-z]\w*|\d[\d.]*", put, template)
 
     def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        if is_bool(e.type):
+            return Text(f"{BUILDER}.where_bool({condition.text}, {then.text}, {other.text})")
         return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
 
     def cast(self, e: Cast, argument: Text) -> Text:
@@ -253,20 +260,39 @@ class _OnnxEmitter(OnnxSizes):
         return f"{BUILDER}.Unsqueeze({text}, {self.axes(positions)})"
 
     def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
-        everything = len(axes) == len(scope.frame)
+        nan = "" if is_floating(e.body.type) else f", nan={self.computes_floating(e.body.type)}"
         if e.kind in ("argmax", "argmin"):
             (p, group), *more = axes
-            if more or group is not None or (p.groups and not p.end):
-                raise NotExpressible(f"{e.kind} runs over axes that are not known when the model is made")
-            name = "ArgMax" if e.kind == "argmax" else "ArgMin"
-            return f"{BUILDER}.{name}({body.text}, axis={self.place(p)}, keepdims=0)"
+            if not more and group is None and (p.end or not p.groups):
+                return f"{BUILDER}.{e.kind}({body.text}, {self.place(p)}{nan})"
+            own = own_entries(e)
+            rest = tuple(i for i in scope.frame if i not in own)
+            flat = self.permuted(self.flatten(self.named(body).text, scope.frame, scope), scope.frame, (*rest, *own))
+            if len(own) > 1:
+                sizes = [self.flat_size(i, scope) for i in own]
+                flat = self.reshaped(flat, [*(self.flat_size(i, scope) for i in rest), self.product(sizes)])
+            return self.unflatten(f"{BUILDER}.{e.kind}({flat}, {len(rest)}{nan})", rest, scope)
         value = body.text
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
-            value = f"{BUILDER}.cast({value}, {self.onnx_type(DType.INT64)})"
-        floating = e.kind in ("max", "min") and not is_integer(e.body.type)
-        name = f"reduce_{e.kind}" if floating or e.kind in ("any", "all") else f"Reduce{e.kind.capitalize()}"
-        arguments = [value] + ([] if everything else [self.axes(axes)])
-        return f"{BUILDER}.{name}({', '.join(arguments)}{'' if name.startswith('reduce') else ', keepdims=0'})"
+            value = self.accumulated(value, e.body.type)
+        arguments = [value]
+        if len(axes) < len(scope.frame):
+            ends = [p for p, group in axes if p.end and group is None]
+            grouped = any(isinstance(i, GroupRef) for i in scope.frame)
+            if ends and grouped:
+                arguments = [self.named(Text(value)).text]
+            arguments.append(self.axes([(self.from_front(p, scope), g) for p, g in axes], arguments[0] if grouped else None))
+        if e.kind in ("max", "min"):
+            return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
+        if e.kind in ("any", "all"):
+            return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)})"
+        return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0)"
+
+    def from_front(self, p: Position, scope: Scope) -> Position:
+        """Return a place counted from the front where the frame tells the number of axes."""
+        if not p.end or any(isinstance(i, GroupRef) for i in scope.frame):
+            return p
+        return Position(len(scope.frame) - p.fixed)
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
         raise NotExpressible(f"a function can't refuse the {e.kind} of nothing")
@@ -284,10 +310,6 @@ class _OnnxEmitter(OnnxSizes):
         if not target.dims:
             return value
         return Text(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
-
-    def gather(self, e: Read, scope: Scope) -> Text:
-        indices = ", ".join(str(i) if isinstance(i, Affine | GroupRef) else "..." for i in e.indices)
-        raise NotExpressible(f"{e.operand} is read at computed indices, [{indices}]")
 
     # ---- conditions Python decides -------------------------------------------------------------------------------------
 

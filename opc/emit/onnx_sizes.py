@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from opc.emit.array_reductions import ReducingEmitter
 from opc.emit.arrays import LIMIT
@@ -60,7 +60,10 @@ class OnnxSizes(ReducingEmitter):
                 element = "" if a.element < 0 else f", element={a.element}"
                 if self.op.attribute(a.name).kind is AttributeKind.AXIS:
                     return self.axis()[0]
-                return f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
+                if a.flag:
+                    return f"{BUILDER}.number(int({self.attribute_local[a.name]}))"
+                value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
+                return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(a, FloorDiv) else "mod"
                 return f"{BUILDER}.{name}({self.affine(a.numerator, index).text}, {self.affine(a.denominator, index).text})"
@@ -82,12 +85,22 @@ class OnnxSizes(ReducingEmitter):
         """Return the text of an axis number: an int, or a tensor's name."""
         if p.end or not p.groups:
             return str(-p.fixed if p.end else p.fixed)
+        axis = self.placed(p)
+        if axis is not None:
+            return axis
+        total = f"{BUILDER}.number({p.fixed})"
+        for group in p.groups:
+            total = f"{BUILDER}.Add({total}, {BUILDER}.Size({self.group_shape(Group(group))}))"
+        return self.named_once(total)
+
+    def placed(self, p: Position) -> str | None:
+        """Return a place by the axis attribute, where that stands behind the same groups."""
+        if not any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
+            return None
         axis, own = self.axis()
         if own.groups != p.groups:
-            raise NotExpressible("an axis lies behind a group whose number of axes is not known when the model is made")
-        if own.fixed == p.fixed:
-            return axis
-        return f"{BUILDER}.Add({axis}, {BUILDER}.number({p.fixed - own.fixed}))"
+            return None
+        return axis if own.fixed == p.fixed else f"{BUILDER}.Add({axis}, {BUILDER}.number({p.fixed - own.fixed}))"
 
     def bound(self, o: Operand, k: int) -> Position:
         """Return the place where entry `k` of an operand's shape starts."""
@@ -97,17 +110,25 @@ class OnnxSizes(ReducingEmitter):
         groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
         return Position(k - len(groups), groups)
 
-    def holder(self, dim: Affine | Group) -> tuple[str, Operand]:
-        """Return an input whose shape has a dimension or group: its text, the first given of several, and the operand."""
+    def holders(self, dim: Affine | Group) -> list[Operand]:
+        """Return inputs whose shapes have a dimension or group, one of which is given where any is.
+
+        Raises:
+            NotExpressible: when no input has it.
+        """
         found = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if dim in o.dims]
         if not found:
             raise NotExpressible(f"no input has the size {dim}")
-        if not found[0].optional:
-            return self.local[found[0].name], found[0]
-        alike = [o for o in found if o.dims == found[0].dims]
-        if len(alike) < len(found):
-            raise NotExpressible(f"the size {dim} is only known where an optional input is given")
-        return self.first(alike), found[0]
+        return [found[0]] if not found[0].optional else found
+
+    def of_first(self, dim: Affine | Group, text: Callable[[str, Operand], str]) -> str:
+        """Return what `text` makes of the first given input that has a dimension or group."""
+        found = self.holders(dim)
+        if all(o.dims == found[0].dims for o in found):
+            return text(self.first(found), found[0])
+        texts = [text(self.local[o.name], o) for o in found]
+        chain = [f"{t} if {self.local[o.name]} is not None else " for t, o in zip(texts[:-1], found, strict=False)]
+        return self.named_once("".join([*chain, texts[-1]]))
 
     def first(self, operands: Sequence[Operand]) -> str:
         """Return the text of the first given of some optional inputs."""
@@ -120,20 +141,33 @@ class OnnxSizes(ReducingEmitter):
         if name in derived:
             return self.affine(derived[name]).text
         dim = Affine.of(Dim(name))
-        text, o = self.holder(dim)
-        return f"{BUILDER}.dim({text}, {self.place(self.bound(o, o.dims.index(dim)))})"
+        return self.of_first(dim, lambda x, o: f"{BUILDER}.dim({x}, {self.place(self.bound(o, o.dims.index(dim)))})")
 
     def group_shape(self, group: Group) -> str:
         """Return the sizes of a group, a vector."""
-        text, o = self.holder(group)
-        return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({self.span(group)})"
+        sharers = self.sharers(group.name) if group.of is None else []
+        if sharers and not any(group in o.dims for o in self.op.inputs):
+            return self.broadcast_group(group.name, sharers)
+        return self.of_first(group, lambda x, o: self.own_shape(x, o, group))
 
-    def span(self, group: Group) -> str:
-        """Return an input that has a group, and from where to where its shape has it, as arguments."""
-        text, o = self.holder(group)
+    def own_shape(self, text: str, o: Operand, group: Group) -> str:
+        """Return the sizes of an operand's group."""
+        return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({text}, {self.span(o, group)})"
+
+    def broadcast_group(self, name: str, sharers: Sequence[str]) -> str:
+        """Return the sizes that the groups of some inputs broadcast to, a vector."""
+        parts = []
+        for of in sharers:
+            o, *_ = self.holders(Group(name, of))
+            shape = self.own_shape(self.local[o.name], o, Group(name, of))
+            parts.append(f"{shape} if {self.local[o.name]} is not None else None" if o.optional else shape)
+        return self.named_once(f"{BUILDER}.broadcast_shapes({', '.join(parts)})")
+
+    def span(self, o: Operand, group: Group) -> str:
+        """Return from where to where the shape of an operand has a group, as arguments."""
         k = o.dims.index(group)
         start = self.place(self.bound(o, k))
-        return f"{text}, {start}" if k + 1 == len(o.dims) else f"{text}, {start}, {self.place(self.bound(o, k + 1))}"
+        return start if k + 1 == len(o.dims) else f"{start}, {self.place(self.bound(o, k + 1))}"
 
     def shape(self, dims: Sequence[Affine | Group]) -> str:
         """Return a shape, a vector."""
@@ -150,16 +184,23 @@ class OnnxSizes(ReducingEmitter):
             parts = [self.named_once(p) for p in parts]
         return self.named_once(f"{BUILDER}.vector({', '.join(parts)})")
 
-    def axes(self, positions: Sequence[tuple[Position, str | None]]) -> str:
-        """Return axis numbers, a vector."""
+    def axes(self, positions: Sequence[tuple[Position, str | None]], of: str | None = None) -> str:
+        """Return axis numbers, a vector; where a tensor `of` is named, all counted from its front.
+
+        ONNX Runtime leaves an axis as it is that is counted from the end of a tensor without elements.
+        """
         parts = []
         for p, group in positions:
+            if group is None and p.end and of is not None:
+                parts.append(f"{BUILDER}.from_end({of}, {p.fixed})")
+                continue
             if group is None:
                 parts.append(self.place(p))
                 continue
-            span = self.span(Group(group))
-            if self.place(p) == span.split(", ")[1]:
-                parts.append(f"{BUILDER}.group_axes({span})")
+            found = self.holders(Group(group)) if not self.sharers(group) else []
+            start = self.place(p)
+            if len(found) == 1 and start == self.span(found[0], Group(group)).split(", ")[0]:
+                parts.append(f"{BUILDER}.group_axes({self.local[found[0].name]}, {self.span(found[0], Group(group))})")
             else:
-                parts.append(self.named_once(f"{BUILDER}.axes_from({self.place(p)}, {self.group_shape(Group(group))})"))
+                parts.append(self.named_once(f"{BUILDER}.axes_from({start}, {self.group_shape(Group(group))})"))
         return parts[0] if len(parts) == 1 and positions[0][1] else f"{BUILDER}.vector({', '.join(parts)})"

@@ -64,11 +64,27 @@ def laid_out(line: str) -> str:
         return line
     head = text[: value.col_offset]
     if isinstance(value, ast.Call) and value.end_col_offset == len(text):
-        function = text[value.col_offset : value.func.end_col_offset]
-        arguments: list[ast.expr | ast.keyword] = [*value.args, *value.keywords]
-        items = [str(ast.get_source_segment(text, a)) for a in arguments]
-        return bracketed(f"{head}{function}(", items, indent=indent)
+        return " " * indent + _call(head, value, text, indent, "")
     return _parts(head, value, text, indent, "")
+
+
+def _call(head: str, call: ast.Call, text: str, indent: int, tail: str) -> str:
+    """Return a call behind `head`: on one line, its arguments on one line, or each on its own and broken in turn."""
+    margin = " " * indent
+    source = str(ast.get_source_segment(text, call))
+    if indent + len(head) + len(source) + len(tail) <= WIDTH:
+        return f"{head}{source}{tail}"
+    function = text[call.col_offset : call.func.end_col_offset]
+    arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    items = [str(ast.get_source_segment(text, a)) for a in arguments]
+    joined = ", ".join(items)
+    if indent + 4 + len(joined) <= WIDTH:
+        return f"{head}{function}(\n{margin}    {joined}\n{margin}){tail}"
+    rows = [
+        _call("", a, text, indent + 4, ",") if isinstance(a, ast.Call) else f"{item},"
+        for a, item in zip(arguments, items, strict=True)
+    ]
+    return f"{head}{function}(\n" + "".join(f"{margin}    {row}\n" for row in rows) + f"{margin}){tail}"
 
 
 def _parts(head: str, value: ast.expr, text: str, indent: int, tail: str) -> str:

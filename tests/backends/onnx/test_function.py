@@ -36,7 +36,7 @@ def test_unsigned_integers_are_negated_by_subtraction(dtype: str, negated: str) 
 
 def test_a_reduction_over_the_last_axis_is_put_back() -> None:
     found = body('x: "T[..., D]"', 'y: "T[..., D]"', "y[..., d] = x[..., d] / sum[k](x[..., k])")
-    assert "body.ReduceSum(x, body.vector(-1), keepdims=0)" in "\n".join(lines(found))
+    assert "body.ReduceSum(x, body.vector(body.from_end(x, 1)), keepdims=0)" in "\n".join(lines(found))
     assert "body.Unsqueeze(" in "\n".join(lines(found))
 
 
@@ -61,7 +61,7 @@ def test_optional_inputs_and_strings_are_python_s_business() -> None:
 @pytest.mark.parametrize(
     ("inputs", "outputs", "kernel", "reason"),
     [
-        ('x: "T[N]"', 'y: "T[N]"', "y[n] = pad(x[n + 1], 0)", "x is read at computed indices, [n + 1]"),
+        ('x: "T[N]"', 'y: "T[N]"', "y[n] = max[k:n](pad(x[k], 0))", "a function can't refuse the max of nothing"),
         ('x: "T[...]"', 'y: "T[...]"', "y = x // 2.0", "no standard operator computes floordiv of floating numbers"),
         ('x: "T[...]"', 'y: "int32[...]"', "y = cast(int32, x)", "truncates a floating number to an integer with saturation"),
     ],
@@ -70,3 +70,30 @@ def test_reasons(inputs: str, outputs: str, kernel: str, reason: str) -> None:
     found = body(inputs, outputs, kernel)
     assert isinstance(found, Refusal)
     assert reason in found.reason
+
+
+KERNELS = {
+    "linear": (('x: "T[..., K]", w: "T[O, K]"', 'y: "T[..., O]"', "y[..., o] = sum[k](x[..., k] * w[o, k])"), "MatMul(x, t1)"),
+    "scores": (
+        ('q: "T[B, I, E]", k: "T[B, J, E]"', 'y: "T[B, I, J]"', "y[b, i, j] = sum[e](q[b, i, e] * k[b, j, e])"),
+        "body.products(",
+    ),
+    "embedding": (('x: "T[V, D]", i: "int64[...]"', 'y: "T[..., D]"', "y[..., d] = x[i[...], d]"), "body.Gather("),
+    "running sum": (('x: "T[..., N]"', 'y: "T[..., N]"', "y[..., i] = sum[k:i + 1](x[..., k])"), "body.CumSum("),
+    "scatter": (
+        ('x: "T[N, D]", i: "int64[N]"', 'y: "T[V, D]"', "y[v, d] = sum[n](x[n, d] if i[n] == v else 0)"),
+        "body.scatter_add(",
+    ),
+    "shift": (('x: "T[N]"', 'y: "T[N]"', "y[n] = pad(x[n + 1], 0)"), "body.pad_end("),
+    "diagonal": (('x: "T[N, N]"', 'y: "T[N]"', "y[n] = x[n, n]"), "body.Gather("),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_has_an_operator_is_said_by_it(name: str) -> None:
+    (inputs, outputs, kernel), wanted = KERNELS[name]
+    more = "attributes:\n  rows: {type: int, check: rows > 0}\nshape: {V: rows}\n" if name == "scatter" else ""
+    text = "\n".join(lines(body(inputs, outputs, kernel, more)))
+    assert wanted in text, text
+    if name not in ("shift", "scores"):
+        assert "ReduceSum" not in text
