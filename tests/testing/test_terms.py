@@ -1,0 +1,105 @@
+"""The oracle's sets hold what contractions compute: fused multiply and add, sums drawn together or taken apart, in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opc.ir.expr import Axis, Expr, Reduce
+from opc.ir.op import Assign, Op
+from opc.testing.bounds import Array
+from opc.testing.oracle import evaluate
+from opc.testing.terms import addends
+from opc.testing.tolerance import compare
+from tests.testing import ops
+from tests.testing.ops import T, call, dim, operand, read
+
+K = dim("K")
+NAMES = ("a", "b", "c", "d")
+A, B, C, D = (read(name, "k") for name in NAMES)
+LARGE = [3e38, -3e38, 2e30, -1e30, 1.0, -2.5, 0.0, 1e-30]
+
+
+def total(body: Expr) -> Reduce:
+    return Reduce("sum", (Axis("k", K),), body, T)
+
+
+def op_of(value: Expr) -> Op:
+    return ops.make("dot", tuple(operand(n, K) for n in NAMES), (operand("y"),), (Assign("y", (), value),))
+
+
+TOGETHER = op_of(total(call("add", call("mul", A, B), call("mul", C, D))))
+APART = op_of(call("add", total(call("mul", A, B)), total(call("mul", C, D))))
+
+
+def fused(start: np.float32, pairs: list[tuple[np.float32, np.float32]]) -> np.float32:
+    """Multiply and add with one rounding; float64 holds the product of two float32 numbers."""
+    for x, y in pairs:
+        # Rounding twice differs from once only where float64 lies halfway, which these numbers avoid.
+        start = np.float32(np.float64(x) * np.float64(y) + np.float64(start))
+    return start
+
+
+def plain(start: np.float32, pairs: list[tuple[np.float32, np.float32]]) -> np.float32:
+    for x, y in pairs:
+        start = np.float32(start + x * y)
+    return start
+
+
+def draw(seed: int, n: int, share: float) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    values = {}
+    for name in NAMES:
+        ordinary = rng.standard_normal(n).astype(np.float32)
+        values[name] = np.where(rng.random(n) < share, rng.choice(np.array(LARGE, np.float32), n), ordinary)
+    return values
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 2**31), st.integers(1, 12), st.sampled_from([0.0, 0.2, 0.8]))
+def test_every_way_to_add_products_lies_within(seed: int, n: int, share: float) -> None:
+    v = draw(seed, n, share)
+    rng = np.random.default_rng(seed)
+    left, right = list(zip(v["a"], v["b"])), list(zip(v["c"], v["d"]))
+    every = left + right
+    shuffled = [every[k] for k in rng.permutation(len(every))]
+    zero = np.float32(0)
+    with np.errstate(all="ignore"):
+        any_order = [step(zero, order) for step in (fused, plain) for order in (every, every[::-1], shuffled)]
+        # Two sums added, and one that goes on where the other ended.
+        one_by_one = [step(zero, left) + step(zero, right) for step in (fused, plain)]
+        one_by_one += [step(step(zero, right), left) for step in (fused, plain)]
+    for op, ways in ((TOGETHER, any_order + one_by_one), (APART, one_by_one)):
+        want = evaluate(op, v)["y"]
+        for got in ways:
+            found = compare("y", np.asarray(got, np.float32), want)
+            assert found.ok, found.message
+
+
+def test_what_no_order_gives_is_caught() -> None:
+    v = {name: np.array([1.0, 2.0, 4.0], np.float32) for name in NAMES}
+    for op in (TOGETHER, APART):
+        want = evaluate(op, v)["y"]
+        assert compare("y", np.asarray(42, np.float32), want).ok
+        assert not compare("y", np.asarray(42.001, np.float32), want).ok
+        assert not compare("y", np.asarray(np.inf, np.float32), want).ok
+
+
+def test_an_overflow_of_one_sign_stays_infinite() -> None:
+    v = {name: np.array([3e38, 1.0], np.float32) for name in NAMES}
+    want = evaluate(TOGETHER, v)["y"]
+    assert compare("y", np.asarray(np.inf, np.float32), want).ok
+    assert not compare("y", np.asarray(3e38, np.float32), want).ok
+    assert not compare("y", np.asarray(np.nan, np.float32), want).ok
+
+
+def test_only_products_are_taken_apart() -> None:
+    product, difference = call("mul", A, B), call("sub", A, B)
+    assert addends(call("sub", product, call("neg", product))) == [(product, False), (product, False)]
+    assert addends(difference) == [(difference, False)]
+    # The difference to a mean keeps its digits: 1e7 + 1 - 1e7 is 1 to the last place.
+    values = {n: np.array([1e7], np.float32) for n in NAMES} | {"a": np.array([1e7 + 1], np.float32)}
+    want = evaluate(op_of(total(difference)), values)["y"]
+    assert abs(float(want.value) - 1) <= 2.0**-23
+    assert float(want.error) <= 2.0**-23
