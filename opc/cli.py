@@ -163,6 +163,7 @@ def bench(
     section: Annotated[
         list[str] | None, typer.Option("--section", metavar="NAME", help="Only this section; may be repeated. All: see `--list`.")
     ] = None,
+    backward: Annotated[bool, typer.Option("--backward", help="The gradients of the ops; as --section backward.")] = False,
     size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,
     rounds: Annotated[int, typer.Option("--rounds", min=3, help="Rounds the medians are taken over.")] = 15,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each contender; one a processor.")] = None,
@@ -174,7 +175,7 @@ def bench(
     """Measure ops beside their peers in the frameworks."""
     from opc import cli_bench
 
-    raise typer.Exit(cli_bench.bench(specs, section, size, rounds, threads, out, json, markdown, list_sections))
+    raise typer.Exit(cli_bench.bench(specs, section, backward, size, rounds, threads, out, json, markdown, list_sections))
 
 
 @app.command()

@@ -6,13 +6,19 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from opc.cli_build import build_packages, tell_failures
-from opc.cli_console import FAILED, OK, WrongUse, find_specs, note, say
+from opc.cli_build import tell_failures
+from opc.cli_console import FAILED, OK, WrongUse, find_specs, note, progress_line, say
+
+BACKENDS = ("numpy", "onnxruntime", "torch")
+"""The backends that are measured."""
+
+_IN_PROCESS = ("ops", "backward", "large", "fresh", "tiny")
 
 
 def bench(
     given: Sequence[Path] | None,
     sections: Sequence[str] | None,
+    backward: bool,
     size: int,
     rounds: int,
     threads: int | None,
@@ -21,8 +27,14 @@ def bench(
     markdown: bool,
     list_sections: bool,
 ) -> int:
-    """Measure the sections asked for, by default all, on the ops asked for, by default those whose speed is promised."""
-    from opc.testing.bench import SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
+    """Measure the sections asked for on the ops asked for, by default everything that is promised a speed.
+
+    An op may be given by its name alone, which means its spec in `specs`. Ops that are given are measured forward, or their
+    gradients with `backward`, unless sections are named.
+    """
+    from opc.build.builder import build_specs
+    from opc.testing.bench import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
+    from opc.testing.bench_cases import CASES
     from opc.testing.bench_commands import measure_builds, measure_commands
     from opc.testing.bench_report import as_markdown, as_text
 
@@ -33,24 +45,48 @@ def bench(
     for name in sections or ():
         if name not in SECTIONS:
             raise WrongUse(f"there is no section '{name}'; the sections are {', '.join(SECTIONS)}")
-    wanted = tuple(s for s in SECTIONS if not sections or s in sections)
-    every = find_specs(given)
-    measured = every if given else [p for p in every if p.stem in SPEED_SPECS] or every
+    every = {p.stem: p for p in find_specs([_spec(path) for path in given] if given else None)}
+    cases = {c.op for c in CASES} & every.keys()
+    wanted = _sections(sections, backward, bool(given), every.keys() <= cases)
+    plain = tuple(every) if given else tuple(n for n in every if n in SPEED_SPECS)
+    needed = (cases if {"ops", "backward"} & set(wanted) else set()) | (
+        set(plain) if {"large", "fresh", "tiny"} & set(wanted) else set()
+    )
     found = Benchmark(machine())
-    in_process = tuple(s for s in wanted if s in ("large", "fresh", "tiny"))
-    if in_process:
-        built = build_packages(measured, out, None)
+    if needed:
+        specs = [p for n, p in every.items() if n in needed]
+        with progress_line() as progress:
+            built = build_specs(specs, out, BACKENDS, strict=False, progress=progress, say=note)
         if tell_failures(built, None):
             return FAILED
-        packages = {r.name: str(p.absolute()) for r, p in zip(built, measured, strict=True)}
-        settings = Settings(packages, str(out.absolute()), in_process, size, rounds, threads or cores())
-        found = run_worker(settings, note)
+        packages = {r.name: str(p.absolute()) for r, p in zip(built, specs, strict=True)}
+        chosen = tuple(s for s in wanted if s in _IN_PROCESS)
+        plain = tuple(n for n in plain if n in packages)
+        found = run_worker(Settings(packages, plain, str(out.absolute()), chosen, size, rounds, threads or cores()), note)
     if "build" in wanted:
-        measure_builds(found, every, note)
+        measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:
-        measure_commands(found, every, note)
+        measure_commands(found, list(every.values()), note)
     if as_json:
         say(json.dumps(found.as_dict(), indent=2))
     else:
         say((as_markdown if markdown else as_text)(found).rstrip("\n"))
     return OK
+
+
+def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known: bool) -> tuple[str, ...]:
+    """Return the sections to measure, in order; `known` says that all ops given have a case of their own."""
+    from opc.testing.bench import SECTIONS
+
+    chosen = set(sections or ())
+    if backward:
+        chosen.add("backward")
+    if not chosen:
+        chosen = set(SECTIONS) if not given else {"ops"} if known else {"large", "fresh", "tiny"}
+    return tuple(s for s in SECTIONS if s in chosen)
+
+
+def _spec(path: Path) -> Path:
+    """Return the spec that a path or the name of an op means."""
+    named = Path("specs") / f"{path}.yaml"
+    return named if not path.exists() and path.suffix == "" and named.is_file() else path

@@ -22,6 +22,8 @@ OURS = "opc"
 """What our contenders' names start with; the first of them in a group is the one the others are compared with."""
 
 SECTIONS: Mapping[str, str] = {
+    "ops": "ops at the sizes of models, output given",
+    "backward": "their gradients, fresh output",
     "large": "large tensors, output given",
     "fresh": "large tensors, fresh output",
     "tiny": "tiny tensors: the cost of a call",
@@ -31,7 +33,13 @@ SECTIONS: Mapping[str, str] = {
 """The sections of a benchmark in order, and their titles."""
 
 SPEED_SPECS = ("leaky_relu", "gelu", "silu", "softmax", "layer_norm")
-"""The ops measured when none are named."""
+"""The ops of the sections on large and tiny tensors when none are named."""
+
+BUILD_SPECS = (
+    "add", "addcmul", "clamp", "dual_residual", "elu", "gelu", "hard_sigmoid", "layer_norm", "leaky_relu", "log_softmax",
+    "logsumexp", "prelu", "relu", "rms_norm", "selu", "sigmoid", "silu", "softmax", "softplus", "swiglu",
+)  # fmt: skip
+"""The twenty elementwise and row ops whose build together is promised a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ class Row:
     flops: int = 0
     note: str = ""
     low: float | None = None
+
+    @property
+    def speed(self) -> float | None:
+        """Operations a second, by the least there can be."""
+        return self.flops / self.seconds if self.seconds and self.flops else None
 
     @property
     def bandwidth(self) -> float | None:
@@ -81,23 +94,31 @@ class Target:
 
 @dataclass(slots=True)
 class Benchmark:
-    """All rows and targets of a run, and the machine it ran on."""
+    """All rows and targets of a run, and the machine it ran on.
+
+    `peak` holds the machine's "flops" and "bytes" a second, where they were measured.
+    """
 
     machine: dict[str, str] = field(default_factory=dict)
+    peak: dict[str, float] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for `--json`."""
         targets = [{**asdict(t), "verdict": t.verdict} for t in self.targets]
-        return {"machine": self.machine, "rows": [asdict(r) for r in self.rows], "targets": targets}
+        return {"machine": self.machine, "peak": self.peak, "rows": [asdict(r) for r in self.rows], "targets": targets}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to measure: packages by op name with their specs, sections, elements of a large tensor, rounds and threads."""
+    """What to measure: specs by op name, sections, elements of a large tensor, rounds and threads.
+
+    `plain` are the ops of the sections on large and tiny tensors, which know only elementwise and row ops.
+    """
 
     specs: Mapping[str, str]
+    plain: tuple[str, ...]
     out: str
     sections: tuple[str, ...]
     size: int
@@ -112,7 +133,7 @@ class Settings:
     def loads(text: str) -> Settings:
         """Return the settings that `dumps` wrote."""
         data = json.loads(text)
-        return Settings(**{**data, "sections": tuple(data["sections"])})
+        return Settings(**{**data, "plain": tuple(data["plain"]), "sections": tuple(data["sections"])})
 
 
 def machine() -> dict[str, str]:
@@ -160,6 +181,8 @@ def run_worker(settings: Settings, say: Callable[[str], None]) -> Benchmark:
                 found.targets.append(Target(**data["target"]))
             elif "machine" in data:
                 found.machine.update(data["machine"])
+            elif "peak" in data:
+                found.peak = data["peak"]
             else:
                 say(data["doing"])
         errors = process.stderr.read()

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from opc.testing.bench import Benchmark, Row, Target
+from opc.testing.bench import BUILD_SPECS, Benchmark, Row, Target
 
 REPEATS = 5
 
@@ -56,7 +56,9 @@ def measure_builds(found: Benchmark, specs: Sequence[Path], say: Callable[[str],
         record(f"build of {name}, all backends", ["build", one, "-o", "one"], 2.0)
         count = name
         if len(paths) > 1:
-            count = f"{len(paths)} ops"
+            count = (
+                f"{len(paths)} elementwise and row ops" if {p.stem for p in specs} == set(BUILD_SPECS) else f"{len(paths)} ops"
+            )
             # Everything anew: into a folder of its own.
             record(f"build of {count}, all backends", ["build", *paths, "-o", "every"], 40.0)
         out = "every" if len(paths) > 1 else "one"

@@ -11,81 +11,16 @@ import ctypes
 import operator
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
+from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from opc.analysis.cost import Cost, cost
-from opc.analysis.shape import ShapeEnv, infer
-from opc.ir.dtypes import DType
-from opc.ir.op import Family
+from opc.testing import bench_onnxruntime
+from opc.testing.bench_onnxruntime import Call
+from opc.testing.bench_problem import Problem
 from opc.testing.bench_timing import Contender, time_in_turn
-
-ROW = 1024
-"""The length of a row in ops that reduce along one."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One op at one size: float32 inputs, room for the outputs, and what the call costs at least."""
-
-    family: Family
-    package: Path
-    size: int
-    threads: int
-
-    @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The inputs' shapes: as many elements as asked for, in rows of `ROW` where the op names an axis; optional ones too."""
-        op = self.family.forward
-        row = min(ROW, self.size)
-        named = [d for o in op.inputs for d in o.dims if hasattr(d, "terms")]
-        leading = (max(1, self.size // row),) if named else (self.size,)
-        shapes: dict[str, tuple[int, ...]] = {}
-        first = next(iter(_groups(self.family)), None)
-        for operand in op.inputs:
-            shape: tuple[int, ...] = ()
-            for dim in operand.dims:
-                # The axes before a row are one; those behind it are none, so that rows lie whole in memory.
-                shape += (row,) if hasattr(dim, "terms") else leading if dim.name == first else ()
-            shapes[operand.name] = shape
-        return shapes
-
-    @cached_property
-    def env(self) -> ShapeEnv:
-        """What the call binds."""
-        return infer(self.family.forward, self.shapes, {})
-
-    @cached_property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes' defaults, as given by a caller."""
-        return {a.name: a.default for a in self.family.forward.attributes}
-
-    @cached_property
-    def inputs(self) -> dict[str, Any]:
-        """The input arrays: numbers around zero."""
-        rng = np.random.default_rng(0)
-        return {name: rng.standard_normal(shape, dtype=np.float32) for name, shape in self.shapes.items()}
-
-    def new_outputs(self) -> list[Any]:
-        """Return arrays for the outputs, each page of them touched."""
-        return [np.full(self.env.outputs[o.name], 1.0, np.float32) for o in self.family.forward.outputs]
-
-    @property
-    def cost(self) -> Cost:
-        """What the call costs at least."""
-        return cost(self.family.forward, self.env, {t.name: DType.FLOAT32 for t in self.family.forward.types})
-
-
-def _groups(family: Family) -> list[str]:
-    return [d.name for o in family.forward.inputs for d in o.dims if not hasattr(d, "terms")]
-
-
-Call = tuple[Callable[[], object], tuple[Any, ...]]
-"""What makes one call, and the arrays or tensors it writes to (none when it makes and returns them)."""
 
 
 def attempt(name: str, make: Callable[[], Call]) -> Contender:
@@ -103,14 +38,24 @@ def attempt(name: str, make: Callable[[], Call]) -> Contender:
 def given_output(problem: Problem) -> list[Contender]:
     """Return every contender of an op whose outputs are given."""
     return [
-        attempt("opc torch", lambda: opc_torch(problem)),
-        attempt("opc onnxruntime", lambda: opc_onnxruntime(problem)),
-        attempt("opc numpy", lambda: opc_numpy(problem)),
-        attempt("torch", lambda: torch_eager(problem)),
-        attempt("torch.compile", lambda: torch_compiled(problem)),
-        attempt("onnxruntime", lambda: onnxruntime(problem)),
+        *frameworks(problem),
         attempt("numpy", lambda: numpy(problem)),
         attempt("memcpy", lambda: memcpy(problem.cost.bytes // 2, problem.threads)),
+    ]
+
+
+def frameworks(problem: Problem, *, compiled_into: bool = True) -> list[Contender]:
+    """Return ours and the frameworks' own on an op whose outputs are given, where they take such.
+
+    With `compiled_into`, what torch.compile makes writes to memory it is given, which costs nothing where the loop is its own.
+    """
+    return [
+        attempt("opc torch", lambda: opc_torch(problem)),
+        attempt("opc onnxruntime", lambda: bench_onnxruntime.ours(problem)),
+        attempt("opc numpy", lambda: opc_numpy(problem)),
+        attempt("torch", lambda: torch_eager(problem)),
+        attempt("torch.compile", lambda: torch_compiled(problem) if compiled_into else torch_compiled_fresh(problem)),
+        attempt("onnxruntime", lambda: bench_onnxruntime.theirs(problem)),
     ]
 
 
@@ -118,7 +63,7 @@ def fresh_output(problem: Problem) -> list[Contender]:
     """Return the contenders of an op that make their outputs."""
 
     def ours() -> Call:
-        function, tensors = _torch_function(problem)
+        function, tensors = torch_function(problem)
         return partial(function, *tensors, *problem.attributes.values()), ()
 
     def eager() -> Call:
@@ -139,24 +84,32 @@ def fresh_output(problem: Problem) -> list[Contender]:
 # ---- ours ----
 
 
-def _numpy_function(problem: Problem) -> Callable[..., Any]:
+def numpy_module_of(problem: Problem) -> ModuleType:
+    """Return our functions on NumPy arrays."""
     from opc.backends import package
 
-    return getattr(package.load(problem.package, "numpy"), problem.family.name)  # type: ignore[no-any-return]
+    return package.load(problem.package, "numpy")
 
 
-def _torch_function(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
+def _numpy_function(problem: Problem) -> Callable[..., Any]:
+    return getattr(numpy_module_of(problem), problem.family.name)  # type: ignore[no-any-return]
+
+
+def torch_function(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
+    """Return our function on torch tensors and the inputs; None where one is absent."""
     import torch
 
     from opc.backends import package
 
     function = getattr(package.load(problem.package, "torch"), problem.family.name)
-    return function, [torch.from_numpy(a) for a in problem.inputs.values()]
+    arrays = [problem.inputs.get(o.name) for o in problem.family.forward.inputs]
+    return function, [None if a is None else torch.from_numpy(a) for a in arrays]
 
 
 def opc_numpy(problem: Problem) -> Call:
     """Our op on NumPy arrays."""
-    function, arrays, outputs = _numpy_function(problem), list(problem.inputs.values()), tuple(problem.new_outputs())
+    function, outputs = _numpy_function(problem), tuple(problem.new_outputs())
+    arrays = [problem.inputs.get(o.name) for o in problem.family.forward.inputs]
     out = outputs[0] if len(outputs) == 1 else outputs
     return lambda: function(*arrays, **problem.attributes, out=out), outputs
 
@@ -165,74 +118,35 @@ def opc_torch(problem: Problem) -> Call:
     """Our op on torch tensors."""
     import torch
 
-    function, tensors = _torch_function(problem)
+    function, tensors = torch_function(problem)
     outputs = tuple(torch.from_numpy(a) for a in problem.new_outputs())
     out = outputs[0] if len(outputs) == 1 else outputs
     return lambda: function(*tensors, **problem.attributes, out=out), outputs
 
 
-def opc_onnxruntime(problem: Problem) -> Call:
-    """Our op in ONNX Runtime."""
-    op = problem.family.forward
-    library = problem.package / "build" / f"lib{op.name}_ort.so"
-    if not library.exists():
-        raise ImportError(f"{library.name} is not built")
-    return _session(problem, op.class_name, op.domain, op.version, str(library))
-
-
 # ---- theirs ----
-
-
-def onnxruntime(problem: Problem) -> Call:
-    """The standard ONNX operator in ONNX Runtime."""
-    import onnx
-
-    name = problem.family.reference.onnx
-    if name is None:
-        raise ImportError("the op has no ONNX reference")
-    return _session(problem, name, "", onnx.defs.get_schema(name).since_version, None)
-
-
-def _session(problem: Problem, op_type: str, domain: str, version: int, library: str | None) -> Call:
-    """Return a call of a one-node model whose inputs and outputs are bound to memory."""
-    import onnx
-    import onnxruntime as ort
-
-    op = problem.family.forward
-    schema = onnx.defs.get_schema(op_type) if library is None else None
-    attributes = {n: v for n, v in problem.attributes.items() if schema is None or n in schema.attributes}
-    outputs = op.outputs if schema is None else op.outputs[: max(1, schema.min_output)]
-    float32 = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(op_type, list(problem.inputs), [o.name for o in outputs], domain=domain, **attributes)],
-        "bench",
-        [onnx.helper.make_tensor_value_info(n, float32, a.shape) for n, a in problem.inputs.items()],
-        [onnx.helper.make_tensor_value_info(o.name, float32, problem.env.outputs[o.name]) for o in outputs],
-    )
-    opsets = [onnx.helper.make_opsetid("", max(version, 18) if not domain else 18)]
-    opsets += [onnx.helper.make_opsetid(domain, version)] if domain else []
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = problem.threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 4
-    if library is not None:
-        options.register_custom_ops_library(library)
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    arrays = problem.new_outputs()[: len(outputs)]
-    for name, array in problem.inputs.items():
-        binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-    for output, array in zip(outputs, arrays, strict=True):
-        binding.bind_output(output.name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
-    # The binding knows addresses only: the arrays live as long as the problem and the contender.
-    return lambda: session.run_with_iobinding(binding), tuple(arrays)
 
 
 def torch_reference(problem: Problem) -> tuple[Any, list[Any]]:
     """Return the op's torch reference as a function of its inputs, traced to torch's own operators, and the inputs."""
-    import torch
     from torch.fx.experimental.proxy_tensor import make_fx
+
+    function, tensors = torch_text(problem)
+    given = [t for t in tensors if t is not None]
+    places = [i for i, t in enumerate(tensors) if t is not None]
+
+    def some(*present: Any) -> Any:
+        every = [None] * len(tensors)
+        for i, t in zip(places, present, strict=True):
+            every[i] = t
+        return function(*every)
+
+    return make_fx(some)(*given), given
+
+
+def torch_text(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the op's torch reference as a function of its inputs, and the inputs; None where one is absent."""
+    import torch
 
     from opc.testing.torch_expression import evaluate, parse
 
@@ -240,14 +154,14 @@ def torch_reference(problem: Problem) -> tuple[Any, list[Any]]:
     if text is None:
         raise ImportError("the op has no torch reference")
     expression = parse(text)
-    tensors = [torch.from_numpy(a) for a in problem.inputs.values()]
+    names = [o.name for o in problem.family.forward.inputs]
+    tensors = [torch.from_numpy(problem.inputs[n]) if n in problem.inputs else None for n in names]
     attributes = problem.attributes
-    names = list(problem.inputs)
 
     def function(*inputs: Any) -> Any:
         return evaluate(expression, {**attributes, **dict(zip(names, inputs, strict=True))})
 
-    return make_fx(function)(*tensors), tensors
+    return function, tensors
 
 
 def torch_eager(problem: Problem) -> Call:
@@ -331,6 +245,15 @@ def torch_compiled(problem: Problem) -> Call:
 
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
     return lambda: compiled(tensors, outputs), tuple(outputs)
+
+
+def torch_compiled_fresh(problem: Problem) -> Call:
+    """torch.compile of the reference, making its outputs."""
+    import torch
+
+    function, tensors = torch_reference(problem)
+    compiled = torch.compile(function, fullgraph=True, dynamic=False)
+    return lambda: compiled(*tensors), ()
 
 
 def numpy(problem: Problem) -> Call:

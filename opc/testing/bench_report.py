@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opc.testing.bench import SECTIONS, Benchmark, Row
 
-_HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "GFLOP/s", "")
+_HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
+_MEASURED = ("ops", "backward", "large", "fresh")
+"""The sections whose times are those of work, not of calls."""
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -19,9 +21,10 @@ def seconds_text(seconds: float | None) -> str:
     return f"{seconds:.3g} s"
 
 
-def table(section: str, rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def table(section: str, found: Benchmark) -> list[tuple[str, ...]]:
     """Return the cells of a section's table, the header first; columns that hold nothing are left out."""
-    lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, rows)) for r in rows if r.section == section)]
+    peak = found.peak if section in ("ops", "backward") else {}
+    lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, found.rows), peak) for r in found.rows if r.section == section)]
     kept = [c for c in range(len(_HEADER)) if any(line[c] not in ("", "-") for line in lines[1:])]
     return [tuple(line[c] for c in kept) for line in lines]
 
@@ -32,26 +35,41 @@ def _copy_bandwidth(row: Row, rows: Sequence[Row]) -> float | None:
     return next((r.bandwidth for r in same), None)
 
 
-def _cells(row: Row, copy: float | None) -> tuple[str, ...]:
-    large = row.section in ("large", "fresh")
-    bandwidth = row.bandwidth if large else None
+def _share(part: float | None, whole: float | None) -> str:
+    return "" if part is None or whole is None else f"{part / whole:.0%}"
+
+
+def _cells(row: Row, copy: float | None, peak: Mapping[str, float]) -> tuple[str, ...]:
+    measured = row.section in _MEASURED and row.contender != "memcpy"
+    bandwidth = row.bandwidth if row.section in _MEASURED else None
+    speed = row.speed if measured else None
     return (
         row.op,
         row.contender,
         seconds_text(row.seconds),
         "" if row.ratio is None else f"{row.ratio:.2f}",
         "" if bandwidth is None else f"{bandwidth / 1e9:.1f}",
-        "" if bandwidth is None or copy is None else f"{bandwidth / copy:.0%}",
-        f"{row.flops / row.seconds / 1e9:.1f}" if large and row.seconds and row.flops and row.contender != "memcpy" else "",
+        _share(bandwidth, copy),
+        _share(bandwidth, peak.get("bytes")),
+        "" if speed is None else f"{speed / 1e9:.1f}",
+        _share(speed, peak.get("flops")),
         row.note,
     )
 
 
+def _machine(found: Benchmark) -> str:
+    """Return what was measured on, with what the machine can do at most where that is known."""
+    parts = [f"{name} {value}" for name, value in found.machine.items()]
+    if found.peak:
+        parts.append(f"at most {found.peak['flops'] / 1e9:.0f} GFLOP/s in float32 and {found.peak['bytes'] / 1e9:.1f} GB/s")
+    return ", ".join(parts)
+
+
 def as_text(found: Benchmark) -> str:
     """Return the benchmark as aligned tables."""
-    lines = [", ".join(f"{name} {value}" for name, value in found.machine.items())]
+    lines = [_machine(found)]
     for section, title in SECTIONS.items():
-        cells = table(section, found.rows)
+        cells = table(section, found)
         if len(cells) > 1:
             lines += ["", title, *_aligned(cells)]
     if found.targets:
@@ -62,7 +80,7 @@ def as_text(found: Benchmark) -> str:
 def _aligned(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(len(line[c]) for line in cells) for c in range(len(cells[0]))]
     # Names stand on the left, figures on the right.
-    left = [c < 2 or c == len(widths) - 1 for c in range(len(widths))]
+    left = [c < 2 or not cells[0][c] for c in range(len(widths))]
     for line in cells:
         parts = (text.ljust(w) if on_left else text.rjust(w) for text, w, on_left in zip(line, widths, left, strict=True))
         yield "  " + "  ".join(parts).rstrip()
@@ -78,9 +96,9 @@ def _targets(found: Benchmark) -> list[tuple[str, ...]]:
 
 def as_markdown(found: Benchmark) -> str:
     """Return the benchmark as Markdown tables."""
-    lines = [", ".join(f"{name} {value}" for name, value in found.machine.items()) + "."]
+    lines = [f"{_machine(found)}."]
     for section, title in SECTIONS.items():
-        cells = table(section, found.rows)
+        cells = table(section, found)
         if len(cells) > 1:
             lines += ["", f"### {title.capitalize()}", "", *_markdown(cells)]
     if found.targets:

@@ -6,14 +6,22 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from opc.analysis.cost import Cost
+from opc.testing import bench_gradients as gradients
+from opc.testing import bench_peak
 from opc.testing import bench_peers as peers
 from opc.testing.bench import OURS, SPEED_SPECS, Row, Settings, Target, machine
+from opc.testing.bench_cases import BACKWARD, CASES, BenchCase
+from opc.testing.bench_onnxruntime import Call
+from opc.testing.bench_problem import Problem, case_problem, row_problem
 from opc.testing.bench_timing import Contender, Timing, time_in_turn
 
 TINY = 4
@@ -30,9 +38,15 @@ class Worker:
     def run(self) -> None:
         """Run every section that was asked for."""
         self.emit({"machine": self.machine()})
-        for name, section in (("large", self.large), ("fresh", self.fresh), ("tiny", self.tiny)):
-            if name in self.settings.sections:
-                section()
+        sections = (
+            ("ops", self.ops), ("backward", self.backward), ("large", self.large), ("fresh", self.fresh), ("tiny", self.tiny)
+        )  # fmt: skip
+        wanted = [(name, section) for name, section in sections if name in self.settings.sections]
+        if {"ops", "backward"} & {name for name, _ in wanted}:
+            self.emit({"doing": "what the machine can do at most"})
+            self.emit({"peak": asdict(bench_peak.measure(self.settings.threads))})
+        for _, section in wanted:
+            section()
 
     def machine(self) -> dict[str, str]:
         """Say what is measured on and with; limits each framework to the threads asked for."""
@@ -51,20 +65,61 @@ class Worker:
                 found[name] = "not installed"
         return found
 
-    def problem(self, op: str, size: int) -> peers.Problem:
+    def problem(self, op: str, size: int) -> Problem:
         """Return the problem of an op at a size."""
         from opc.pipeline import load_family
 
         family = load_family(Path(self.settings.specs[op]))
-        return peers.Problem(family, Path(self.settings.out) / family.name, size, self.settings.threads)
+        return row_problem(family, Path(self.settings.out) / family.name, size, self.settings.threads)
+
+    def cases(self) -> Iterator[tuple[BenchCase, Problem]]:
+        """Yield the calls of the table on the ops asked for, with their problems."""
+        from opc.pipeline import load_family
+
+        for case in CASES:
+            if case.op in self.settings.specs:
+                family = load_family(Path(self.settings.specs[case.op]))
+                yield case, case_problem(case, family, Path(self.settings.out) / family.name, self.settings.threads)
+
+    def ops(self) -> None:
+        """Ops at the sizes of models."""
+        for case, problem in self.cases():
+            self.emit({"doing": case.name})
+            # Where torch.compile calls a library, writing to given memory would be a copy more.
+            into = case.group not in ("contractions", "depthwise")
+            contenders = agreeing(peers.frameworks(problem, compiled_into=into), problem)
+            self.compare("ops", case.name, contenders, problem.cost, case.limit, "the best of ours over the best framework's")
+
+    def backward(self) -> None:
+        """Gradients of ops at the sizes of models."""
+        for case, problem in self.cases():
+            if problem.family.backward is None:
+                continue
+            self.emit({"doing": f"{case.name}, gradient"})
+            limit = BACKWARD if case.limit is not None else None
+            found = gradients.contenders(problem)
+            self.compare("backward", case.name, found, problem.gradient_cost, limit, "gradient, the best of ours over theirs")
+
+    def compare(
+        self, section: str, name: str, contenders: Sequence[Contender], cost: Cost, limit: float | None, what: str
+    ) -> None:
+        """Time contenders; hold the best of ours against the best of theirs where something is promised."""
+        timings = time_in_turn(contenders, self.settings.rounds)
+        self.rows(section, name, cost, timings)
+        ours = quickest(t for t in timings if t.contender.name.startswith(OURS))
+        theirs = quickest(t for t in timings if not t.contender.name.startswith(OURS))
+        ratio = ours.ratio(theirs) if ours and theirs else None
+        if ours and theirs and ratio is not None and limit is not None:
+            self.target(f"{name}: {what}", ratio, limit, low=ours.low_ratio(theirs))
+        gc.collect()
 
     def large(self) -> None:
         """Large tensors with outputs given: memory bandwidth and arithmetic."""
-        for op in self.settings.specs:
+        for op in self.settings.plain:
             problem = self.problem(op, self.settings.size)
             self.emit({"doing": f"{op}, {self.settings.size:,} elements, output given"})
             timings = time_in_turn(peers.given_output(problem), self.settings.rounds)
-            rows = self.rows("large", problem, timings)
+            rows = self.rows("large", op, problem.cost, timings)
             if op not in SPEED_SPECS:
                 continue
             # The best of ours against the best of theirs: to hold one of ours against the luckiest of several would not be fair.
@@ -83,11 +138,11 @@ class Worker:
 
     def fresh(self) -> None:
         """Large tensors with outputs made by the call, whose pages the system must bring first."""
-        for op in self.settings.specs:
+        for op in self.settings.plain:
             problem = self.problem(op, self.settings.size)
             self.emit({"doing": f"{op}, {self.settings.size:,} elements, fresh output"})
             contenders = peers.fresh_output(problem)
-            rows = self.rows("fresh", problem, time_in_turn(contenders, self.settings.rounds))
+            rows = self.rows("fresh", op, problem.cost, time_in_turn(contenders, self.settings.rounds))
             if op != "leaky_relu":
                 continue
             eager = [r.ratio for r in rows if r.contender == "torch" and r.ratio is not None]
@@ -98,7 +153,7 @@ class Worker:
                     self.emit({"doing": f"{contender.name}: memory over {LEAK_CALLS:,} calls"})
                     self.leak(contender, problem)
 
-    def leak(self, contender: Contender, problem: peers.Problem) -> None:
+    def leak(self, contender: Contender, problem: Problem) -> None:
         """Hold the growth of this process's memory over many calls against one output's size."""
         assert contender.run is not None
         for _ in range(10):
@@ -112,7 +167,7 @@ class Worker:
 
     def tiny(self) -> None:
         """Four elements: what a call costs before it computes anything."""
-        for op in self.settings.specs:
+        for op in self.settings.plain:
             problem = self.problem(op, TINY)
             self.emit({"doing": f"{op}, {TINY} elements"})
             given = [c for c in peers.given_output(problem) if c.name in ("opc numpy", "opc onnxruntime", "onnxruntime")]
@@ -124,7 +179,7 @@ class Worker:
             if functional is not None:
                 contenders = [c for c in contenders if c.name != "torch"] + [functional]
             rounds = max(15, self.settings.rounds)
-            rows = self.rows("tiny", problem, time_in_turn(contenders, rounds, TINY_CALLS, TINY_CALLS // 2))
+            rows = self.rows("tiny", op, problem.cost, time_in_turn(contenders, rounds, TINY_CALLS, TINY_CALLS // 2))
             if op != "leaky_relu":
                 continue
             times = {r.contender: r for r in rows}
@@ -134,15 +189,14 @@ class Worker:
             if ours.seconds is not None:
                 self.target("leaky_relu, 4 elements: call on NumPy arrays", ours.seconds * 1e9, 1000, "ns")
 
-    def rows(self, section: str, problem: peers.Problem, timings: Sequence[Timing]) -> list[Row]:
+    def rows(self, section: str, op: str, cost: Cost, timings: Sequence[Timing]) -> list[Row]:
         """Emit a row a contender; ratios are against the first of ours that ran."""
         ours = next((t for t in timings if t.contender.name.startswith(OURS) and t.seconds), None)
         rows = []
         for t in timings:
             ratio, low = (ours.ratio(t), ours.low_ratio(t)) if ours is not None and t is not ours else (None, None)
             name, note = t.contender.name, t.contender.note
-            cost = problem.cost
-            row = Row(section, problem.family.name, name, t.median, ratio, cost.bytes, cost.flops, note, low)
+            row = Row(section, op, name, t.median, ratio, cost.bytes, cost.flops, note, low)
             rows.append(row)
             self.emit({"row": asdict(row)})
         return rows
@@ -152,15 +206,43 @@ class Worker:
         self.emit({"target": asdict(Target(name, value, limit, unit, low))})
 
 
+ALIKE = 1e-2
+"""The relative error, in the norm, by which a contender's answer may differ: what differs more computes something else."""
+
+
+def agreeing(contenders: Sequence[Contender], problem: Problem) -> list[Contender]:
+    """Return the contenders, those whose first output is not like the first one's without a call and with a note."""
+    found: list[Contender] = []
+    truth: Any = None
+    for contender in contenders:
+        if contender.run is None:
+            found.append(contender)
+            continue
+        try:
+            returned = contender.run()
+        # As in a warm-up, whatever a peer raises is its row.
+        except Exception as error:
+            found.append(
+                replace(contender, run=None, note=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}")
+            )
+            continue
+        values = contender.outputs or returned
+        first = np.array(values[0] if isinstance(values, tuple | list) else values, np.float64)
+        truth = first if truth is None else truth
+        alike = first.shape == truth.shape and np.linalg.norm(first - truth) <= ALIKE * np.linalg.norm(truth)
+        found.append(contender if alike else replace(contender, run=None, note="computes something else"))
+    return found
+
+
 def quickest(timings: Iterable[Timing]) -> Timing | None:
     """Return the one with the least median of those that ran, None when none did."""
     return min((t for t in timings if t.median is not None), key=lambda t: t.median or 0.0, default=None)
 
 
-def functional_torch(problem: peers.Problem) -> Contender:
+def functional_torch(problem: Problem) -> Contender:
     """Return `torch.nn.functional.leaky_relu` itself, called as a user calls it."""
 
-    def make() -> peers.Call:
+    def make() -> Call:
         import torch
 
         function = torch.nn.functional.leaky_relu

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from opc.build.builder import build_specs
+from opc.diagnostics import SpecError
 from opc.pipeline import load_family
-from opc.testing import bench_commands, bench_peers, bench_report, bench_timing
+from opc.testing import bench_commands, bench_gradients, bench_peak, bench_peers, bench_report, bench_timing
 from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
-from opc.testing.bench_peers import Problem, attempt
+from opc.testing.bench_cases import CASES, GROUPS
+from opc.testing.bench_onnxruntime import reference_node
+from opc.testing.bench_peers import attempt
+from opc.testing.bench_problem import Problem, case_problem, row_problem
 from opc.testing.bench_timing import Contender, Timing, time_in_turn
-from opc.testing.bench_worker import quickest, resident
+from opc.testing.bench_worker import agreeing, quickest, resident
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -93,7 +98,7 @@ def test_ratios_are_taken_round_by_round() -> None:
 
 
 def test_settings_survive_the_way_to_the_worker() -> None:
-    settings = Settings({"relu": "relu.yaml"}, "out", ("large",), 10, 3, 2)
+    settings = Settings({"relu": "relu.yaml"}, ("relu",), "out", ("large",), 10, 3, 2)
     assert Settings.loads(settings.dumps()) == settings
 
 
@@ -107,7 +112,7 @@ ROWS = [
 
 
 def test_report_as_text() -> None:
-    found = Benchmark({"processor": "A"}, ROWS, [Target("quick", 0.5, 1.0), Target("slow", 3e-3, 2e-3, "s")])
+    found = Benchmark({"processor": "A"}, {}, ROWS, [Target("quick", 0.5, 1.0), Target("slow", 3e-3, 2e-3, "s")])
     assert bench_report.as_text(found) == (
         "processor A\n"
         "\n"
@@ -119,7 +124,7 @@ def test_report_as_text() -> None:
         "  relu  memcpy     1 ms           1.00   8.0       100%\n"
         "\n"
         "commands, as processes\n"
-        "  op          contender  time\n"
+        "  op          contender    time\n"
         "  opc --help  opc        100 ms\n"
         "\n"
         "targets\n"
@@ -130,7 +135,7 @@ def test_report_as_text() -> None:
 
 
 def test_report_as_markdown_and_data() -> None:
-    found = Benchmark({"processor": "A|B"}, ROWS, [Target("quick", 0.5, 1.0)])
+    found = Benchmark({"processor": "A|B"}, {}, ROWS, [Target("quick", 0.5, 1.0)])
     text = bench_report.as_markdown(found)
     assert "| relu | torch | 2 ms | 0.50 | 4.0 | 50% | 0.5 |  |\n" in text
     assert "| quick | 0.5 | 1 | held |\n" in text
@@ -167,7 +172,7 @@ def arrays(values: object) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("spec", ["leaky_relu", "layer_norm"])
 def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
-    problem = Problem(load_family(SPECS / f"{spec}.yaml"), packages / spec, 4096, 1)
+    problem = row_problem(load_family(SPECS / f"{spec}.yaml"), packages / spec, 4096, 1)
     contenders = [c for c in bench_peers.given_output(problem) if c.name not in ("memcpy", "torch.compile")]
     contenders += bench_peers.fresh_output(problem)
     assert [c.note for c in contenders if c.run is None and "not here" not in c.note] == []
@@ -186,11 +191,11 @@ def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
 
 def test_the_cost_of_a_problem(packages: Path) -> None:
     family = load_family(SPECS / "layer_norm.yaml")
-    problem = Problem(family, packages / "layer_norm", 8 * 1024, 1)
+    problem = row_problem(family, packages / "layer_norm", 8 * 1024, 1)
     assert problem.shapes == {"x": (8, 1024), "w": (1024,), "b": (1024,)}
     assert problem.cost.read == 4 * (8 * 1024 + 2 * 1024)
     assert problem.cost.written == 4 * (8 * 1024 + 2 * 8)
-    softmax = Problem(load_family(SPECS / "softmax.yaml"), packages / "softmax", 4 * 1024, 1)
+    softmax = row_problem(load_family(SPECS / "softmax.yaml"), packages / "softmax", 4 * 1024, 1)
     assert softmax.shapes == {"x": (4, 1024)}
 
 
@@ -202,7 +207,7 @@ def test_memcpy_copies_all_on_several_threads() -> None:
 
 
 def test_the_worker_answers(packages: Path) -> None:
-    settings = Settings({"leaky_relu": str(SPECS / "leaky_relu.yaml")}, str(packages), ("fresh",), 1000, 3, 1)
+    settings = Settings({"leaky_relu": str(SPECS / "leaky_relu.yaml")}, ("leaky_relu",), str(packages), ("fresh",), 1000, 3, 1)
     said: list[str] = []
     found = run_worker(settings, said.append)
     assert {r.contender for r in found.rows} >= {"opc numpy", "torch"}
@@ -212,7 +217,7 @@ def test_the_worker_answers(packages: Path) -> None:
 
 
 def test_a_worker_that_fails_says_why(packages: Path) -> None:
-    settings = Settings({"gone": "gone.yaml"}, str(packages), ("large",), 1000, 3, 1)
+    settings = Settings({"gone": "gone.yaml"}, ("gone",), str(packages), ("large",), 1000, 3, 1)
     with pytest.raises(RuntimeError, match=r"gone\.yaml"):
         run_worker(settings, lambda text: None)
 
@@ -250,3 +255,119 @@ def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPa
 def test_a_command_that_fails_ends_the_measurement(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"opc build gone\.yaml failed:\n.*there is no file gone\.yaml"):
         bench_commands._seconds(["build", "gone.yaml"], tmp_path)
+
+
+def test_every_case_is_a_call_of_its_op() -> None:
+    assert len({c.name for c in CASES}) == len(CASES)
+    for case in CASES:
+        problem = problem_of(case.name)
+        assert problem.cost.bytes > 0, case.name
+        assert problem.cost.flops > 0 or GROUPS[case.group].limit is None or case.op in FREE, case.name
+        if problem.family.backward is not None:
+            assert set(problem.active) <= set(problem.inputs), case.name
+            assert problem.gradient_cost.bytes > 0, case.name
+
+
+# Ops that only move values.
+FREE = {"embedding", "upsample_nearest2d", "dropout", "max_pool2d", "nll_loss"}
+
+
+def problem_of(name: str, package: Path = Path()) -> Problem:
+    case = next(c for c in CASES if c.name == name)
+    return case_problem(case, load_family(SPECS / f"{case.op}.yaml"), package, 1)
+
+
+def test_what_the_issue_promises_has_cases() -> None:
+    promised = {c.group for c in CASES if c.limit is not None}
+    assert promised == {name for name, group in GROUPS.items() if group.limit is not None}
+    assert {"matmul", "linear", "conv2d", "attention", "max_pool2d", "embedding", "depthwise_conv2d"} <= {c.op for c in CASES}
+
+
+def test_costs_of_products_are_those_of_textbooks() -> None:
+    matmul = problem_of("matmul")
+    assert matmul.cost.flops == pytest.approx(2 * 1024**3, rel=0.01)
+    assert matmul.cost.bytes == 4 * 3 * 1024**2
+    # Two products of the same size, from both inputs and the output's gradient.
+    assert matmul.gradient_cost.flops == pytest.approx(4 * 1024**3, rel=0.01)
+
+
+def test_reference_nodes() -> None:
+    pool = reference_node(problem_of("max_pool2d"))
+    assert (pool.op_type, pool.inputs) == ("MaxPool", ("x",))
+    assert {k: list(v) for k, v in pool.attributes.items() if k != "dilations"} == {
+        "kernel_shape": [3, 3],
+        "strides": [2, 2],
+        "pads": [1, 1, 1, 1],
+    }
+    resize = reference_node(problem_of("upsample_nearest2d"))
+    assert resize.inputs[:2] == ("x", "")
+    scales = resize.inputs[2]
+    assert isinstance(scales, np.ndarray)
+    assert (scales.dtype, scales.tolist()) == (np.float32, [1, 1, 2, 2])
+    softmax = reference_node(problem_of("softmax"))
+    assert (softmax.op_type, softmax.inputs, softmax.attributes) == ("Softmax", ("x",), {})
+    with pytest.raises(ImportError, match="no ONNX reference"):
+        reference_node(problem_of("mse_loss"))
+
+
+@pytest.mark.parametrize("name", ["linear", "layer_norm", "max_pool2d"])
+def test_gradients_of_all_contenders_are_the_same(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    out = tmp_path_factory.getbasetemp() / "bench-gradients"
+    (built,) = build_specs([SPECS / f"{name}.yaml"], out, ["numpy", "torch"])
+    assert built.ok, built.diagnostics
+    small = {"linear": {"x": (4, 8), "w": (6, 8), "b": (6,)}, "layer_norm": {"x": (4, 8), "w": (8,), "b": (8,)}}
+    whole = problem_of(name, out / name)
+    problem = replace(whole, shapes=small.get(name, {"x": (1, 2, 9, 9)}))
+    contenders = [c for c in bench_gradients.contenders(problem) if c.name != "torch.compile"]
+    assert [c.note for c in contenders if c.run is None and "not here" not in c.note] == []
+    found = [(c.name, c.run()) for c in contenders if c.run is not None]
+    # A function of one output returns the array, one of several a tuple with None for those that were not asked for.
+    answers = [(n, arrays([g for g in (v if isinstance(v, tuple) else (v,)) if g is not None])) for n, v in found]
+    for peer, gradients in answers:
+        assert len(gradients) == len(problem.active)
+        for got, want in zip(gradients, answers[0][1], strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=peer)
+
+
+def test_a_contender_that_computes_something_else_is_left_out() -> None:
+    problem = problem_of("add")
+    one, two = np.ones(3, np.float32), np.array([1.0, 1.0, 1.5], np.float32)
+
+    def broken() -> None:
+        raise ValueError("out of order")
+
+    contenders = [
+        Contender("opc torch", lambda: one),
+        Contender("torch", lambda: (one + 1e-5, "more")),
+        Contender("torch.compile", lambda: two),
+        Contender("onnxruntime", lambda: None, outputs=(one[:2],)),
+        Contender("numpy", broken),
+        Contender("memcpy", None, "not here"),
+    ]
+    found = agreeing(contenders, problem)
+    assert [c.run is not None for c in found] == [True, True, False, False, False, False]
+    assert [c.note for c in found[2:]] == ["computes something else"] * 2 + ["ValueError: out of order", "not here"]
+
+
+def test_the_machines_peak() -> None:
+    peak = bench_peak.measure(1)
+    assert peak.flops > 1e9
+    assert peak.bytes > 1e8
+
+
+def test_a_peak_that_cannot_be_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_peak, "_SOURCE", Path("gone.cpp"))
+    with pytest.raises(SpecError, match="the machine's peak can't be measured"):
+        bench_peak.measure(1)
+
+
+def test_shares_of_the_peak() -> None:
+    rows = [Row("ops", "matmul", "opc torch", 0.001, None, 8_000_000, 20_000_000)]
+    found = Benchmark({"processor": "A"}, {"flops": 1e11, "bytes": 16e9}, rows)
+    assert bench_report.as_text(found) == (
+        "processor A, at most 100 GFLOP/s in float32 and 16.0 GB/s\n"
+        "\n"
+        "ops at the sizes of models, output given\n"
+        "  op      contender  time  GB/s  of memory  GFLOP/s  of peak\n"
+        "  matmul  opc torch  1 ms   8.0        50%     20.0      20%\n"
+    )
