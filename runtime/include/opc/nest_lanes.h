@@ -88,21 +88,19 @@ OPC_INLINE void with_step(int64_t step, F f) {
 OPC_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 OPC_INLINE int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Narrows [low, high) to the i with coefficient * i + rest >= 0; low <= high holds after it if it did before. */
+/* Narrows [low, high) to the i with coefficient * i + rest >= 0; what is left lies within it, also where that is nothing. */
 OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t rest) {
   if (coefficient == 1) {
-    low = greatest(low, -rest);
+    low = least(greatest(low, -rest), high);
   } else if (coefficient == -1) {
-    high = least(high, rest + 1);
+    high = greatest(least(high, rest + 1), low);
   } else if (coefficient > 0) {
-    low = greatest(low, -floordiv(rest, coefficient));
+    low = least(greatest(low, -floordiv(rest, coefficient)), high);
   } else if (coefficient < 0) {
-    high = least(high, floordiv(rest, -coefficient) + 1);
+    high = greatest(least(high, floordiv(rest, -coefficient) + 1), low);
   } else if (rest < 0) {
     high = low;
   }
-  low = least(low, high);
-  high = greatest(low, high);
 }
 
 /* The place where a row of results is computed: the target itself, or `buffer` where the target stores 16-bit floats. */
