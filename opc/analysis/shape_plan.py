@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from opc.analysis.shape_steps import (
@@ -66,16 +66,23 @@ def undetermined(op: Op) -> tuple[str, ...]:
     return _Planner(op).run()[1]
 
 
-@functools.lru_cache(maxsize=64)
+_recent: deque[tuple[Op, ShapePlan]] = deque(maxlen=16)
+"""The plans asked for last. They are found by identity: to compare ops takes longer than to check a call."""
+
+
 def plan(op: Op) -> ShapePlan:
     """Return the steps that check a call of `op` and bind its sizes; every call of an op asks for them, so they are kept.
 
     Raises:
         UndeterminedError: when the inputs do not determine every size and type that the op's outputs and temporaries use.
     """
+    for known, kept in tuple(_recent):
+        if known is op:
+            return kept
     result, missing = _Planner(op).run()
     if missing:
         raise UndeterminedError(op, missing)
+    _recent.append((op, result))
     return result
 
 

@@ -82,10 +82,10 @@ def fit(
     attributes: Mapping[str, Any],
     absent: frozenset[str] = frozenset(),
     *,
-    limit: int = POINTS,
+    limit: int | None = POINTS,
     keep: Collection[str] = (),
 ) -> Sizes | None:
-    """Return sizes like these that the op takes, with loops of at most `limit` points; None when none are found.
+    """Return sizes like these that the op takes, with loops of at most `limit` points if one is given; None when none are found.
 
     The dimensions in `keep` are halved only after all others.
     """
@@ -99,12 +99,14 @@ def fit(
                 return None
             sizes = grown
             continue
-        if volume(op, env) <= limit:
+        surplus = volume(op, env) // (limit + 1) if limit is not None else 0
+        if surplus == 0:
             return sizes
-        smaller = _halved(sizes, fixed, keep)
-        if smaller is None:
-            return None
-        sizes = smaller
+        for _ in range(surplus.bit_length()):
+            smaller = _halved(sizes, fixed, keep)
+            if smaller is None:
+                return None
+            sizes = smaller
     return None
 
 

@@ -46,7 +46,7 @@ def _required_values(op: Op, apart_from: str) -> list[dict[str, Any]]:
 def accepts(op: Op, attributes: Mapping[str, Any]) -> bool:
     """Whether the op takes these attributes on some sizes."""
     tried = itertools.islice(table_sizes(op), 5)
-    return any(fit(op, sizes, {**axis_attributes(op, sizes), **attributes}) is not None for sizes in tried)
+    return any(fit(op, sizes, {**axis_attributes(op, sizes), **attributes}, limit=None) is not None for sizes in tried)
 
 
 def _candidates(attribute: Attribute) -> list[Any]:
