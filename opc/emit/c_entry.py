@@ -16,6 +16,7 @@ from opc.emit.c_nest_base import axes_member, symbol_type
 from opc.emit.c_nest_entry import dtype_text, row_nest_lines
 from opc.emit.c_nest_rows import RowNestText
 from opc.emit.c_rows import TileText, present_member, size_member
+from opc.emit.c_slices import SliceText
 from opc.emit.c_text import string_literal
 from opc.emit.scalar_c import ScalarText
 from opc.emit.shape_c import axis_member, definitions, dim_member, group_member, struct_name, type_member
@@ -45,6 +46,7 @@ class EntryText:
 
     def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, StageText]) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
+        self.slices = SliceText(family, op, variants)
         self.scalar = ScalarText(
             op,
             dim=lambda name: f"call.{dim_member(name)}",
@@ -57,12 +59,19 @@ class EntryText:
         op = self.op
         if not self.variants:
             return self._native()
+        sliced = self.slices.group is not None
         lines = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;"]
-        lines += [
+        begin = [
             f"  int32_t code = begin_{op.name}(inputs, outputs, attributes, call, context);",
             "  if (code != OPC_OK) return code;",
             *self._overlap(),
             f"  if (opc::nothing_wanted(outputs, {len(op.outputs)})) return OPC_OK;",
+        ]
+        if sliced:
+            lines = [*self.slices.prologue(), "  int32_t code = OPC_OK;"]
+        else:
+            lines += begin
+        lines += [
             f"  const {self.family.name}_loops::table &loops = {self.family.name}_loops::best();",
             *self._arguments(),
             *self._indices(),
@@ -79,7 +88,10 @@ class EntryText:
         if len(self.variants) > 1:
             lines.append("  }")
         lines += ["  return code;", "}"]
-        text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
+        kernel = [f"{kernel_prototype(self.family, op)} {{", f"  {struct_name(op)} call;", *begin, *self.slices.call(), "}"]
+        text = _wrapped(lines)
+        if sliced:
+            return f"{definitions(self.family, op)}\n{text}\n\nOPC_EXPORT\n{_wrapped(kernel)}\n"
         prepare = f"\n{self.native()}\n" if op is self.family.forward and self.family.native_for("torch") else ""
         return f"{definitions(self.family, op)}{prepare}\nOPC_EXPORT\n{text}\n"
 
@@ -233,7 +245,10 @@ class EntryText:
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:
-        yield f"  opc::temporary {t.name};"
+        if self.slices.group is None:
+            yield f"  opc::temporary {t.name};"
+        else:
+            yield f"  opc::temporary &{t.name} = memory[{self.slices.position(t.name)}];"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
         allocate = f"!opc::allocate({t.name}, {dtype_text(t.type)}{sizes})"
         wanted = self._wanted(t.needed_by)
@@ -346,6 +361,10 @@ class EntryText:
                 message = string_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
                 empty = f"{self._loop_size(loop)} == 0{results}"
                 yield f"  if ({empty}) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+
+
+def _wrapped(lines: list[str]) -> str:
+    return "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
 
 
 def _own_group(loop: Loop, loops: Iterable[Loop]) -> bool:

@@ -59,7 +59,8 @@ class _Kernel:
 
     def _entry_headers(self) -> tuple[str, ...]:
         contraction = ["contraction_run"] if self._contractions else []
-        return tuple(sorted({"call", "math", "run", "shape", self._nests("nest_rows", "run"), *contraction}))
+        slices = ["slices"] if any(e.slices.group is not None for e in self.entries) else []
+        return tuple(sorted({"call", "math", "run", "shape", self._nests("nest_rows", "run"), *contraction, *slices}))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op
 from opc.lower.contraction import contraction_stage, extract
+from opc.lower.fixed import with_fixed_values
 from opc.lower.flatten import IrregularError, flatten
-from opc.lower.loop_ir import ContractionStage, Program, Stage
+from opc.lower.inline import inline_copies
+from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
 from opc.lower.partition import partition
 from opc.lower.scatter import extract_scatters
 from opc.lower.schedule import schedule
@@ -31,7 +33,7 @@ def lower(op: Op) -> tuple[Variant, ...]:
 
 def _variant(case: Case) -> Variant:
     """Return the stages of a case: row stages where its body is regular and has no contraction, else the stages of its parts."""
-    op = extract(extract_scatters(case.op))
+    op = extract(extract_scatters(inline_copies(case.op)))
     try:
         if any(contraction_stage(op, s, s.target) for s in op.body):
             raise IrregularError("it has a contraction")
@@ -39,14 +41,20 @@ def _variant(case: Case) -> Variant:
     except IrregularError:
         op = _with_own_memory(op)
         program = partition(op)
-    stages = tuple(_renamed(s, s.name + case.suffix) for s in program.stages)
+    names = op_names(op)
+    stages = tuple(_finished(s, s.name + case.suffix, names) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
 
 
-def _renamed(stage: Stage, name: str) -> Stage:
-    if isinstance(stage, ContractionStage):
-        return replace(stage, name=name, epilogue=replace(stage.epilogue, name=name))
-    return replace(stage, name=name)
+def _finished(stage: Stage, name: str, taken: set[str]) -> Stage:
+    """Return a stage under the name that its case gives it, with what a call fixes computed once."""
+    match stage:
+        case ContractionStage():
+            return replace(stage, name=name, epilogue=with_fixed_values(replace(stage.epilogue, name=name), taken))
+        case RowStage():
+            return with_fixed_values(replace(stage, name=name), taken)
+        case _:
+            return replace(stage, name=name)
 
 
 def _with_own_memory(op: Op) -> Op:

@@ -120,6 +120,7 @@ static inline int32_t stored_index(dtype element) {
 /* A tensor between the stages of a call, contiguous. */
 struct temporary {
   void *data = nullptr;
+  int64_t bytes = 0; /* at `data` */
   int32_t ndim = 0;
   int64_t shape[max_axes];
   temporary() = default;
@@ -133,12 +134,17 @@ static inline void append_axes(temporary &t, const extents &group) {
   for (int32_t i = 0; i < group.rank; ++i) t.shape[t.ndim++] = group.size[i];
 }
 
-/* Gets uninitialised memory for a tensor with axes of these sizes and groups; false when there is none. */
+/* Gets uninitialised memory, or takes what the temporary has, for a tensor with axes of these sizes and groups; false when there is
+ * none. */
 template <typename... Sizes>
 static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
+  t.ndim = 0;
   (append_axes(t, sizes), ...);
   int64_t bytes = itemsize(type);
   for (int32_t i = 0; i < t.ndim; ++i) bytes *= t.shape[i];
+  if (t.data != nullptr && bytes <= t.bytes) return true;
+  free(t.data);
+  t.bytes = bytes;
   t.data = malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
   return t.data != nullptr;
 }

@@ -119,7 +119,7 @@ static void finish_strip(const contraction_plan &p, const contraction_memory &m,
       char *place[max_operands];
       for (int32_t k = 1; k < s.operand_count; ++k) {
         const operand &o = s.operands[k];
-        t.data[k] = nullptr;
+        t.data[k] = t.data[0]; /* for an absent input, which nothing uses: vector loads of no lanes are slow where there is no memory */
         t.step[k] = 0;
         if (o.data == nullptr) continue;
         const int64_t offset = p.operand_offset[k] + operand_offset(p, p.rows, b.row + first + row, o) +

@@ -1,0 +1,55 @@
+"""Ops that are many independent problems: one for each point of an axis group that every statement runs over.
+
+Attention is one for each batch and head. Such an op is run one problem after the other on each thread, so that its temporaries
+stay in cache and there are only as many of them as threads.
+"""
+
+from __future__ import annotations
+
+from opc.ir.affine import Affine, FloorDiv, GroupSize, Mod
+from opc.ir.expr import Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce, walk
+from opc.ir.op import AttributeKind, Group, Op
+from opc.lower.loop_ir import GroupLoop, Program
+
+
+def sliced_group(op: Op, program: Program) -> str | None:
+    """Return the group that an op can be sliced along, None when there is none or nothing to gain.
+
+    Every statement runs over the group, as the first entry of its indices, and reads at the same point of it. What broadcasts
+    along the group may be summed over that: a call that does broadcast is not sliced.
+    """
+    if len(program.stages) < 2 or any(a.kind is AttributeKind.AXIS for a in op.attributes):
+        return None
+    stored = {x.name for t in program.temporaries for x in t.loops[:1] if isinstance(x, GroupLoop) and len(t.loops) > 1}
+    for name in sorted(stored):
+        group = GroupRef(name)
+        if all(s.indices[:1] == (group,) and _stays(op, s.value, group) for s in op.body):
+            return name
+    return None
+
+
+def _stays(op: Op, e: Expr, group: GroupRef) -> bool:
+    """Whether an expression at one point of a group needs that point only."""
+    for node in walk(e):
+        match node:
+            case Read():
+                dims = op.operand(node.operand).dims
+                places = [n for n, d in enumerate(dims) if isinstance(d, Group) and d.name == group.name]
+                if places and (places != [0] or node.indices[0] != group):
+                    return False
+                if any(_counts(i, group) for i in node.indices if isinstance(i, Affine)):
+                    return False
+            case Reduce():
+                if any(isinstance(a, GroupAxis) and a.name == group.name for a in node.axes):
+                    return False
+            case IndexValue():
+                if _counts(node.value, group):
+                    return False
+    return True
+
+
+def _counts(e: Affine, group: GroupRef) -> bool:
+    """Whether the number of a group's points appears in an expression."""
+    atoms = [a for m, _ in e.terms for a in m]
+    inner = [x for a in atoms if isinstance(a, FloorDiv | Mod) for x in (a.numerator, a.denominator)]
+    return GroupSize(group.name) in atoms or any(_counts(x, group) for x in inner)
