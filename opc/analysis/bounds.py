@@ -24,14 +24,14 @@ _MAX_FLAGS = 4
 class Knowledge:
     """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
 
-    def __init__(self, op: Op | None = None) -> None:
+    def __init__(self, op: Op | None = None, facts: Iterable[Affine] = ()) -> None:
         self.rules = {} if op is None else dict(op.dims)
         operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
         self.shapes = {o.name: o.dims for o in operands}
         conditions: list[Expr] = []
         if op is not None:
             conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
-        self.facts = tuple(self.expand(f) for c in conditions for f in facts_of(c))
+        self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
         self.exact: dict[str, Affine] = {}
         for f in self.facts:
             self._learn_exact(f)

@@ -155,7 +155,7 @@ class _Counter:
                     own = max(1, _size(self.env, _own_group(self.op, axis)))
                     total *= _size(self.env, Group(axis.name)) // own
         # Each point is added to the one result that its index names: a scatter.
-        for index in _named_results(e.body):
+        for index in _named_results(e):
             total /= max(1, self.ranges.get(index, 1))
         return total
 
@@ -175,20 +175,28 @@ def _goes_on(axis: Axis, body: Expr) -> bool:
         if slope not in (1, -1):
             continue
         shift = Affine.of(Index(axis.index)) - (Index(index) if slope == -1 else 0)
-        moved = map_affine(body, lambda a, to=shift: a.substitute(lambda s: to if s == Index(axis.index) else None))
-        if index not in free_indices(moved):
+        if index not in free_indices(_moved(body, axis.index, shift)):
             return True
     return False
 
 
-def _named_results(body: Expr) -> Iterator[str]:
-    """Yield the indices of the result that data names: v of `src[n] if ids[n] == v else 0`."""
+def _moved(body: Expr, index: str, to: Affine) -> Expr:
+    return map_affine(body, lambda a: a.substitute(lambda s: to if s == Index(index) else None))
+
+
+def _named_results(e: Reduce) -> Iterator[str]:
+    """Yield the indices of the result that each point names: v of `sum[n](src[n] if ids[n] == v else 0)`."""
+    loops = {a.index for a in e.axes if isinstance(a, Axis)}
+    body = e.body
     while isinstance(body, Select) and isinstance(body.other, Const) and body.other.value == 0:
         for c in _conjuncts(body.cond):
             match c:
-                case Call(fn="eq", args=(IndexValue(value=v), e)) | Call(fn="eq", args=(e, IndexValue(value=v))) if any(reads(e)):
-                    if v.index is not None:
-                        yield v.index
+                case Call(fn="eq", args=(a, b)):
+                    for side, other in ((a, b), (b, a)):
+                        name = side.value.index if isinstance(side, IndexValue) else None
+                        if name is not None and name not in loops and (any(reads(other)) or free_indices(other) & loops):
+                            yield name
+                            break
                 case _:
                     pass
         body = body.then

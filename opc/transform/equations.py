@@ -162,15 +162,17 @@ class System:
                     rest = self._high_digits(equation, axis)
                     if rest is not None:
                         self.loops.remove(axis)
-                        left = equation.left
+                        left = equation.left - _fixed(equation.right)
                         equation.left, equation.right = left // axis.extent, rest
                         self._put({axis.index: left % axis.extent})
                         again = True
 
     def _high_digits(self, equation: Equation, axis: Axis) -> Affine | None:
-        """Return e of `a*e + c`, where c is the loop `axis` over a; None for an index of another form."""
-        right = equation.right
-        if not isinstance(right, Affine) or right.index is not None or axis.extent.indices() or axis.extent.constant == 1:
+        """Return e of `a*e + c + b`, where c is the loop `axis` over a and b has no loop; None for an index of another form."""
+        if not isinstance(equation.right, Affine) or axis.extent.indices() or axis.extent.constant == 1:
+            return None
+        right = equation.right - _fixed(equation.right)
+        if right.index is not None:
             return None
         if right.coefficient(axis.index) != Affine.of(1) or any(axis.index in a.extent.indices() for a in self.loops):
             return None
@@ -190,8 +192,11 @@ class System:
             inner = inner.then
         exact: list[Expr] = []
         for equation in list(self.equations):
+            self._isolate(equation)
             atom = equation.right.single if isinstance(equation.right, Affine) else None
             divides = None if not isinstance(atom, FloorDiv) else _divides(atom)
+            if isinstance(atom, FloorDiv) and not self._solvable(atom.numerator):
+                continue
             if isinstance(atom, FloorDiv) and divides in conditions:
                 exact.append(scalar.TRUE if divides is None else divides)
                 equation.left = equation.left * atom.denominator
@@ -219,6 +224,34 @@ class System:
             self.value = inner
             for c in reversed([c for c in conditions if c not in exact]):
                 self.value = scalar.select(c, self.value, ZERO)
+
+    def _solvable(self, e: Affine) -> bool:
+        """Whether an equation with `e` on a side can be solved for a loop."""
+        return any((c := e.coefficient(a.index)) is not None and not c.indices() and self._nonzero(c) for a in self.loops)
+
+    def _nonzero(self, c: Affine) -> bool:
+        """Whether a coefficient is known not to be zero, so that it may be divided by."""
+        if c.constant is not None:
+            return c.constant != 0
+        return self._nonnegative(c - 1) or self._nonnegative(-c - 1)
+
+    def _isolate(self, equation: Equation) -> None:
+        """Write `left == e // s + b` as `left - b == e // s`, where e holds a loop at least as long as those of b."""
+        right = equation.right
+        if not isinstance(right, Affine) or right.single is not None:
+            return
+        quotients = [atom for atom in _divisions(right) if isinstance(atom, FloorDiv) and atom.numerator.indices()]
+        if len(quotients) != 1:
+            return
+        rest = right - quotients[0]
+        if not self._solvable(quotients[0].numerator):
+            return
+        lengths = {a.index: self._length(a) for a in self.loops}
+        inside = [lengths[i] for i in quotients[0].numerator.indices() if i in lengths]
+        beside = [lengths[i] for i in rest.indices() if i in lengths]
+        if quotients[0] in list(_divisions(rest)) or not inside or (beside and min(beside) < min(inside)):
+            return
+        equation.left, equation.right = equation.left - rest, Affine.of(quotients[0])
 
     def _stretched(self, atom: FloorDiv) -> Axis | None:
         """Return the loop i of a quotient `(a*i + b) // d` of a positive a other than 1 and no other loop."""
@@ -282,11 +315,23 @@ class System:
         found: list[tuple[int, int, Equation]] = []
         for n, equation in enumerate(self.equations):
             coefficient = _coefficient(equation, index)
-            if coefficient is None or coefficient.constant == 0 or self._circular(index, equation):
+            if coefficient is None or not self._nonzero(coefficient) or self._circular(index, equation):
+                continue
+            if self._holds_longer(index, equation):
                 continue
             bare = isinstance(equation.right, Affine) and equation.right.index == index
             found.append((0 if bare else 1 if coefficient.constant in (1, -1) else 2, n, equation))
         return min(found, key=lambda f: f[:2])[2] if found else None
+
+    def _holds_longer(self, index: str, equation: Equation) -> bool:
+        """Whether an equation holds a longer loop that could not be solved for.
+
+        Solving for the short one would leave a sum over the long one at every position; as a condition that names the position,
+        the equation makes a scatter, in which each point of the loops is visited once.
+        """
+        lengths = {a.index: self._length(a)[0] for a in self.loops}
+        held = equation.right.indices() if isinstance(equation.right, Affine) else set()
+        return any(lengths[i] < lengths[index] for i in held if i in lengths)
 
     def _circular(self, index: str, equation: Equation) -> bool:
         """Whether a loop in the solution has an extent that depends on the index solved for."""
@@ -583,6 +628,12 @@ def _divided(condition: Expr) -> Mod | None:
 def _divides(quotient: FloorDiv) -> Expr:
     """Return the condition that a division leaves no rest, as eliminating a loop writes it."""
     return scalar.compare("eq", scalar.index_value(quotient.numerator % quotient.denominator), ZERO)
+
+
+def _fixed(e: Affine | Expr) -> Affine:
+    """Return the terms of an index that hold no index variable."""
+    terms = e.terms if isinstance(e, Affine) else ()
+    return Affine(tuple(t for t in terms if not Affine((t,)).indices()))
 
 
 def _coefficient(equation: Equation, index: str) -> Affine | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
@@ -78,12 +78,16 @@ def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis
     if not isinstance(body, Select) or not scalar.is_zero(body.other):
         return None
     conditions = scalar.conjuncts(body.cond)
-    for axis in loops:
+    ranks = {a.index: _rank(a) for a in loops if isinstance(a, Axis)}
+    for axis in sorted(loops, key=lambda a: ranks[a.index] if isinstance(a, Axis) else 0):
         if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in loops):
             continue
         for condition in conditions:
             where = _solution(axis, condition)
-            if where is None:
+            used = free_indices(condition)
+            # A condition that names a position by longer loops is a scatter, and stays one.
+            longer = any(ranks[i] < ranks[axis.index] for i in used & ranks.keys())
+            if where is None or (longer and used - ranks.keys()):
                 continue
             if any(scalar.asks_presence(c) for c in conditions) and any_reads(where):
                 continue  # what is read may be there only under the other conditions
@@ -98,6 +102,12 @@ def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis
             )
             return tuple(a for a in loops if a is not axis), scalar.select(inside, moved, scalar.ZERO)
     return None
+
+
+def _rank(axis: Axis) -> int:
+    """Sort key, longest first: loops over a size, over an attribute, over a number."""
+    atoms = axis.extent.atoms()
+    return 0 if any(isinstance(a, Dim | GroupSize) for a in atoms) else 1 if atoms else 2
 
 
 def _solution(axis: Axis, condition: Expr) -> Expr | None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opc.analysis.bounds import Knowledge
 from opc.ir.affine import Affine, AttrInt, Dim, Index
 from opc.ir.dtypes import FLOATING, TypeVar
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef, Read, Reduce
@@ -33,14 +34,21 @@ def brute_force(read: Read, axes: tuple[Axis, ...], adjoint: np.ndarray, shape: 
     return result
 
 
-def check(read: Read, axes: tuple[Axis, ...], shape: tuple[int, ...], symbols: dict[str, int], dims: tuple[Affine, ...]) -> str:
+def check(
+    read: Read,
+    axes: tuple[Axis, ...],
+    shape: tuple[int, ...],
+    symbols: dict[str, int],
+    dims: tuple[Affine, ...],
+    facts: tuple[Affine, ...] = (),
+) -> str:
     """Compare the transposed read with brute force and return the expression as text."""
     point = Point({}, symbols)
     extents = tuple(point.affine(a.extent) for a in axes)
     adjoint = np.arange(1, 1 + int(np.prod(extents)), dtype=object).reshape(extents)
     value = Read("d_y", tuple(Affine.of(Index(a.index)) for a in axes), T)
     target = tuple(f"t{n}" for n in range(len(shape)))
-    result = transpose(read, Domain(axes, ()), value, target, dims)
+    result = transpose(read, Domain(axes, ()), value, target, dims, Knowledge(facts=facts))
     expected = brute_force(read, axes, adjoint, shape, point)
     for at in itertools.product(*(range(n) for n in shape)):
         here = Point({"d_y": adjoint}, symbols | dict(zip(target, at)))
@@ -93,7 +101,7 @@ def test_window_with_symbolic_parameters(stride: int, dilation: int, padding: in
     out = max(0, (size + 2 * padding - dilation * (window - 1) - 1) // stride + 1)
     axes = (Axis("i", Affine.of(Dim("M"))), Axis("j", k))
     symbols = {"s": stride, "d": dilation, "p": padding, "k": window, "N": size, "M": out}
-    text = check(Read("x", (i * s + j * d - p,), T), axes, (size,), symbols, (n,))
+    text = check(Read("x", (i * s + j * d - p,), T), axes, (size,), symbols, (n,), (s - 1, d - 1))
     # The long loop is solved for; only the window stays.
     assert "sum[j:k]" in text or out == 0
     assert "M](" not in text
