@@ -541,7 +541,7 @@ class System:
     def _nonnegative(self, a: Affine) -> bool:
         """Whether `a` >= 0 at every point."""
         ranges = {**self.ranges, **{axis.index: axis.extent for axis in self.loops}}
-        return _quickly(a, ranges) or self.knowledge.nonnegative(a, ranges)
+        return _quickly(a, ranges) or self.knowledge.nonnegative(a, ranges, _fixed_conditions(self.value))
 
 
 def _known(e: Expr, data: Expr, position: Affine) -> Expr:
@@ -561,6 +561,15 @@ def _known(e: Expr, data: Expr, position: Affine) -> Expr:
 
 def _exchanged(e: Expr, old: Expr, new: Expr) -> Expr:
     return rewrite(e, lambda node: new if node == old else node)
+
+
+def _fixed_conditions(e: Expr) -> Iterator[tuple[Expr, bool]]:
+    """Yield the conditions on attributes and sizes without which `e` is zero, with the value each must have."""
+    while isinstance(e, Select) and (scalar.is_zero(e.other) or scalar.is_zero(e.then)):
+        holds = scalar.is_zero(e.other)
+        if not scalar.any_reads(e.cond) and not free_indices(e.cond):
+            yield e.cond, holds
+        e = e.then if holds else e.other
 
 
 def _quickly(a: Affine, ranges: dict[str, Affine]) -> bool:

@@ -12,6 +12,7 @@ from opc.ir.expr import (
     Expr,
     GroupAxis,
     IndexValue,
+    Present,
     Reduce,
     ReduceAxis,
     Select,
@@ -49,6 +50,7 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
     """Return the sum of `body` over `loops`, outermost first, with factors, signs and conditions that do not vary outside."""
     if not loops or scalar.is_zero(body):
         return body
+    body = _factored(body)
     picked = _picked(loops, body)
     if picked is not None:
         return sum_over(*picked)
@@ -71,6 +73,32 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
         body = sum_over(sloped, body)
         loops = tuple(a for a in loops if a not in sloped)
     return Reduce("sum", loops, body, sum_type(body.type))
+
+
+def _factored(body: Expr) -> Expr:
+    """Return a sum of terms with an equality that all of them stand under outermost: it tells where the sum goes."""
+    if not isinstance(body, Call) or body.fn not in ("add", "sub"):
+        return body
+    for c in [c for c in _common(body) if isinstance(c, Call) and c.fn == "eq"]:
+        body = Select(c, scalar.assume(body, c, True), scalar.ZERO, body.type)
+    return body
+
+
+def _common(e: Expr) -> list[Expr]:
+    """Return the conditions without any of which `e` is zero, and which may be asked first."""
+    match e:
+        case Call(fn="add" | "sub", args=(a, b)):
+            known = _common(b)
+            return [c for c in _common(a) if c in known]
+        case Call(fn="neg", args=(a,)):
+            return _common(a)
+        case Select() if scalar.is_zero(e.other):
+            own = scalar.conjuncts(e.cond)
+            asked = {c.operand for c in own if isinstance(c, Present)}
+            inner = [c for c in _common(e.then) if not asked & {r.operand for r in reads(c)}]
+            return [*(c for c in own if not asked & {r.operand for r in reads(c)}), *inner]
+        case _:
+            return []
 
 
 def _picked(loops: tuple[ReduceAxis, ...], body: Expr) -> tuple[tuple[ReduceAxis, ...], Expr] | None:

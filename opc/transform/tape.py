@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from opc.ir.expr import Call, Expr, Read, Reduce, Select, children, reads, walk, with_children
+from opc.ir.expr import Call, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk, with_children
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
@@ -83,10 +83,23 @@ class _Taper:
         if sum(1 for _ in walk(e)) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
             return e
         value = e
-        for g in reversed(guards):
+        for g in reversed([c for guard in guards for c in scalar.conjuncts(guard)]):
+            if _places(g, e):
+                continue
             if has_reduction(g):
                 return e
             value = scalar.select(g, value, scalar.ZERO)
         first = next(r for r in reads(e) if isinstance(r, Read)).operand
         name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else f"{first}_value"
         return self.extractor.extract(value, domain, name) or e
+
+
+def _places(guard: Expr, value: Expr) -> bool:
+    """Whether a condition says where a value goes, by an index the value does not use: that of a scatter.
+
+    A temporary that kept it would have a place for every such position, and all of them but one would be zero.
+    """
+    if not isinstance(guard, Call) or guard.fn != "eq":
+        return False
+    named = {a.value.index for a in guard.args if isinstance(a, IndexValue)} - {None}
+    return bool(named - free_indices(value))
