@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opc.analysis.patterns import Contraction, Entry, contraction
+from opc.analysis.patterns import Entry, factors
 from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
-from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, ReduceAxis, map_affine, walk
+from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, ReduceAxis, free_indices, map_affine, walk
 
 # ---- windows -------------------------------------------------------------------------------------------------------------
 
@@ -71,32 +71,33 @@ class Convolution:
 
 
 def convolution(e: Reduce) -> Convolution | None:
-    """Return a contraction as a convolution; None when it is none, or its operands have their axes in another order."""
-    c = contraction(e)
-    if c is None or c.is_conditional or len(c.factors) != 2:
+    """Return a sum of products as a convolution; None when it is none, or its operands have their axes in another order."""
+    axes = {a.index: a.extent for a in e.axes if isinstance(a, Axis) and not a.extent.indices()}
+    parts = factors(e.body)
+    if e.kind != "sum" or len(axes) < len(e.axes) or len(parts) != 2:
         return None
-    for image, filters in (c.factors, c.factors[::-1]):
-        if isinstance(image.value, Read) and isinstance(filters.value, Read):
-            found = _convolution(c, image.value, filters.value)
+    for image, filters in (parts, parts[::-1]):
+        if isinstance(image, Read) and isinstance(filters, Read):
+            found = _convolution(axes, image, filters)
             if found is not None:
                 return found
     return None
 
 
-def _convolution(c: Contraction, x: Read, w: Read) -> Convolution | None:
+def _convolution(axes: Mapping[str, Affine], x: Read, w: Read) -> Convolution | None:
     order = [i.index if isinstance(i, Affine) else None for i in w.indices]
     rank = len(x.indices) - 2
-    if rank < 1 or len(order) != rank + 2 or None in order or w.pad is not None or not all(i in c.axes for i in order[1:]):
+    if rank < 1 or len(order) != rank + 2 or None in order or w.pad is not None or not all(i in axes for i in order[1:]):
         return None
     out, channel, *taps = (str(i) for i in order)
-    if out in c.axes or len(c.axes) != rank + 1:
+    if out in axes or len(axes) != rank + 1:
         return None
     affine = [i for i in x.indices if isinstance(i, Affine)]
-    if len(affine) != rank + 2 or affine[0].index is None or affine[0].index in (*c.axes, out):
+    if len(affine) != rank + 2 or affine[0].index is None or affine[0].index in (*axes, out):
         return None
     batch = affine[0].index
-    outer = [i for f in c.factors for i in f.entries if i not in c.axes and i not in (batch, out)]
-    found = [window(k, affine[k], outer, {taps[k - 2]: c.extents[taps[k - 2]]}) for k in range(2, rank + 2)]
+    outer = [i for i in sorted(free_indices(x)) if i not in axes and i not in (batch, out)]
+    found = [window(k, affine[k], outer, {taps[k - 2]: axes[taps[k - 2]]}) for k in range(2, rank + 2)]
     windows = tuple(v for v in found if v is not None)
     groups = _groups(affine[1], channel, out)
     if groups is None or len(windows) < rank or len({v.out for v in windows}) < rank:

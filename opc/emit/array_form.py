@@ -83,6 +83,10 @@ class Boxes:
         counts += [self.known.expand(extent) // size, extent // size]
         return next((c for c in counts if plain(c * size - extent) == Affine.of(0)), None)
 
+    def is_equal(self, a: Affine, b: Affine) -> bool:
+        """Whether two sizes are known to be the same."""
+        return self.known.plain(a - b) == Affine.of(0)
+
     def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""
         return self.known.nonnegative(index, ranges) and self.known.nonnegative(size - 1 - index, ranges)

@@ -123,6 +123,10 @@ class ArrayEmitter(ABC):
     def static(self, condition: Expr) -> str:
         """A condition for a plain `if`."""
 
+    def call_pattern(self, e: Expr, scope: Scope) -> Text | None:
+        """A function of the table together with its arguments, where the dialect has a name for that; else None."""
+        return None
+
     # ---- statements --------------------------------------------------------------------------------------------------
 
     def statement(self, s: Assign) -> Text:
@@ -226,6 +230,8 @@ class ArrayEmitter(ABC):
                 return self.index_value(e, scope)
             case Read():
                 return self.read(e, scope)
+            case Call() if (found := self.call_pattern(e, scope)) is not None:
+                return found
             case Call():
                 arguments = [self.argument(a, e, scope) for a in e.args]
                 support = frozenset[str]().union(*(a.support for a in arguments))

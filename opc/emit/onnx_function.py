@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import own_entries
 from opc.emit.frames import ATOM, NotExpressible, Position, Scope, Text, missing_entries
-from opc.emit.onnx_arrays import OnnxArrays
 from opc.emit.onnx_sizes import BUILDER
 from opc.emit.onnx_types import type_variable
+from opc.emit.onnx_windows import OnnxWindows
 from opc.emit.python_layout import laid_out
 from opc.emit.python_text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
@@ -62,7 +62,7 @@ def function_body(op: Op) -> FunctionBody | Refusal:
         return Refusal(str(reason))
 
 
-class _OnnxEmitter(OnnxArrays):
+class _OnnxEmitter(OnnxWindows):
     """Writes one op as calls of the builder."""
 
     def __init__(self, op: Op) -> None:
@@ -250,7 +250,9 @@ class _OnnxEmitter(OnnxArrays):
 
     def cast(self, e: Cast, argument: Text) -> Text:
         if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
-            raise NotExpressible("no standard operator truncates a floating number to an integer with saturation")
+            if isinstance(e.type, Weak) or len(candidates(e.type)) != 1:
+                raise NotExpressible("no standard operator converts a floating number to an integer type not known beforehand")
+            return Text(f"{BUILDER}.truncate({argument.text}, {self.onnx_type(candidates(e.type)[0])})")
         return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
