@@ -280,6 +280,8 @@ def _products(
     e: Expr, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...]
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[ReduceAxis, ...], Expr]]:
     match e:
+        case Const(value=0):
+            pass
         case Call(fn="add", args=(a, b)):
             yield from _products(a, conditions, axes)
             yield from _products(b, conditions, axes)

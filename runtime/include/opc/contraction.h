@@ -82,11 +82,21 @@ struct packing {
 typedef void (*contraction_kernel)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t pitch,
                                    bool add);
 
+/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end. */
+typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
+                                 bool add);
+
+/* The same for columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. */
+typedef void (*contraction_dots)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
+                                 bool add);
+
 /* The inner functions of one instruction-set variant for one type of sums. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
   contraction_kernel kernel[2][3];
+  contraction_line line;
+  contraction_dots dots;
   void (*pack)(const packing &);
   bool (*all_finite)(const void *, int64_t count);
 };

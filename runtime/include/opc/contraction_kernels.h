@@ -71,6 +71,66 @@ OPC_CONTRACTED static void multiply_panel(int64_t depth, const void *left, const
   }
 }
 
+/* Four lines at a time, so that the sums are read and written once for four products. */
+template <typename T>
+OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
+                                     int64_t count, bool add) {
+  OPC_CONTRACT_PRODUCTS
+  const T *a = static_cast<const T *>(left);
+  const T *b = static_cast<const T *>(right);
+  T *c = static_cast<T *>(sums);
+  for (int64_t j = 0; j < count && !add; ++j) c[j] = 0;
+  int64_t k = 0;
+  for (; k + 4 <= depth; k += 4) {
+    const T *const b0 = b + offsets[k];
+    const T *const b1 = b + offsets[k + 1];
+    const T *const b2 = b + offsets[k + 2];
+    const T *const b3 = b + offsets[k + 3];
+    OPC_SIMD
+    for (int64_t j = 0; j < count; ++j) c[j] = c[j] + a[k] * b0[j] + a[k + 1] * b1[j] + a[k + 2] * b2[j] + a[k + 3] * b3[j];
+  }
+  for (; k < depth; ++k) {
+    const T *const b0 = b + offsets[k];
+    OPC_SIMD
+    for (int64_t j = 0; j < count; ++j) c[j] += a[k] * b0[j];
+  }
+}
+
+/* Four columns at a time, with two vectors of partial sums each. */
+template <typename T>
+OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
+                                    int64_t count, bool add) {
+  OPC_CONTRACT_PRODUCTS
+  typedef typename vector_of<T>::type vector;
+  constexpr int64_t lanes = vector_bytes / sizeof(T);
+  const T *a = static_cast<const T *>(left);
+  const T *b = static_cast<const T *>(right);
+  T *c = static_cast<T *>(sums);
+  for (int64_t j = 0; j < count; j += 4) {
+    const int64_t columns = count - j < 4 ? count - j : 4;
+    const T *from[4];
+    for (int64_t i = 0; i < 4; ++i) from[i] = b + offsets[j + (i < columns ? i : 0)];
+    vector sum[4][2] = {};
+    int64_t k = 0;
+    for (; k + 2 * lanes <= depth; k += 2 * lanes) {
+      const vector low = *reinterpret_cast<const vector *>(a + k);
+      const vector high = *reinterpret_cast<const vector *>(a + k + lanes);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        sum[i][0] += low * *reinterpret_cast<const vector *>(from[i] + k);
+        sum[i][1] += high * *reinterpret_cast<const vector *>(from[i] + k + lanes);
+      }
+    }
+    for (int64_t i = 0; i < columns; ++i) {
+      const vector both = sum[i][0] + sum[i][1];
+      T total = add ? c[j + i] : T(0);
+      for (int64_t l = 0; l < lanes; ++l) total += both[l];
+      for (int64_t rest = k; rest < depth; ++rest) total += a[rest] * from[i][rest];
+      c[j + i] = total;
+    }
+  }
+}
+
 OPC_INLINE float element(const float *from) { return *from; }
 OPC_INLINE double element(const double *from) { return *from; }
 OPC_INLINE float element(const float16 *from) { return widen(*from); }
@@ -326,6 +386,8 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           vector_bytes / sizeof(T),
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
            {multiply_panel<T, strip_rows / 2, 1>, multiply_panel<T, strip_rows / 2, 2>, multiply_panel<T, strip_rows / 2, 3>}},
+          add_lines<T>,
+          add_dots<T>,
           pack,
           all_finite<T>};
 }

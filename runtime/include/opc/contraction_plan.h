@@ -13,6 +13,7 @@ enum : int64_t {
   joined_rows = 512,         /* rows that one thread takes together, packing their columns once */
   kept_bytes = 1 << 19,      /* packed rows that are kept for the next block of columns */
   few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
+  few_rows = 2,              /* so few rows are multiplied one by one; at most half a strip */
   unit_work = 1 << 18        /* multiplications worth a thread */
 };
 

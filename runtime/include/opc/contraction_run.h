@@ -147,13 +147,25 @@ static void finish_strip(const contraction_plan &p, const contraction_memory &m,
   }
 }
 
-/* Whether the columns of a block can be multiplied where they lie, without being packed. */
-static bool lie_ready(const contraction_plan &p, const contraction_factor &f, const contraction_memory &m, int64_t count) {
-  if (f.guards > 0 || f.f->stored != p.computed || count % p.f->lanes != 0) return false;
+static inline bool follow(const int64_t *offsets, int64_t count) {
   for (int64_t i = 1; i < count; ++i) {
-    if (m.columns.offset[i] != m.columns.offset[0] + i) return false;
+    if (offsets[i] != offsets[0] + i) return false;
   }
   return true;
+}
+
+/* How the columns of a block are multiplied: packed, or where they lie, which pays for few rows. */
+enum column_way { columns_packed, columns_in_panels, columns_in_lines, columns_in_dots };
+
+static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
+                         int64_t depth) {
+  const contraction_factor &f = t.factors[1];
+  if (t.skips || f.guards > 0 || f.f->stored != p.computed || b.row_count > few_strips * p.f->rows) return columns_packed;
+  const bool few = b.row_count <= few_rows;
+  if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
+  if (!follow(m.columns.offset, b.column_count)) return columns_packed;
+  if (few) return columns_in_lines;
+  return b.column_count % p.f->lanes == 0 ? columns_in_panels : columns_packed;
 }
 
 /* Fills the tables for a step over a block, as far as they don't hold it already. */
@@ -234,6 +246,26 @@ static bool add_nonfinite(const contraction_plan &p, const contraction_memory &m
   return true;
 }
 
+/* Adds one step of the sums of few rows, one row at a time. */
+static void add_few_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                         const contraction_step &at, column_way way) {
+  const contraction_factor &right = p.term[at.term].factors[1];
+  const int64_t item = itemsize(p.computed);
+  pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
+  for (int64_t row = 0; row < b.row_count; ++row) {
+    const char *left = m.rows_packed + row * at.depth * item;
+    char *sums = m.sums + row * m.pitch * item;
+    if (way == columns_in_lines) {
+      const char *from = right.data + m.columns.offset[0] * item;
+      p.f->line(at.depth, left, from, m.inner[1].offset, sums, b.column_count, step > 0);
+    } else {
+      const char *from = right.data + m.inner[1].offset[0] * item;
+      p.f->dots(at.depth, left, from, m.columns.offset, sums, b.column_count, step > 0);
+    }
+  }
+  if (step == p.steps - 1) finish_strip(p, m, b, m.sums, 0, b.row_count);
+}
+
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
@@ -242,8 +274,10 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const int64_t lanes = p.f->lanes;
   const int64_t panel = lanes * strip_vectors;
   fill_tables(p, m, b, at);
-  const bool ready = !p.term[at.term].skips && b.row_count <= few_strips * p.f->rows && lie_ready(p, right, m, b.column_count);
-  if (!ready) pack_points(p, right, m.columns, m.inner[1], at.depth, b.column_count, panel, lanes, m.panels);
+  const column_way way = way_of(p, p.term[at.term], m, b, at.depth);
+  if (way == columns_packed) pack_points(p, right, m.columns, m.inner[1], at.depth, b.column_count, panel, lanes, m.panels);
+  if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
+  const bool ready = way == columns_in_panels;
   const char *strips = packed_rows(p, m, b, step, at);
   const bool done = p.term[at.term].skips && (p.computed == dtype_float64 ? add_nonfinite<double>(p, m, b, at, strips, step > 0)
                                                                           : add_nonfinite<float>(p, m, b, at, strips, step > 0));
@@ -355,6 +389,7 @@ static int32_t run(const contraction &c, const contraction_functions &f, const r
     p.size[loop] = c.size[loop];
     p.step[loop] = 1;
   }
+  drop_guards(p);
   const int32_t stepped = stepped_loop(p);
   if (stepped < 0) return run_whole(p);
   int32_t code = OPC_OK;

@@ -18,6 +18,28 @@ static inline bool any_factor(const contraction &c, F f) {
   return false;
 }
 
+/* Takes the guards away from indices that are inside everywhere. */
+static void drop_guards(const contraction_plan &p) {
+  for (int32_t t = 0; t < p.c->terms; ++t) {
+    for (factor &f : p.c->term_list[t].factors) {
+      for (int32_t n = 0; n < f.places; ++n) {
+        axis_index &at = f.at[n];
+        if (at.guarded == inside || at.divisor != 1) continue;
+        int64_t least = at.offset;
+        int64_t most = at.offset;
+        for (int32_t i = 0; i < at.parts; ++i) {
+          const part &of = at.part_list[i];
+          const int64_t first = part_value(of, 0);
+          const int64_t last = part_value(of, p.size[of.loop] > 0 ? p.size[of.loop] - 1 : 0);
+          least += first < last ? first : last;
+          most += first < last ? last : first;
+        }
+        if (least >= 0 && most < at.size) at.guarded = inside;
+      }
+    }
+  }
+}
+
 /* Whether a factor moves with a loop, in steps of several points or plainly. */
 static inline bool moves_with(const contraction_plan &p, const factor &f, int32_t loop, bool in_steps) {
   for (int32_t n = 0; n < f.places; ++n) {
