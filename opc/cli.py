@@ -89,12 +89,18 @@ def prove(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes run at once; one a processor.")] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE.html", help="Write a report for people.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write a JUnit report.")] = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option(
+            "--sanitize", metavar="KIND", help="Run the kernels under address, undefined (together: a comma) or thread."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Build, prove each op on each backend, print the table."""
     from opc import cli_test
 
-    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, json))
+    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, json, sanitize))
 
 
 @app.command()

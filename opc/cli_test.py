@@ -17,6 +17,7 @@ def test(
     html: Path | None,
     junit: Path | None,
     as_json: bool,
+    sanitize: str | None,
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
     specs = find_specs(given)
@@ -26,9 +27,14 @@ def test(
     from opc.testing import report as reports
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
+    from opc.testing.sanitize import run_sanitized
 
+    kinds = _sanitizers(sanitize, backends)
     with progress_line() as progress:
-        report = run_tests(specs, backends, out, jobs, progress=progress, say=note)
+        if kinds:
+            report = run_sanitized(specs, kinds, jobs, progress=progress)
+        else:
+            report = run_tests(specs, backends, out, jobs, progress=progress, say=note)
     if as_json:
         say(json.dumps(data(report), indent=2))
     else:
@@ -42,3 +48,20 @@ def test(
         reports.write_junit(report, junit)
         note(f"wrote {shown(junit)}")
     return OK if report.ok else FAILED
+
+
+def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the sanitizers asked for."""
+    if text is None:
+        return ()
+    from opc.testing.sanitize import SANITIZERS
+
+    kinds = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [kind for kind in kinds if kind not in SANITIZERS]
+    if unknown:
+        raise WrongUse(f"'{unknown[0]}' is no sanitizer: there are {', '.join(SANITIZERS)}")
+    if "thread" in kinds and len(kinds) > 1:
+        raise WrongUse("the thread sanitizer goes with no other: give --sanitize thread alone")
+    if backends:
+        raise WrongUse("--sanitize runs the kernels without a framework: give no --backend with it")
+    return kinds

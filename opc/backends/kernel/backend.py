@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
@@ -91,6 +92,15 @@ def _object(name: str) -> str:
 
 def _is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
+
+
+def instruction_set() -> str:
+    """Return the variant that the kernels choose on this machine, of those that most machines have: v3, else the baseline."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return "baseline"
+    return "v3" if _is_x86() and all(f" {name} " in flags for name in ("avx2", "fma", "bmi2")) else "baseline"
 
 
 def _variants() -> dict[str, tuple[str, ...]]:

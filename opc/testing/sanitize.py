@@ -1,0 +1,200 @@
+"""`opc test --sanitize`: the kernels compiled with sanitizers and run on the proof's calls in a process of their own.
+
+The address sanitizer sees accesses outside operands and temporaries, each of which has a block of memory of its own; the
+undefined-behaviour sanitizer what C++ leaves open; the thread sanitizer threads that meet in memory. A report of one is a failure
+of the call it came in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+
+from opc.analysis.shape import infer
+from opc.backends.base import Compile
+from opc.backends.kernel.backend import KernelBackend, instruction_set
+from opc.build import config, toolchain
+from opc.diagnostics import SpecError
+from opc.ir.op import Family, Op
+from opc.pipeline import load_family
+from opc.testing.bad_calls import refused
+from opc.testing.call_file import KernelCall, call_file
+from opc.testing.cases import Case, accepted
+from opc.testing.fitting import volume
+from opc.testing.results import Report, Result, Status
+
+SANITIZERS = ("address", "undefined", "thread")
+"""What `--sanitize` takes; `thread` goes with no other."""
+
+LARGEST = 300_000
+"""The most points of the largest loop of a call: a sanitizer makes each of them slower."""
+MOST = {"forward": 40, "derived": 16, "refused": 12}
+"""How many calls of an op are run."""
+SECONDS = 600.0
+"""How long the calls of one op may take."""
+
+_OPTIONS = {
+    "ASAN_OPTIONS": "halt_on_error=0:detect_leaks=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=0",
+    "OPC_NUM_THREADS": "4",
+}
+_SIGNS = re.compile(r"runtime error:|Sanitizer")
+
+
+def run_sanitized(
+    specs: Sequence[Path],
+    sanitizers: Sequence[str],
+    jobs: int | None = None,
+    *,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Report:
+    """Run the kernels of specs under sanitizers and return what they reported.
+
+    Raises:
+        SpecError: when there is no compiler here.
+    """
+    start = time.monotonic()
+    name = "+".join(sanitizers)
+    compiler = toolchain.find(config.load())
+    report = Report({name: compiler.command[0].rsplit("/", 1)[-1]})
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+
+        def prove(spec: Path) -> list[Result] | str:
+            try:
+                family = load_family(spec)
+                folder = Path(scratch) / family.name
+                return list(check_family(family, folder, compiler.command, sanitizers))
+            except SpecError as error:
+                return str(error)
+
+        for spec, found in zip(specs, pool.map(prove, specs)):
+            done += 1
+            if isinstance(found, str):
+                report.mistakes[str(spec)] = found
+            else:
+                report.add(found)
+            if progress is not None:
+                progress(done, len(specs), spec.stem)
+    report.seconds = time.monotonic() - start
+    return report
+
+
+def check_family(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str]) -> Iterator[Result]:
+    """Compile the kernels of a family in `folder` and yield what became of each call."""
+    name = "+".join(sanitizers)
+    try:
+        program = build(family, folder, compiler, sanitizers)
+    except subprocess.CalledProcessError as error:
+        yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
+        return
+    calls = [*calls_of(family)]
+    file = folder / "calls"
+    file.write_bytes(call_file(family, calls))
+    start = time.perf_counter()
+    try:
+        run = subprocess.run(
+            [program, file], capture_output=True, text=True, errors="replace", env={**os.environ, **_OPTIONS}, timeout=SECONDS
+        )
+        output, errors, code = run.stdout, run.stderr, run.returncode
+    except subprocess.TimeoutExpired:
+        output, errors, code = "", "", -1
+    seconds = (time.perf_counter() - start) / max(1, len(calls))
+    for call, message in zip(calls, verdicts(calls, output, errors, code)):
+        status = Status.FAILED if message else Status.PASSED
+        kind = "refused" if call.case.refused else "forward" if call.op is family.forward else "derived"
+        yield Result(family.name, name, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
+
+
+def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str]) -> Path:
+    """Compile the kernels of a family, for this machine's instruction set alone, and the driver with sanitizers.
+
+    Raises:
+        CalledProcessError: when the compiler refuses, with what it says.
+    """
+    backend = KernelBackend()
+    variant = instruction_set()
+    for path, text in backend.emit(family).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "driver.c").write_text(resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text())
+    # Reports name lines. Run-time types, which one check of undefined behaviour would need, kernels do without.
+    flags = [f"-fsanitize={','.join(sanitizers)}", "-fno-omit-frame-pointer", "-g1"]
+    flags += ["-fsanitize-recover=address"] if "address" in sanitizers else []
+    flags += ["-fno-sanitize=vptr"] if "undefined" in sanitizers else []
+    include = [f"-I{toolchain.runtime_include()}", f"-I{folder}"]
+    objects = []
+    for step in backend.build(family):
+        other = isinstance(step, Compile) and f"-DOPC_VARIANT={variant}" not in step.flags
+        if not isinstance(step, Compile) or (other and any(f.startswith("-DOPC_VARIANT") for f in step.flags)):
+            continue
+        own = ["-O1" if f in ("-O2", "-O3") else f for f in step.flags] + [f"-DOPC_FORCE_VARIANT={variant}", "-w"]
+        objects.append(folder / f"{Path(step.object).name}")
+        _call([*compiler, *own, *flags, *include, "-c", folder / step.source, "-o", objects[-1]])
+    objects.append(folder / "driver.o")
+    _call([*compiler, "-x", "c", "-std=c11", "-O1", *flags, *include, "-c", folder / "driver.c", "-o", objects[-1]])
+    program = folder / "driver"
+    _call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
+    return program
+
+
+def _call(command: Sequence[str | Path]) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def calls_of(family: Family) -> Iterator[KernelCall]:
+    """Yield the calls of every op of a family: of all kinds, as many as `MOST` says."""
+    parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
+    for op in family.ops:
+        parent = None if op is family.forward else parents.get(id(op), family.forward)
+        kind = "forward" if op is family.forward else "derived"
+        yield from (KernelCall(op, case) for case in _chosen(op, accepted(op, parent, random=12), MOST[kind]))
+        bad = refused(op, parent)
+        yield from (KernelCall(op, case) for case in bad[:: max(1, -(-len(bad) // MOST["refused"]))])
+
+
+def _chosen(op: Op, cases: Sequence[Case], count: int) -> list[Case]:
+    """Return calls that are not too large, every kind in turn."""
+    kinds: dict[str, list[Case]] = {}
+    for case in cases:
+        shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+        if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
+            kind = case.name.split("/")[-1].split("-")
+            kinds.setdefault("-".join(kind[1:3]) if kind[1] in ("without", "wanted", "attribute") else kind[1], []).append(case)
+    turns = [c for k in range(count) for same in kinds.values() for c in same[k : k + 1]]
+    return turns[:count]
+
+
+def verdicts(calls: Sequence[KernelCall], output: str, errors: str, code: int) -> Iterator[str]:
+    """Yield what is wrong with each call, empty where nothing is, from what the driver wrote.
+
+    A call is wrong when a sanitizer reported something in it, when it never returned, or when it should have been refused.
+    """
+    statuses = {int(n): int(s) for n, s in (line.split() for line in output.splitlines() if line.strip())}
+    sections = re.split(r"\n@@ (\w+)\n", errors)
+    texts = {int(n): text.strip() for n, text in zip(sections[1::2], sections[2::2]) if n.isdigit()}
+    ending = "".join(text for n, text in zip(sections[1::2], sections[2::2]) if n == "end").strip()
+    for n, call in enumerate(calls):
+        text = texts.get(n, "")
+        if n not in statuses:
+            last = max(texts, default=-1)
+            yield f"the process ended with {code} in this call: {text}" if n == last else "not reached: the process ended before"
+        elif _SIGNS.search(text):
+            yield text
+        elif call.case.refused and statuses[n] == 0:
+            yield f"was accepted, but must be refused: {call.case.refused}"
+        elif n == len(calls) - 1 and (ending or code != 0):
+            yield f"at the end of the process, which returned {code}: {ending}"
+        else:
+            yield ""
+
+
+__all__ = ["SANITIZERS", "run_sanitized", "verdicts"]
