@@ -227,10 +227,11 @@ def _attributes(match: Match, call: _Call, given: Mapping[str, Any], windows: Ma
 
 
 def _fitting(op: Op, name: str, array: Array | None) -> Array | None:
-    """Return an input's array; a scalar as the only element where ours has one axis."""
+    """Return an input's array; where ours has one axis, a scalar as its only element, and leading axes of size 1 left out."""
     dims = op.input(name).dims
-    scalar = array is not None and array.ndim == 0 and len(dims) == 1 and isinstance(dims[0], Affine)
-    return array.reshape(1) if array is not None and scalar else array
+    if array is not None and len(dims) == 1 and isinstance(dims[0], Affine) and set(array.shape[:-1]) <= {1}:
+        return array.reshape(-1)
+    return array
 
 
 def _numbers_for_windows(op_type: str, node: Node) -> tuple[dict[str, Any], dict[str, Any]]:

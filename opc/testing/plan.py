@@ -84,7 +84,7 @@ def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
         for found in cases:
             item = _item(forward, "ONNX node case", found.case)
             items.append(item)
-            results.append(_standard(family, item, found))
+            results.append(hold_standard(family, item, found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
     return Plan(family, tuple(items)), results
 
@@ -174,7 +174,7 @@ def _differences(family: Family) -> Iterator[Result]:
         start = now
 
 
-def _standard(family: Family, item: Item, found: OnnxCase) -> Result:
+def hold_standard(family: Family, item: Item, found: OnnxCase) -> Result:
     """Hold the outputs ONNX gives for its own test case to the oracle's sets.
 
     The standard's formula may round otherwise than ours. An output outside its set is right when the same formula computed in
@@ -193,4 +193,4 @@ def _standard(family: Family, item: Item, found: OnnxCase) -> Result:
     return Result(family.name, ORACLE, "ONNX node case", item.case.name, status, worst, message=message)
 
 
-__all__ = ["Item", "Plan", "make_plan"]
+__all__ = ["Item", "Plan", "hold_standard", "make_plan"]

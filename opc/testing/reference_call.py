@@ -53,6 +53,8 @@ class Match:
             # An argument left out has a default of its own, which ours stands for.
             if value is not ABSENT and value is not None:
                 self._bind(label, self.attributes, name, native(value, self.op.attribute(name)))
+        elif isinstance(pattern, ast.Attribute) and pattern.attr in ("T", "mT") and hasattr(value, "swapaxes"):
+            self.meet(label, pattern.value, value.swapaxes(-1, -2) if value.ndim > 1 else value)
         elif isinstance(pattern, ast.Subscript) and (place := self._element(pattern)) is not None:
             if value is not ABSENT:
                 self._bind(label, self.elements.setdefault(place[0], {}), place[1], native(value))

@@ -190,6 +190,11 @@ def _agreement(truth: _Truth, arrays: Arrays, case: Case, extreme: Array) -> Com
 
     None when that leaves nothing.
     """
+    with np.errstate(all="ignore"):
+        return _compared(truth, arrays, case, extreme)
+
+
+def _compared(truth: _Truth, arrays: Arrays, case: Case, extreme: Array) -> Comparison | None:
     values = {n: None if a is None else wide(a) for n, a in arrays.items()}
     sets, answers = truth.ours(values, truth.binding, True), truth.theirs(values)
     worst = Comparison(0.0)

@@ -1,0 +1,116 @@
+"""Truth from torch and ONNX: gradients by torch's autograd, references that round otherwise, samples as they arrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.ir.dtypes import Weak
+from opc.ir.expr import Call, Const
+from opc.ir.op import Family, Op
+from opc.pipeline import load_family
+from opc.testing.arguments import random_values
+from opc.testing.cases import Case, accepted
+from opc.testing.onnx_truth import collect, onnx_cases
+from opc.testing.oracle import evaluate
+from opc.testing.plan import Item, hold_standard
+from opc.testing.results import Status
+
+pytest.importorskip("torch")
+
+from opc.testing.opinfo import opinfo_cases
+from opc.testing.torch_truth import RefusedByTorchError, check_gradient, check_reference
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+HARD_SWISH = """
+op: hard_swish
+domain: test
+version: 1
+doc: x times a clamped line; torch and ONNX round other products than this formula does.
+types: {{T: [float32, float64]}}
+inputs: {{x: 'T[...]'}}
+outputs: {{y: 'T[...]'}}
+kernel: |
+  y = x * maximum(minimum(x / 6 + 0.5, 1), 0){error}
+reference: {{onnx: HardSwish, torch: 'torch.nn.functional.hardswish(x)'}}
+"""
+
+
+def scaled(op: Op, factor: float) -> Op:
+    outputs = {o.name for o in op.outputs}
+    body = tuple(
+        replace(s, value=Call("mul", (s.value, Const(factor, Weak.FLOAT)), s.value.type)) if s.target in outputs else s
+        for s in op.body
+    )
+    return replace(op, body=body)
+
+
+def hard_swish(folder: Path, error: str = "") -> Family:
+    path = folder / "hard_swish.yaml"
+    path.write_text(HARD_SWISH.format(error=error))
+    return load_family(path)
+
+
+def call(family: Family) -> Case:
+    return next(
+        c for c in accepted(family.forward, random=1) if "sizes" in c.name and all(a and a.data.size for a in c.inputs.values())
+    )
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "embedding", "cosine_similarity"])
+def test_derived_gradients_are_torchs_own_and_wrong_ones_are_not(name: str, second: bool) -> None:
+    family = load_family(SPECS / f"{name}.yaml")
+    case, rng = call(family), np.random.default_rng(5)
+    outputs = evaluate(family.forward, case.arrays(), case.attributes)
+    cotangents = {n: random_values(rng, v.shape, v.dtype) for n, v in outputs.items()}
+    moved = {n: a for n, a in case.arrays().items() if a is not None and a.dtype.kind == "f"}
+    directions = {n: np.asarray(rng.standard_normal(a.shape)).astype(a.dtype) for n, a in moved.items()} if second else {}
+    right = check_gradient(family, case, cotangents, directions)
+    assert right is not None
+    assert right.ok, right.message
+    assert family.backward is not None
+    key = "backward_backward" if second else "backward"
+    op = getattr(family, key)
+    wrong = check_gradient(replace(family, **{key: scaled(op, 1.001)}), case, cotangents, directions)
+    assert wrong is not None
+    assert not wrong.ok
+
+
+def test_torchs_own_rounding_is_allowed_and_a_wrong_formula_is_not(tmp_path: Path) -> None:
+    right, wrong = hard_swish(tmp_path), hard_swish(tmp_path, " * 1.00000000000002")
+    for case in accepted(right.forward, random=4):
+        found = check_reference(right, case)
+        assert found is None or found.ok, found.message
+    failed = [f for c in accepted(wrong.forward, random=4) if (f := check_reference(wrong, c)) is not None and not f.ok]
+    assert failed
+
+
+def test_the_rounding_of_a_node_case_is_allowed_and_a_wrong_formula_is_not(tmp_path: Path) -> None:
+    nodes = collect(tmp_path / "cases.pickle")
+    for error, status in (("", Status.PASSED), (" * 1.000001", Status.FAILED)):
+        family = hard_swish(tmp_path, error)
+        cases, _ = onnx_cases(family, nodes)
+        assert cases
+        for found in cases:
+            expected = evaluate(family.forward, found.case.arrays(), found.case.attributes)
+            assert hold_standard(family, Item("ONNX node case", found.case, expected), found).status is status
+
+
+def test_samples_arrive_in_the_order_of_the_function() -> None:
+    # OpInfo gives the table first, the function takes the numbers first.
+    cases, others = opinfo_cases(load_family(SPECS / "embedding.yaml"))
+    assert len(cases) >= 12
+    assert all(str(c.arrays()["ids"].dtype).startswith("int") for c in cases)  # type: ignore[union-attr]
+    assert all("does not have" in reason for _, reason in others)
+
+
+def test_calls_torch_refuses_are_told_apart() -> None:
+    family = load_family(SPECS / "scatter_add.yaml")
+    case = next(c for c in accepted(family.forward, random=0) if c.inputs["index"].data.size and c.inputs["x"].data.size == 0)  # type: ignore[union-attr]
+    with pytest.raises(RefusedByTorchError):
+        check_reference(family, case)
