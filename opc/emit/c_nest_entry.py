@@ -12,7 +12,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import NestStage, Scatter
+from opc.lower.loop_ir import NestStage, Scan, Scatter
 
 
 def dtype_text(t: ValueType) -> str:
@@ -67,6 +67,9 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
     if isinstance(s.plans[0], Scatter):
         yield from _scatter_lines(s, text, steps(s, scalar))
         return
+    if isinstance(s.plans[0], Scan):
+        yield from _scan_lines(s, text)
+        return
     where = f"nest.alone ? {other} : {lane}" if several else str(lane)
     yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
@@ -95,6 +98,24 @@ def _scatter_lines(s: NestStage, text: RowNestText, work: str) -> Iterator[str]:
         yield f"    {call}"
         yield "  }"
     yield f"  code = opc::run_scatter(nest, copies, loops.{s.name}{index}, &arguments);"
+
+
+def _scan_lines(s: NestStage, text: RowNestText) -> Iterator[str]:
+    """Yield the lines that run a scan."""
+    index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
+    target = len(text.operands) - 1
+    for n, plan in enumerate(s.plans):
+        assert isinstance(plan, Scan), "all plans of a scan are scans"
+        entries = plan.statement.indices
+        outer = [k for k, i in enumerate(entries) if i not in (plan.lane, plan.index)]
+        lane = -1 if plan.lane is None else entries.index(plan.lane)
+        condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
+        yield f"  {condition}{{"
+        yield f"    const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
+        counts = f"{len(text.declared.dims)}, {len(outer)}, outer, {entries.index(plan.index)}, {lane}"
+        yield f"    opc::set_scan(nest, operands[{target}], {counts});"
+        yield "  }"
+    yield f"  code = opc::run_scan(nest, copies, loops.{s.name}{index}, &arguments);"
 
 
 def steps(s: NestStage, scalar: ScalarText) -> str:

@@ -229,7 +229,7 @@ class Fold:
             cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
             body = Select(cond, body, Const(IDENTITY[self.e.kind], body.type), body.type)
         self.guards = []
-        sink = _Sink(self, over.lane)
+        sink = Sink(self, over.lane)
         if not ranges:
             self.regions.write(body, over, sink)
             return
@@ -272,16 +272,18 @@ class Fold:
         return text
 
 
-class _Sink:
+class Sink:
     """Values are taken in by the accumulators of a reduction."""
 
     def __init__(self, fold: Fold, lane: str) -> None:
         self.fold, self.lane = fold, fold.writer.indices[lane]
 
     def ignores(self, e: Expr) -> bool:
+        """Whether `e` changes nothing."""
         return is_identity(self.fold.e.kind, e)
 
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
+        """Return the lines of the loop that takes `e` in."""
         fold = self.fold
         kind = fold.e.kind
         text = leaf.convert(e, fold.e.body.type if fold.search else fold.e.type)

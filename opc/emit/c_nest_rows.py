@@ -13,6 +13,7 @@ from opc.emit.c_layout import wrap
 from opc.emit.c_nest_base import NestWriter, Unsupported, gathered
 from opc.emit.c_nest_reduce import Reductions
 from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_nest_scan import write_scan
 from opc.emit.c_nest_scatter import write_scatter
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Index
@@ -21,7 +22,7 @@ from opc.ir.expr import Expr, Read, Select, free_indices, map_affine
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.lower.guards import is_identity
-from opc.lower.loop_ir import Lanes, NestStage, Scatter
+from opc.lower.loop_ir import Lanes, NestStage, Scan, Scatter
 from opc.lower.nest import in_phase, is_positive, period
 
 _OWN_NAMES = frozenset(
@@ -46,6 +47,7 @@ _OWN_NAMES = frozenset(
         "pitch",
         "low_place",
         "high_place",
+        "stride",
     ]
 )
 """The parameters and variables of every nest's function."""
@@ -97,7 +99,7 @@ class RowNestText(NestWriter):
         text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
         return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
 
-    def _plan(self, plan: Lanes | Scatter, alone: bool) -> None:
+    def _plan(self, plan: Lanes | Scatter | Scan, alone: bool) -> None:
         """Write the loop over units of work of one plan."""
         flat = plan.statement
         kind = c_compute(self.declared.type)
@@ -105,6 +107,9 @@ class RowNestText(NestWriter):
         regions = Regions(self, self.positive, self.gathered, {n: self.unit(n, alone) for n in self.operands[:-1]})
         if isinstance(plan, Scatter):
             write_scatter(self, plan, regions)
+            return
+        if isinstance(plan, Scan):
+            write_scan(self, plan, regions)
             return
         outer = [i for i in flat.indices if i != plan.lane]
         used = free_indices(flat.value)

@@ -227,6 +227,22 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """A reduction that is carried along one index of the target.
+
+    Along `index`, which falls if `descending`, the reduction takes in the terms below its extent that it has not yet, or with
+    `from_here` those from the index on. `lane` is the index that is vectorised, None when there is no other.
+    """
+
+    statement: Flat
+    reduction: Reduce
+    index: str
+    lane: str | None
+    descending: bool
+    from_here: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NestStage:
     """One statement as a loop nest.
 
@@ -236,7 +252,7 @@ class NestStage:
 
     name: str
     assign: Assign
-    plans: tuple[Lanes, ...] | tuple[Scatter, ...] = ()
+    plans: tuple[Lanes, ...] | tuple[Scatter, ...] | tuple[Scan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,21 @@ from collections.abc import Iterator
 from opc.ir.expr import Axis, Read, Reduce, walk
 from opc.ir.printer import format_assign, format_dims, format_expr
 from opc.lower.factors import AxisIndex
-from opc.lower.loop_ir import Action, ContractionStage, Fold, Keep, Let, NestStage, Pass, Program, RowStage, StageOperand
+from opc.lower.loop_ir import (
+    Action,
+    ContractionStage,
+    Fold,
+    Keep,
+    Lanes,
+    Let,
+    NestStage,
+    Pass,
+    Program,
+    RowStage,
+    Scan,
+    Scatter,
+    StageOperand,
+)
 from opc.lower.lower import Variant
 
 
@@ -103,10 +117,35 @@ def _action(stage: RowStage, action: Action) -> str:
     return text + condition
 
 
+def _plan(stage: NestStage) -> str:
+    """Return how a nest is run."""
+    plan = stage.plans[0]
+    indices = ", ".join(plan.statement.indices)
+    lane = f"lanes {plan.lane}" if plan.lane is not None else "single lanes"
+    match plan:
+        case Scatter():
+            places = ", ".join(f"{index} = {format_expr(place)}" for index, place in plan.places)
+            return f"scatter into [{indices}] at {places}, {lane}"
+        case Scan():
+            return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
+        case Lanes():
+            reduced = " and ".join(_reduced(e, plan) for e in walk(plan.statement.value) if isinstance(e, Reduce))
+            return f"parallel rows [{indices}], {lane}{f', {reduced}' if reduced else ''}"
+
+
+def _reduced(e: Reduce, plan: Lanes) -> str:
+    axes = ", ".join(str(a) for a in e.axes)
+    return f"{e.kind} over [{axes}] {'in rows' if plan.lane is not None else 'vectorised'}"
+
+
 def _nest(stage: NestStage) -> Iterator[str]:
     """Yield a plain nest: the points of the target, the loops of its reductions, and the statement."""
     s = stage.assign
     indices = format_dims(tuple(s.indices)) if s.indices else "[()]"  # type: ignore[arg-type]
+    if stage.plans:
+        yield f"  {_plan(stage)}: {stage.name}"
+        yield f"    {format_assign(s)}"
+        return
     yield f"  parallel points {indices}: {stage.name}"
     for node in walk(s.value):
         if isinstance(node, Reduce):

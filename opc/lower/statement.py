@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import Lanes, NestStage
-from opc.lower.nest import choose_lane, flat_statement, without_trailing
+from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
 
 
@@ -17,4 +19,10 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     scatters = tuple(s for s in (flat_scatter(op, f) for f in forms) if s is not None)
     if len(scatters) == len(forms):
         return NestStage(name, assign, scatters)
+    sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    if any(holds_reduction(e.body) for e in sums):
+        return NestStage(name, assign)
+    scans = tuple(s for s in map(flat_scan, forms) if s is not None)
+    if len(scans) == len(forms):
+        return NestStage(name, assign, scans)
     return NestStage(name, assign, tuple(Lanes(f, choose_lane(op, f)) for f in forms))

@@ -171,8 +171,72 @@ kernel: |
 """
 REVERSED_LOOPS = """\
 program f
-  parallel points [i]: f_y
+  parallel rows [i], lanes i: f_y
     y[i] = x[-i + N - 1]
+"""
+
+WINDOW = """\
+gradient: none
+inputs: {x: 'T[N, H, W]'}
+attributes: {k: {type: int, check: k >= 1}}
+outputs: {y: 'T[N, OH, OW]'}
+shape: {OH: H - k + 1, OW: W - k + 1}
+kernel: |
+  y[n, i, j] = max[p:k, q:k](x[n, i + p, j + q])
+"""
+WINDOW_LOOPS = """\
+program f
+  parallel rows [n, i, j], lanes j, max over [p:k, q:k] in rows: f_y
+    y[n, i, j] = max[p:k, q:k](x[n, i + p, j + q])
+"""
+
+GATHER = """\
+inputs: {t: 'T[V, D]', ids: 'int64[N]'}
+outputs: {y: 'T[N, D]'}
+kernel: |
+  y[n, d] = t[ids[n], d]
+"""
+GATHER_BACKWARD_LOOPS = """\
+program f_backward
+  scatter into [i, j] at i = ids[n], lanes j: f_backward_d_t
+    d_t[i, j] = sum[n:N](d_y[n, j] if i == ids[n] else 0)
+"""
+
+HISTOGRAM = """\
+gradient: none
+inputs: {ids: 'int64[N]', x: 'T[V]'}
+outputs: {y: 'T[V]'}
+kernel: |
+  y[v] = x[v] + sum[n](1 if ids[n] == v else 0)
+"""
+HISTOGRAM_LOOPS = """\
+program f
+  temporary y_sum: int64[V:V]
+  scatter into [v] at v = ids[n], single lanes: f_y_sum
+    y_sum[v] = sum[n:N](1 if ids[n] == v else 0)
+  parallel rows along [v:V]: f_1
+    read input x: T[v:V]
+    read temporary y_sum: int64[v:V]
+    write output y: T[v:V]
+    for each point of the row
+      put y: T = x + y_sum
+"""
+
+CUMSUM = """\
+inputs: {x: 'T[N, D]'}
+outputs: {y: 'T[N, D]'}
+kernel: |
+  y[i, d] = sum[k:i + 1](x[k, d])
+"""
+CUMSUM_LOOPS = """\
+program f
+  scan of [i, d] along i, lanes d: f_y
+    y[i, d] = sum[k:i + 1](x[k, d])
+"""
+CUMSUM_BACKWARD_LOOPS = """\
+program f_backward
+  scan of [k, d] along k down, lanes d: f_backward_d_x
+    d_x[k, d] = sum[j:-k + N](d_y[j + k, d])
 """
 
 
@@ -187,6 +251,11 @@ program f
         pytest.param(CASES, "forward", CASES_LOOPS, id="string and bool attributes make cases"),
         pytest.param(BOTH, "forward", BOTH_LOOPS, id="reductions of both axes in one pass"),
         pytest.param(REVERSED, "forward", REVERSED_LOOPS, id="a shifted read makes a nest"),
+        pytest.param(WINDOW, "forward", WINDOW_LOOPS, id="a window's accumulators are a row"),
+        pytest.param(GATHER, "backward", GATHER_BACKWARD_LOOPS, id="the gradient of a gather is one pass over the terms"),
+        pytest.param(HISTOGRAM, "forward", HISTOGRAM_LOOPS, id="a scatter in an expression is a statement of its own"),
+        pytest.param(CUMSUM, "forward", CUMSUM_LOOPS, id="a running sum is one pass"),
+        pytest.param(CUMSUM, "backward", CUMSUM_BACKWARD_LOOPS, id="and so is a sum from here on"),
     ],
 )
 def test_loops(text: str, which: str, expected: str) -> None:

@@ -14,6 +14,7 @@ namespace opc {
 enum : int64_t {
   nest_lanes = 1024,  /* lanes of one unit of work at most: what row accumulators hold */
   nest_grain = 32768, /* steps worth a thread */
+  few_lanes = 4, /* lanes that lie across memory */
   copy_rows = 32
 };
 
@@ -45,6 +46,10 @@ struct row_nest {
   int64_t parts;
   int64_t place_size[max_axes];
   int64_t place_stride[max_axes];
+  /* Of a scan: the target's strides along the index it runs along, and along the lane. */
+  int64_t scan_size;
+  int64_t scan_stride;
+  int64_t lane_stride;
   char *target;
   dtype stored;
 };
@@ -294,29 +299,76 @@ static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call,
   }
 }
 
+/* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the lane, which is -1 for none. */
+static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
+                            int32_t along, int32_t lane) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.entries = entries;
+  n.outer = outer_count;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+  }
+  n.scan_size = o.size[along];
+  n.scan_stride = o.stride[along];
+  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.lane_stride = lane < 0 ? 1 : o.stride[lane];
+  n.stride[outer_count] = n.lane_stride;
+  /* Rows that are a power of two apart share a set of the cache: few of them at a time. */
+  n.piece = lane > along ? (n.lanes < 256 ? n.lanes : 256) : (n.lanes < few_lanes ? n.lanes : int64_t(few_lanes));
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+/* Makes a nest write to a copy of the target in which 16-bit floats are wide; `elements` is set to their number. */
+static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements) {
+  const flat_operand &o = n.operands[n.operand_count - 1];
+  elements = 1;
+  for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
+  if (!is_half(n.stored)) return OPC_OK;
+  n.stored = dtype_float32;
+  n.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
+  if (n.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for results in float32");
+  copies.data[copies.count++] = n.target;
+  return OPC_OK;
+}
+
+/* Rounds the results in the copy that `widen_target` made, if it did. */
+static void narrow_target(const row_nest &n, int64_t elements) {
+  const flat_operand &o = n.operands[n.operand_count - 1];
+  if (!is_half(o.stored)) return;
+  row_nest to = n;
+  to.stored = o.stored;
+  bytes_call call = {&to, o.data, reinterpret_cast<const float *>(n.target)};
+  over_bytes(n, narrow_range, call, elements);
+}
+
+static inline int64_t count_units(const row_nest &n) {
+  int64_t units = n.pieces * n.parts;
+  for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
+  return units;
+}
+
 /* Zeroes the target and runs a scatter into it; 16-bit floats are summed in a copy and rounded once. */
 static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
-  int64_t count = 1;
-  for (int32_t a = 0; a < n.outer; ++a) count *= n.size[a];
-  const int64_t units = count * n.pieces * n.parts;
-  const flat_operand &o = n.operands[n.operand_count - 1];
-  int64_t elements = 1;
-  for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
-  char *const target = n.target;
-  row_nest accumulating = n;
-  if (is_half(n.stored)) {
-    accumulating.stored = dtype_float32;
-    accumulating.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
-    if (accumulating.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for sums in float32");
-    copies.data[copies.count++] = accumulating.target;
-  }
-  bytes_call call = {&n, accumulating.target, reinterpret_cast<const float *>(accumulating.target)};
-  over_bytes(n, zero_range, call, elements * itemsize(accumulating.stored));
-  split_row_nest(accumulating, function, arguments, units, 1);
-  if (is_half(n.stored)) {
-    call.to = target;
-    over_bytes(n, narrow_range, call, elements);
-  }
+  int64_t elements;
+  const int32_t code = widen_target(n, copies, elements);
+  if (code != OPC_OK) return code;
+  bytes_call call = {&n, n.target, nullptr};
+  over_bytes(n, zero_range, call, elements * itemsize(n.stored));
+  split_row_nest(n, function, arguments, count_units(n), 1);
+  narrow_target(n, elements);
+  return outcome(n);
+}
+
+/* Runs a scan. */
+static int32_t run_scan(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
+  int64_t elements;
+  const int32_t code = widen_target(n, copies, elements);
+  if (code != OPC_OK) return code;
+  const int64_t work = n.piece * n.scan_size;
+  split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
+  narrow_target(n, elements);
   return outcome(n);
 }
 

@@ -1,0 +1,54 @@
+"""Running reductions: `y[i] = sum[k:i + 1](x[k])` and its kin are one pass along i.
+
+At each i the terms counted are those of the i before, and more: the extent grows along i, or grows as i falls, or the terms are
+counted from i on. So the reduction is carried along and only takes in what is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.expr import Axis, Reduce, free_indices, walk
+from opc.lower.guards import IDENTITY, replace_node
+from opc.lower.loop_ir import Flat, Scan
+from opc.transform.indices import substitute
+
+
+def flat_scan(flat: Flat) -> Scan | None:
+    """Return how a flat statement with a running reduction is run, else None."""
+    found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    if len(found) != 1 or found[0].kind not in IDENTITY or len(found[0].axes) != 1:
+        return None
+    (e,) = found
+    (axis,) = e.axes
+    if not isinstance(axis, Axis):
+        return None
+    for index in axis.extent.indices() & set(flat.indices):
+        step = axis.extent.coefficient(index)
+        if step is None or step.constant not in (1, -1):
+            continue
+        others = [i for i in flat.indices if i != index]
+        lane = others[-1] if others else None
+        if step.constant == -1 and index in free_indices(e.body):
+            return _from_here_on(flat, e, axis, index, lane)
+        if index not in free_indices(e.body):
+            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False)
+    return None
+
+
+def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None) -> Scan | None:
+    """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
+    shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
+    if index in free_indices(shifted):
+        return None
+    extent = axis.extent + Index(index)
+    if index in extent.indices():
+        return None
+    moved = replace(e, axes=(Axis(axis.index, extent),), body=shifted)
+    value = _replaced(flat, e, moved)
+    return Scan(value, moved, index, lane, descending=True, from_here=True)
+
+
+def _replaced(flat: Flat, old: Reduce, new: Reduce) -> Flat:
+    return replace(flat, value=replace_node(flat.value, old, new))

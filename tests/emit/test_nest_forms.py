@@ -1,0 +1,219 @@
+"""The forms of loop nests (rows, phases, scatters, scans) against NumPy: dtypes, sizes beyond a unit of work, strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.pipeline import compile_text
+from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+
+HEAD = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+gradient: none
+types: {T: [float16, bfloat16, float32, float64, int32]}
+"""
+Array = np.ndarray[Any, Any]
+rng = np.random.default_rng(3)
+
+
+def whole(*shape: int) -> Array:
+    """Return small whole numbers, which every dtype adds without rounding."""
+    return rng.integers(-2, 3, shape)
+
+
+def scattered(ids: Array, src: Array, size: int) -> Array:
+    """Return the sums of rows of `src` by place; what lies outside is left out."""
+    y = np.zeros((size, *src.shape[1:]), src.dtype)
+    inside = (ids >= 0) & (ids < size)
+    np.add.at(y, ids[inside], src[inside])
+    return y
+
+
+def pooled(x: Array) -> Array:
+    """Return the maxima of 3 x 3 windows at a step of 2, of what is padded by ones."""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1)), constant_values=1)
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2].max((-1, -2))
+
+
+FORMS: dict[str, tuple[str, Callable[[int], dict[str, Array]], Callable[..., Array]]] = {
+    "window": (
+        """\
+inputs: {x: 'T[N, H, W]'}
+outputs: {y: 'T[N, OH, OW]'}
+shape: {OH: (H + 1) // 2, OW: (W + 1) // 2}
+kernel: |
+  y[n, i, j] = max[p:3, q:3](pad(x[n, 2*i + p - 1, 2*j + q - 1], 1))
+""",
+        lambda size: {"x": whole(2, 5, size)},
+        pooled,
+    ),
+    "phases": (
+        """\
+inputs: {x: 'T[N, W]'}
+outputs: {y: 'T[N, M]'}
+shape: {M: 3*W}
+kernel: |
+  y[n, j] = x[n, j // 3] * (j % 3)
+""",
+        lambda size: {"x": whole(3, size)},
+        lambda x: np.repeat(x, 3, 1) * np.tile(np.arange(3), x.shape[1]),
+    ),
+    "two phases": (
+        """\
+inputs: {x: 'T[N, W]'}
+outputs: {y: 'T[N, M]'}
+shape: {M: 2*W + 1}
+kernel: |
+  y[n, j] = pad(x[n, j // 2], 1)
+""",
+        lambda size: {"x": whole(3, size)},
+        lambda x: np.concatenate([np.repeat(x, 2, 1), np.ones((len(x), 1), x.dtype)], 1),
+    ),
+    "taps": (
+        """\
+inputs: {x: 'T[C, W]', g: 'T[C, M]'}
+outputs: {y: 'T[C, K]'}
+shape: {K: W - M + 1}
+require: [M <= W]
+kernel: |
+  y[c, p] = cast(T, sum[j](x[c, p + j] * g[c, j] * g[c, j]))
+""",
+        lambda size: {"x": whole(2, size + 2), "g": whole(2, size)},
+        lambda x, g: np.stack([(x[:, p : p + g.shape[1]] * g * g).sum(1) for p in range(3)], 1),
+    ),
+    "scatter of rows": (
+        """\
+inputs: {t: 'T[V, D]', ids: 'int64[N]', src: 'T[N, D]'}
+outputs: {y: 'T[V, D]'}
+kernel: |
+  y[v, d] = cast(T, sum[n](src[n, d] if ids[n] == v else 0))
+""",
+        lambda size: {"t": whole(4, size), "ids": rng.integers(-1, 6, 9), "src": whole(9, size)},
+        lambda t, ids, src: scattered(ids, src, len(t)),
+    ),
+    "scatter of numbers": (
+        """\
+inputs: {t: 'T[V]', ids: 'int64[N]', src: 'T[N]'}
+outputs: {y: 'T[V]'}
+kernel: |
+  y[v] = t[v] + cast(T, sum[n](src[n] if ids[n] == v and src[n] > 0 else 0))
+""",
+        lambda size: {"t": whole(5), "ids": rng.integers(-1, 7, size), "src": whole(size)},
+        lambda t, ids, src: t + scattered(ids, np.where(src > 0, src, 0), len(t)),
+    ),
+    "scatter along an axis": (
+        """\
+inputs: {t: 'T[*A, V, *B]', ids: 'int64[*A, N, *B]', src: 'T[*A, N, *B]'}
+attributes: {axis: {type: axis, dim: V, default: 1}}
+outputs: {y: 'T[*A, V, *B]'}
+kernel: |
+  y[*A, v, *B] = cast(T, sum[n](src[*A, n, *B] if ids[*A, n, *B] == v else 0))
+""",
+        lambda size: {"t": whole(2, 3, size), "ids": rng.integers(0, 3, (2, 4, size)), "src": whole(2, 4, size)},
+        lambda t, ids, src: np.stack([np.where(ids == v, src, 0).sum(1) for v in range(3)], 1),
+    ),
+    "scan": (
+        """\
+inputs: {x: 'T[*A, N, *B]'}
+attributes: {axis: {type: axis, dim: N, default: 1}}
+outputs: {y: 'T[*A, N, *B]'}
+kernel: |
+  y[*A, i, *B] = cast(T, sum[k:i + 1](x[*A, k, *B]))
+""",
+        lambda size: {"x": whole(2, 7, size)},
+        lambda x: x.cumsum(1),
+    ),
+    "scan of rows": (
+        """\
+inputs: {x: 'T[N, M]'}
+outputs: {y: 'T[N, M]'}
+kernel: |
+  y[n, i] = max[k:M - i](x[n, i + k]) - x[n, i]
+""",
+        lambda size: {"x": whole(6, size)},
+        lambda x: np.maximum.accumulate(x[:, ::-1], 1)[:, ::-1] - x,
+    ),
+    "scan of what is before": (
+        """\
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[i] = cast(T, sum[k:i](x[k]))
+""",
+        lambda size: {"x": whole(size)},
+        lambda x: x.cumsum(0) - x,
+    ),
+    "rows by number": (
+        """\
+inputs: {t: 'T[V, D]', ids: 'int64[N]'}
+outputs: {y: 'T[N, D]'}
+kernel: |
+  y[n, d] = t[ids[n], d]
+""",
+        lambda size: {"t": whole(4, size), "ids": rng.integers(0, 4, 9)},
+        lambda t, ids: t[ids],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Any], KernelLibrary]:
+    built: dict[str, tuple[Any, Path]] = {}
+
+    def load(form: str, parallel_for: Any) -> KernelLibrary:
+        if form not in built:
+            family = compile_text(HEAD + FORMS[form][0], "f.yaml")
+            built[form] = family, compile_kernel(family, tmp_path_factory.mktemp("nest"))
+        return KernelLibrary(*built[form], parallel_for)
+
+    return load
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_forms(form: str, kernels: Callable[[str, Any], KernelLibrary]) -> None:
+    _, inputs, reference = FORMS[form]
+    for parallel_for in (None, odd_parallel_for, split_everywhere):
+        kernel = kernels(form, parallel_for)
+        op = kernel.family.forward
+        for size in (1, 2, 5, 19, 40, 1100, 2300):
+            given = inputs(size)
+            expected = np.asarray(reference(**given))
+            for dtype in ("float16", "float32", "float64", "int32"):
+                numbers = {n: a.astype("int64" if n == "ids" else dtype) for n, a in given.items()}
+                for arrays in (numbers, {n: np.asfortranarray(a) for n, a in numbers.items()}):
+                    got = kernel.call(op, arrays, {})["y"]
+                    exact = np.abs(expected).max(initial=0) <= 2048 or dtype != "float16"
+                    if exact:
+                        np.testing.assert_array_equal(got.astype(float), expected, f"{size} {dtype}")
+
+
+@pytest.mark.parametrize("form", ["scatter of rows", "scatter of numbers", "scan", "scan of what is before", "rows by number"])
+def test_nothing(form: str, kernels: Callable[[str, Any], KernelLibrary]) -> None:
+    kernel = kernels(form, None)
+    given = {n: a.astype("int64" if n == "ids" else "float32") for n, a in FORMS[form][1](0).items()}
+    expected = FORMS[form][2](**given)
+    np.testing.assert_array_equal(kernel.call(kernel.family.forward, given, {})["y"], expected)
+
+
+def test_an_index_outside_is_refused(kernels: Callable[[str, Any], KernelLibrary]) -> None:
+    kernel = kernels("rows by number", None)
+    for index in (-1, 4, 1 << 40):
+        given = {"t": np.ones((4, 3), np.float32), "ids": np.array([0, index])}
+        with pytest.raises(KernelError, match=f"an index of t is {index}, outside axis 0 of size 4"):
+            kernel.call(kernel.family.forward, given, {})
+
+
+def test_nan_is_a_maximum(kernels: Callable[[str, Any], KernelLibrary]) -> None:
+    kernel = kernels("window", None)
+    x = np.ones((1, 5, 40), np.float32)
+    x[0, 2, 7] = np.nan
+    y = kernel.call(kernel.family.forward, {"x": x}, {})["y"][0]
+    assert {tuple(at) for at in np.argwhere(np.isnan(y))} == {(1, 3), (1, 4)}
