@@ -250,9 +250,12 @@ class _OnnxEmitter(OnnxWindows):
 
     def cast(self, e: Cast, argument: Text) -> Text:
         if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
-            if isinstance(e.type, Weak) or len(candidates(e.type)) != 1:
-                raise NotExpressible("no standard operator converts a floating number to an integer type not known beforehand")
-            return Text(f"{BUILDER}.truncate({argument.text}, {self.onnx_type(candidates(e.type)[0])})")
+            variable = None if isinstance(e.type, Weak) else type_variable(e.type)
+            kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
+            dtype = (
+                f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
+            )
+            return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
         return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
@@ -288,7 +291,9 @@ class _OnnxEmitter(OnnxWindows):
             return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
         if e.kind in ("any", "all"):
             return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)})"
-        return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0)"
+        # A group may have no axes, and over no axes means over all to a runtime.
+        noop = ", noop_with_empty_axes=1" if len(arguments) > 1 and all(group for _, group in axes) else ""
+        return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0{noop})"
 
     def from_front(self, p: Position, scope: Scope) -> Position:
         """Return a place counted from the front where the frame tells the number of axes."""

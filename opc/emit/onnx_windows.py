@@ -44,7 +44,7 @@ class OnnxWindows(OnnxArrays):
                     return None
                 if isinstance(count, Select) and self.is_static(count.cond):
                     then, other = (replace(e, args=(total, side)) for side in (count.then, count.other))
-                return self.expr(Select(count.cond, then, other, e.type), scope)
+                    return self.expr(Select(count.cond, then, other, e.type), scope)
                 size = Affine.of(1)
                 for v in windows.windows:
                     size = size * v.taps

@@ -63,7 +63,6 @@ def test_optional_inputs_and_strings_are_python_s_business() -> None:
     [
         ('x: "T[N]"', 'y: "T[N]"', "y[n] = max[k:n](pad(x[k], 0))", "a function can't refuse the max of nothing"),
         ('x: "T[...]"', 'y: "T[...]"', "y = x // 2.0", "no standard operator computes floordiv of floating numbers"),
-        ('x: "T[...]"', 'y: "int32[...]"', "y = cast(int32, x)", "truncates a floating number to an integer with saturation"),
     ],
 )
 def test_reasons(inputs: str, outputs: str, kernel: str, reason: str) -> None:
