@@ -6,6 +6,7 @@ with one axis for every axis of the frame, of size 1 where the value does not ch
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod, Symbol
-from opc.testing.bounds import Array, Bounds
+from opc.testing.bounds import Array, Bounds, union
 
 
 class DomainError(Exception):
@@ -82,7 +83,8 @@ def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
 def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bounds:
     """Return the elements of `source` at one index an axis: a position in the frame (a bare index), or indices over the frame.
 
-    Indices are inside. An index that is a set, because it was computed from uncertain values, gives every element of the operand.
+    Indices are inside. An index that is one of two neighbours, because it was computed from uncertain values, gives the elements
+    at both, and one that may be more gives every element of the operand.
     """
     if all(isinstance(a, int) for a in axes) and len(set(map(str, axes))) == len(axes):
         # Bare indices, each once: the operand's axes are the frame's, in another order and with axes of size 1 between.
@@ -94,21 +96,24 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
         return source.map(lambda v: v.transpose(order).reshape(shape))
     if not axes:
         return source.map(lambda v: v.reshape((1,) * frame.rank))
-    indices: list[Array] = []
-    unsure = np.zeros((1,) * frame.rank, np.bool_)
+    choices: list[list[Array]] = []
+    vague = np.zeros((1,) * frame.rank, np.bool_)
     for axis, a in enumerate(axes):
         if isinstance(a, int):
             shape = [1] * frame.rank
             shape[a] = source.low.shape[axis]
-            indices.append(np.arange(source.low.shape[axis]).reshape(shape))
+            choices.append([np.arange(source.low.shape[axis]).reshape(shape)])
         elif isinstance(a, Bounds):
-            unsure = unsure | (a.low != a.high)
-            indices.append(a.low)
+            vague = vague | (a.high - a.low > 1)
+            choices.append([a.low] if np.array_equal(a.low, a.high) else [a.low, a.high])
         else:
-            indices.append(a)
-    found = source.map(lambda v: v[tuple(indices)])
-    if unsure.any():
-        low = np.where(unsure, source.low.min(), found.low)
-        high = np.where(unsure, source.high.max(), found.high)
-        found = Bounds(low, high, np.where(unsure, source.nan.any(), found.nan))
+            choices.append([a])
+    places = list(itertools.product(*choices))
+    found = source.map(lambda v: v[places[0]])
+    for place in places[1:]:
+        found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]
+    if vague.any():
+        low = np.where(vague, source.low.min(), found.low)
+        high = np.where(vague, source.high.max(), found.high)
+        found = Bounds(low, high, np.where(vague, source.nan.any(), found.nan))
     return found

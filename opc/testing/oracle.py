@@ -301,7 +301,7 @@ class _Evaluation:
         source = self.values[e.operand]
         shape = source.low.shape
         axes: list[int | Array | Bounds] = []
-        inside: Array = frame.constant(True)
+        inside = exact(frame.constant(True))
         fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
         groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
         for entry in e.indices:
@@ -323,20 +323,20 @@ class _Evaluation:
                 where = exact(affine(entry, frame, self.env.symbol))
             else:
                 where = self.eval(entry, frame, mask, DType.INT64)
-            ok = (where.low >= 0) & (where.high < shape[axis])
-            if e.pad is None and not bool(np.all(ok | ~_both(mask, frame.constant(True)))):
+            sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
+            if e.pad is None and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
-            inside = inside & ok
+            inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
             top = max(shape[axis] - 1, 0)
             axes.append(Bounds(np.clip(where.low, 0, top), np.clip(where.high, 0, top), where.nan))
         dtype = self.compute(e.type, ctx)
-        if 0 in shape and 0 not in np.broadcast_shapes(frame.sizes, inside.shape):
+        if 0 in shape and 0 not in np.broadcast_shapes(frame.sizes, inside.low.shape):
             found = self.nothing(frame, dtype)
         else:
             found = self.convert(gather(source, axes, frame), e.type, dtype)
         if e.pad is None:
             return found
-        return choose(exact(inside), found, self.operand(e.pad, frame, _both(mask, ~inside), dtype))
+        return choose(inside, found, self.operand(e.pad, frame, _both(mask, ~inside.low), dtype))
 
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
         """Return the placeholder for a read of an empty operand, which no point that counts can make."""
