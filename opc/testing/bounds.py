@@ -210,6 +210,14 @@ def spread(
     relative = kind(ulps * 2 * p.unit + own * float(np.finfo(low.dtype).eps) / 2)
     denormal = kind(ulps * p.tiny if underflow else 0.0)
 
+    limit = kind(p.overflow)
+    if low.size:
+        sizes = (np.abs(low), np.abs(high))
+        least, most = min(s.min() for s in sizes), max(s.max() for s in sizes)
+        if least > 8 * ulps * p.tiny and most < limit / 2:
+            # Nothing is zero, denormal, infinite or NaN, or becomes so: the general way below says the same.
+            return low - (relative * sizes[0] + denormal), high + (relative * sizes[1] + denormal)
+
     def error(v: Array) -> Array:
         return np.asarray(np.where(np.isfinite(v) & (v != 0), relative * np.abs(v) + denormal, kind(0)))
 
@@ -217,7 +225,6 @@ def spread(
     # The sign of a zero end must survive, so nothing is added to it.
     down_to = np.where(down == 0, low, np.where(low > 0, np.maximum(low - down, kind(0)), low - down))
     up_to = np.where(up == 0, high, np.where(high < 0, np.minimum(high + up, kind(-0.0)), high + up))
-    limit = kind(p.overflow)
     if not fused:
         return _overflow(down_to, limit), _overflow(up_to, limit)
     infinity = kind(_INF)
