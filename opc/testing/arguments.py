@@ -81,6 +81,12 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType
     return np.asarray(rng.integers(low, 10, shape)).astype(numpy_dtype(dtype))
 
 
+def few_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Return values that are often alike: 0, 1 and, where the dtype has it, -1."""
+    least = 0 if dtype in (DType.BOOL, DType.UINT8) else -1
+    return np.asarray(rng.integers(least, 2, shape)).astype(numpy_dtype(dtype))
+
+
 def mixed_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, share: float) -> Array:
     """Return values of which a `share` is special: `special_values` of floats, the ends of the range of integers."""
     values = random_values(rng, shape, dtype)

@@ -16,9 +16,10 @@ import numpy as np
 
 from opc.analysis.shape import infer
 from opc.ir.dtypes import DType, resolve
+from opc.ir.expr import Reduce, walk
 from opc.ir.op import AttributeKind, Op, Role
 from opc.testing import samples
-from opc.testing.arguments import LAYOUTS, TensorArg, mixed_values, random_values
+from opc.testing.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
 from opc.testing.bounds import Array
 from opc.testing.fitting import POINTS, fit
 from opc.testing.index_limits import index_limits, index_values, special_indices
@@ -39,6 +40,9 @@ Fill = Callable[[np.random.Generator, Shape, DType], Array]
 
 FEW = 54
 """How many cases of the full table a derived op gets: its forward op has been through all of it."""
+
+EXTREMES = ("max", "min", "argmax", "argmin")
+"""The reductions for which it matters that several elements are alike."""
 
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
@@ -179,6 +183,9 @@ class Maker:
             for share in (0.9, 0.05):
                 fill = _special(share)
                 yield self.make("special" if share > 0.5 else "few-special", self.specials(middle), binding, fill=fill)
+        if any(isinstance(e, Reduce) and e.kind in EXTREMES for s in self.op.body for e in walk(s.value)):
+            for binding in self.bindings[:4]:
+                yield self.make("ties", middle, binding, fill=few_values)
         yield from self.attributes(middle)
         yield from self.optional(middle)
         limit = LARGE if self.op.derivation is None else LARGE // 2

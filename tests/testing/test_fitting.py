@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opc.analysis.shape import ShapeError, infer
@@ -77,6 +78,15 @@ def test_calls_of_a_convolution_cover_its_attributes() -> None:
     reasons = [c.refused for c in refused(CONV.forward)]
     assert any("OH" in r for r in reasons), "a filter larger than the image is refused"
     assert any("C == I * groups" in r for r in reasons)
+
+
+def test_a_maximum_has_cases_with_ties() -> None:
+    family = load_family(SPECS / "max_pool2d.yaml")
+    assert family.backward is not None
+    for op in (family.forward, family.backward):
+        ties = [c for c in accepted(op) if "-ties" in c.name]
+        assert len(ties) >= 2
+        assert all(len(np.unique(c.inputs["x"].data)) <= 3 for c in ties if c.inputs["x"] is not None)
 
 
 def test_attributes_without_default_take_turns() -> None:
