@@ -147,7 +147,7 @@ def onnx_cases(family: Family, nodes: Mapping[str, list[Node]]) -> tuple[list[On
                 except NotApplicableError as reason:
                     reasons.append(str(reason))
             else:
-                others.append((str(node["name"]), reasons[-1]))
+                others.append((str(node["name"]), reasons[0]))
     return cases, others
 
 
