@@ -130,11 +130,14 @@ def show(
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
     sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
+    size: Annotated[
+        list[str] | None, typer.Option("--size", help="A size in the costs of --gradient, as N=8; may be repeated.")
+    ] = None,
 ) -> None:
     """Show what opc makes of a spec."""
     from opc import cli_show
 
-    raise typer.Exit(cli_show.show(spec, ir, gradient, loops, c, sharding))
+    raise typer.Exit(cli_show.show(spec, ir, gradient, loops, c, sharding, size or ()))
 
 
 @app.command()

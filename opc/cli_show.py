@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import indent
+from typing import TYPE_CHECKING, TypeAlias
 
 from opc.cli_console import OK, WrongUse, say, shown
 
 if TYPE_CHECKING:
+    from opc.analysis.shape import ShapeEnv
     from opc.ir.op import Family, Op
 
+Sizes: TypeAlias = Mapping[str, int]
+
 _SAMPLE = 1024
-"""Size of every axis in the calls whose cost is shown."""
+"""Size of every axis in the calls whose cost is shown, unless it is given."""
 
 
-def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: bool = False) -> int:
-    """Print what was asked for, the typed op when nothing was."""
+def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: bool = False, size: Sequence[str] = ()) -> int:
+    """Print what was asked for, the typed op when nothing was; `size` holds texts such as `N=8`."""
     from opc.pipeline import load_family
 
     if spec.is_dir():
@@ -24,11 +28,12 @@ def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: b
     if not spec.exists():
         raise WrongUse(f"there is no file {shown(spec)}")
     family = load_family(spec)
+    sizes = _sizes(family, size)
     sections = []
     if ir or not (gradient or loops or c or sharding):
         sections += [_op(family), *_onnx(family)]
     if gradient:
-        sections += _gradient(family)
+        sections += _gradient(family, sizes)
     if sharding:
         sections += _sharding(family)
     if loops:
@@ -37,6 +42,27 @@ def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: b
         sections += _kernel(family)
     say("\n".join(sections).rstrip("\n"))
     return OK
+
+
+def _sizes(family: Family, texts: Sequence[str]) -> Sizes:
+    """Return the sizes and int attributes that texts such as `N=8` name."""
+    from opc.ir.affine import Affine, Dim
+    from opc.ir.op import AttributeKind
+
+    op = family.forward
+    dims = {d.single.name for o in op.inputs for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
+    known = dims | {a.name for a in op.attributes if a.kind is AttributeKind.INT and a.length is None}
+    sizes: dict[str, int] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in known:
+            raise WrongUse(
+                f"--size {text}: {family.name} has no size or int attribute '{name}'; it has {', '.join(sorted(known))}"
+            )
+        if not value.isdecimal():
+            raise WrongUse(f"--size {text}: write a whole number, as in {name}=8")
+        sizes[name] = int(value)
+    return sizes
 
 
 def _op(family: Family) -> str:
@@ -55,44 +81,92 @@ def _onnx(family: Family) -> Iterator[str]:
         yield f"ONNX function body of {op.name}: {verdict}"
 
 
-def _gradient(family: Family) -> Iterator[str]:
-    """Yield the derived ops, and of the gradient what it saves and costs."""
+def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
+    """Yield the derived ops, and of the gradient its verdict, what it saves and what it costs."""
     from opc.ir.printer import format_op
 
     if family.backward is None:
         yield f"{family.name} has no gradient"
         return
-    yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}."
-    yield _costs(family)
-    for op in family.ops[1:]:
+    yield f"The gradient is {'given by the spec' if family.explicit_backward else 'derived'}: {_verdict(family.backward)}."
+    yield _costs(family, sizes)
+    yield _block(family.backward)
+    for op in family.ops[2:]:
         yield format_op(op)
 
 
-def _costs(family: Family) -> str:
-    """Return what is saved between forward and backward, and what both cost on a sample."""
+def _verdict(op: Op) -> str:
+    """Return whether an op gathers or scatters, and whether it adds in a fixed order."""
+    from opc.analysis.cost import scatters
+    from opc.ir.op import Scatter
+
+    found = scatters(op)
+    if op.opaque or not found:
+        return "it gathers only, and is deterministic"
+    targets = ", ".join(dict.fromkeys(found))
+    if op.scatter is Scatter.ATOMIC:
+        return f"it scatters into {targets}, by atomic additions in no fixed order"
+    return f"it scatters into {targets}, in a fixed order, so it is deterministic"
+
+
+def _block(backward: Op) -> str:
+    """Return the gradient as the spec's own `gradient` key would say it, or as an op where the language has no words for it."""
+    from opc.analysis.cost import saved
+    from opc.ir.op import Role
+    from opc.ir.printer import format_body, format_op
+
+    try:
+        body = format_body(backward)
+    except ValueError:
+        return format_op(backward)
+    names = [name for name, role, _ in saved(backward) if role is Role.OUTPUT]
+    kept = f"  saves: [{', '.join(names)}]\n" if names else ""
+    return f"gradient:\n{kept}  body: |\n{indent(body, '    ')}"
+
+
+def _costs(family: Family, sizes: Sizes) -> str:
+    """Return what is saved between forward and backward, and what every op of the family costs."""
     from opc.analysis.cost import saved
 
     lines = []
     if family.backward is not None:
         kept = [f"{role.value} {name}" for name, role, _ in saved(family.backward)]
         lines.append(f"Saved for the gradient: {', '.join(kept) or 'nothing'}.")
-    lines.append(f"Cost in float32 with {_SAMPLE} along every axis:")
-    lines += [f"  {_cost(op)}" for op in family.ops]
+    given = "".join(f"{name} = {value}, " for name, value in sizes.items())
+    lines.append(f"Cost in float32, with {given}{_SAMPLE} along every {'other ' if sizes else ''}axis:")
+    for op in family.ops:
+        lines += _cost(op, sizes)
+        if op is family.forward and not op.opaque:
+            sizes = {**_call(op, sizes).dims, **sizes}
     return "\n".join(lines) + "\n"
 
 
-def _cost(op: Op) -> str:
+def _cost(op: Op, sizes: Sizes) -> Iterator[str]:
     if op.opaque:
-        return f"{op.name}: native code, whose operations nobody counts"
+        yield f"  {op.name}: native code, whose operations nobody counts"
+        return
     from opc.analysis.cost import cost
-    from opc.analysis.shape import infer
-    from opc.analysis.shape_samples import sample
     from opc.ir.dtypes import DType
 
     binding = {t.name: DType.FLOAT32 if DType.FLOAT32 in t.dtypes else t.dtypes[0] for t in op.types}
-    shapes, attributes = sample(op, (_SAMPLE,), (_SAMPLE,))
-    found = cost(op, infer(op, shapes, attributes), binding)
-    return f"{op.name}: {_count(found.flops)}FLOP, {_count(found.bytes)}B, {found.intensity:.2g} FLOP/B"
+    found = cost(op, _call(op, sizes), binding)
+    yield f"  {op.name}: {_count(found.flops)}FLOP, {_count(found.bytes)}B, {found.intensity:.2g} FLOP/B"
+    yield f"    FLOP: {found.work}"
+    yield f"    bytes: {found.traffic}"
+
+
+def _call(op: Op, sizes: Sizes) -> ShapeEnv:
+    """Return a call of the op with these sizes and int attributes."""
+    from opc.analysis.attributes import ShapeError
+    from opc.analysis.shape import infer
+    from opc.analysis.shape_samples import sample
+
+    attributes = {a.name: sizes[a.name] for a in op.attributes if a.name in sizes}
+    try:
+        shapes, given = sample(op, (_SAMPLE,), (_SAMPLE,), attributes=attributes, known=sizes)
+        return infer(op, shapes, given)
+    except ShapeError as error:
+        raise WrongUse(f"{op.name} refuses these sizes: {error}") from None
 
 
 def _count(number: int) -> str:

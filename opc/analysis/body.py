@@ -35,8 +35,9 @@ class Body:
 class BodyTyper:
     """Elaborates the statements of one body in `scope`, which it extends by every tensor assigned."""
 
-    def __init__(self, scope: Scope, outputs: Sequence[Operand], found: Diagnostics) -> None:
+    def __init__(self, scope: Scope, outputs: Sequence[Operand], found: Diagnostics, derived: bool = False) -> None:
         self.scope = scope
+        self.derived = derived
         self.outputs = {o.name: o for o in outputs}
         self.found = found
         self.typer = ExpressionTyper(scope, found)
@@ -112,7 +113,7 @@ class BodyTyper:
             if name in names:
                 self._error(f"'{name}' is {kind} and can't be assigned", target.span)
                 return False
-        problem = name_problem(name)
+        problem = name_problem(name, self.derived)
         if problem is not None:
             self._error(f"'{name}' can't name a temporary: {problem}", target.span)
             return False

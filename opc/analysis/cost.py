@@ -9,11 +9,14 @@ reads is read once, every output written once, temporaries stay in registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
 
 from opc.analysis.shape import ShapeEnv
 from opc.analysis.shape_plan import group_key
-from opc.ir.affine import Affine, Index
+from opc.analysis.work import Product, Work
+from opc.ir.affine import Affine, GroupSize, Index, Symbol
 from opc.ir.dtypes import Binding, is_integer, resolve
 from opc.ir.expr import (
     Axis,
@@ -40,11 +43,17 @@ _FREE = frozenset({"neg", "stop_gradient", "lt", "le", "gt", "ge", "eq", "ne", "
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call costs: floating (or integer) operations, and bytes read and written."""
+    """What one call costs: floating (or integer) operations, and bytes read and written.
+
+    `work` and `traffic` are the operations and the bytes as formulas over the sizes of the call; what an attribute or an absent
+    operand decides is decided as in this call.
+    """
 
     flops: int
     read: int
     written: int
+    work: Work = field(default_factory=Work)
+    traffic: Work = field(default_factory=Work)
 
     @property
     def bytes(self) -> int:
@@ -66,18 +75,22 @@ def cost(op: Op, env: ShapeEnv, binding: Binding, wanted: Collection[str] | None
     asked = set(env.outputs) if wanted is None else set(wanted) & set(env.outputs)
     needed, waiting = set(asked), list(asked)
     used: set[str] = set()
-    flops = 0.0
+    work = Work()
     while waiting:
         statement = assignments[waiting.pop()]
-        flops += _Counter(op, env, statement).flops(statement.value, _points(env, op.operand(statement.target)))
+        work = work + _Counter(op, env, statement).flops(statement.value, _points(op.operand(statement.target)))
         for read in reads(statement.value):
             used.add(read.operand)
             if read.operand in assignments and read.operand not in needed:
                 needed.add(read.operand)
                 waiting.append(read.operand)
-    read_bytes = sum(nbytes(env, o, binding) for o in op.inputs if o.name in used and o.name in env.present)
-    written = sum(nbytes(env, op.output(name), binding) for name in asked)
-    return Cost(round(flops), read_bytes, written)
+    taken = [o for o in op.inputs if o.name in used and o.name in env.present]
+    made = [op.output(name) for name in env.outputs if name in asked]
+    traffic = Work()
+    for o in (*taken, *made):
+        traffic = traffic + _points(o).scaled(resolve(o.type, binding).itemsize)
+    read_bytes, written = (sum(nbytes(env, o, binding) for o in some) for some in (taken, made))
+    return Cost(round(work.value(_sizes(env))), read_bytes, written, work, traffic)
 
 
 def saved(backward: Op) -> tuple[tuple[str, Role, Operand], ...]:
@@ -94,16 +107,39 @@ def saved(backward: Op) -> tuple[tuple[str, Role, Operand], ...]:
     )
 
 
+def scatters(op: Op) -> tuple[str, ...]:
+    """Return the operands that are summed up by scattering: each point of the loops names the position it is added to."""
+    return tuple(s.target for s in op.body if any(isinstance(e, Reduce) and any(named_results(e)) for e in walk(s.value)))
+
+
 def nbytes(env: ShapeEnv, operand: Operand, binding: Binding) -> int:
     """Return the size of an operand in bytes."""
-    return _points(env, operand) * resolve(operand.type, binding).itemsize
+    return round(_points(operand).value(_sizes(env))) * resolve(operand.type, binding).itemsize
 
 
-def _points(env: ShapeEnv, operand: Operand) -> int:
-    total = 1
-    for size in env.shape_of(operand):
-        total *= size
+def _points(operand: Operand) -> Product:
+    """Return the number of an operand's elements."""
+    total = Product()
+    for d in operand.dims:
+        total = total.times(d if isinstance(d, Affine) else _group(d))
     return total
+
+
+def _group(group: Group) -> Affine:
+    """Return the number of a group's points; that of an operand's own group has its name behind an @."""
+    return Affine.of(GroupSize(group.name if group.of is None else f"{group.name}@{group.of}"))
+
+
+def _sizes(env: ShapeEnv) -> Callable[[Affine], int]:
+    """Return what gives each size its value in a call."""
+
+    def symbol(s: Symbol) -> int:
+        if isinstance(s, GroupSize):
+            name, _, of = s.name.partition("@")
+            return prod(env.groups.get(group_key(Group(name, of or None)), ()))
+        return env.symbol(s)
+
+    return lambda size: size.evaluate(symbol)
 
 
 class _Counter:
@@ -113,15 +149,15 @@ class _Counter:
         self.op = op
         self.env = env
         shape = zip(statement.indices, op.operand(statement.target).dims, strict=True)
-        self.ranges: dict[str, float] = {i: env.value(d) for i, d in shape if isinstance(i, str) and isinstance(d, Affine)}
+        self.ranges = {i: Product().times(d) for i, d in shape if isinstance(i, str) and isinstance(d, Affine)}
 
-    def flops(self, e: Expr, points: float) -> float:
+    def flops(self, e: Expr, points: Product) -> Work:
         """Return the operations of `e` computed at so many points."""
         match e:
             case Reduce():
                 before = dict(self.ranges)
-                inner = points * self._extent(e)
-                total = inner + self.flops(e.body, inner)
+                inner = self._reduced(e, points)
+                total = self.flops(e.body, inner) + inner
                 self.ranges = before
                 return total
             case Call():
@@ -129,43 +165,59 @@ class _Counter:
                 free = e.fn in _FREE or compares or _is_index(e)
                 # What whole numbers are compared for is index arithmetic.
                 args = [a for a in e.args if not (compares and is_integer(a.type))]
-                return (0 if free else points) + sum(self.flops(c, points) for c in args)
+                own = Work() if free else Work() + points
+                return sum((self.flops(c, points) for c in args), own)
             case Select() if _is_static(e.cond):
                 return self.flops(e.then if self.env.holds(e.cond) else e.other, points)
             case Select():
-                chosen = max(self.flops(side, points) for side in (e.then, e.other))
-                return self.flops(e.cond, points) + chosen
+                sides = [self.flops(side, points) for side in (e.then, e.other)]
+                return self.flops(e.cond, points) + max(sides, key=lambda w: w.value(_sizes(self.env)))
             case Read():
                 # What stands inside a subscript is index arithmetic.
-                return self.flops(e.pad, points) if e.pad is not None else 0
+                return self.flops(e.pad, points) if e.pad is not None else Work()
             case _:
-                return sum(self.flops(c, points) for c in children(e))
+                return sum((self.flops(c, points) for c in children(e)), Work())
 
-    def _extent(self, e: Reduce) -> float:
-        """Return how many points are added for each result: on average, and 1 for what goes on from its neighbour's result."""
-        total = 1.0
+    def _reduced(self, e: Reduce, points: Product) -> Product:
+        """Return how many points are added: on average, and one a result for what goes on from its neighbour's result."""
         for axis in e.axes:
             match axis:
                 case Axis():
                     self.ranges[axis.index] = self._size(axis.extent)
-                    total *= 1 if _goes_on(axis, e.body) else self.ranges[axis.index]
+                    if not _goes_on(axis, e.body):
+                        points = _joined(points, self.ranges[axis.index])
                 case GroupAxis():
-                    total *= _size(self.env, Group(axis.name))
+                    points = points.times(_group(Group(axis.name)))
                 case BroadcastAxis():
-                    own = max(1, _size(self.env, _own_group(self.op, axis)))
-                    total *= _size(self.env, Group(axis.name)) // own
+                    points = points.times(_group(Group(axis.name))).times(_group(Group(axis.name, axis.operand)), -1)
         # Each point is added to the one result that its index names: a scatter.
-        for index in _named_results(e):
-            total /= max(1, self.ranges.get(index, 1))
-        return total
+        for index in named_results(e):
+            if index in self.ranges:
+                points = _joined(points, self.ranges[index], -1)
+        return points
 
-    def _size(self, extent: Affine) -> float:
+    def _size(self, extent: Affine) -> Product:
         """Return an extent's mean between its values at the two ends of the indices it depends on."""
+        if not extent.indices():
+            return Product().times(extent)
+        first = extent.substitute(lambda s: Affine.of(0) if isinstance(s, Index) else None)
+        last = extent.substitute(self._last)
+        return Product().times(first + last).scaled(Fraction(1, 2))
 
-        def at(end: Callable[[float], int]) -> int:
-            return extent.evaluate(lambda s: end(self.ranges[s.name]) if isinstance(s, Index) else self.env.symbol(s))
+    def _last(self, s: Symbol) -> Affine | None:
+        if not isinstance(s, Index):
+            return None
+        size = Affine.of(1)
+        for factor, power in self.ranges[s.name].powers:
+            size = size * factor if power == 1 else size
+        return size - 1
 
-        return max(0.0, (at(lambda size: 0) + at(lambda size: max(0, int(size) - 1))) / 2)
+
+def _joined(a: Product, b: Product, power: int = 1) -> Product:
+    total = a.scaled(b.number**power)
+    for size, p in b.powers:
+        total = total.times(size, p * power)
+    return total
 
 
 def _goes_on(axis: Axis, body: Expr) -> bool:
@@ -184,7 +236,7 @@ def _moved(body: Expr, index: str, to: Affine) -> Expr:
     return map_affine(body, lambda a: a.substitute(lambda s: to if s == Index(index) else None))
 
 
-def _named_results(e: Reduce) -> Iterator[str]:
+def named_results(e: Reduce) -> Iterator[str]:
     """Yield the indices of the result that each point names: v of `sum[n](src[n] if ids[n] == v else 0)`."""
     loops = {a.index for a in e.axes if isinstance(a, Axis)}
     body = e.body
@@ -218,17 +270,3 @@ def _is_static(e: Expr) -> bool:
 def _is_index(e: Expr) -> bool:
     """Whether an expression is made of sizes, indices and literals alone, and so is computed once."""
     return isinstance(e, IndexValue) or (not isinstance(e, Read) and bool(children(e)) and all(map(_is_index, children(e))))
-
-
-def _own_group(op: Op, axis: BroadcastAxis) -> Group:
-    """Return the group of the operand itself that a broadcast axis leaves."""
-    operand = next((o for o in (*op.inputs, *op.outputs) if o.name == axis.operand), None)
-    groups = [d for d in operand.dims if isinstance(d, Group) and d.name == axis.name] if operand else []
-    return groups[0] if groups else Group(axis.name, axis.operand)
-
-
-def _size(env: ShapeEnv, group: Group) -> int:
-    total = 1
-    for size in env.groups.get(group_key(group), ()):
-        total *= size
-    return total

@@ -43,7 +43,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         broadcast=forward.broadcast,
         out_of_range=spec.model.out_of_range,
     )
-    typer = BodyTyper(scope, outputs, found)
+    typer = BodyTyper(scope, outputs, found, derived=True)
     body = typer.elaborate(spec.text("gradient", "body"))
     if found.has_errors:
         return None

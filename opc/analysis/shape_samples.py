@@ -12,13 +12,18 @@ from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Op, Opera
 
 
 def sample(
-    op: Op, axes: Shape, dims: Sequence[int], optional: bool = True, attributes: Mapping[str, AttributeValue] | None = None
+    op: Op,
+    axes: Shape,
+    dims: Sequence[int],
+    optional: bool = True,
+    attributes: Mapping[str, AttributeValue] | None = None,
+    known: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, Shape | None], dict[str, AttributeValue]]:
     """Return input shapes and attributes of a call that fits the op's signature; an op may still refuse it for its other rules.
 
     Every group has the axes `axes`, but the own groups of a broadcast op lose one more leading axis each; the dimensions that
-    inputs bind have the sizes `dims` in turn. Optional operands are given unless `optional` is False. Required attributes that
-    are not in `attributes` get some value, axis attributes the position the groups leave.
+    inputs bind have the size that `known` names, else `dims` in turn. Optional operands are given unless `optional` is False.
+    Required attributes that are not in `attributes` get some value, axis attributes the position the groups leave.
     """
     groups: dict[GroupKey, Shape] = {}
     sizes: dict[str, int] = {}
@@ -44,7 +49,8 @@ def sample(
     def value(symbol: Symbol) -> int:
         match symbol:
             case Dim():
-                return sizes.setdefault(symbol.name, dims[len(sizes) % len(dims)])
+                fresh = dims[len(sizes) % len(dims)]
+                return sizes.setdefault(symbol.name, (known or {}).get(symbol.name, fresh))
             case GroupSize():
                 return _product(groups.get((symbol.name, None), ()))
             case AttrInt():

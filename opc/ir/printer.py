@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import TypeVar
+from opc.ir.dtypes import TypeVar, Weak
 from opc.ir.expr import (
     AttrRef,
     Call,
@@ -24,7 +24,7 @@ from opc.ir.expr import (
     StrConst,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Assign, Attribute, DimSpec, Op, Operand
+from opc.ir.op import Assign, Attribute, DimSpec, Group, Op, Operand
 
 # Binding strength of the body language's operators, as in Python's grammar.
 _TERNARY, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(10)
@@ -115,6 +115,28 @@ def format_assign(s: Assign) -> str:
     """Return one statement of the body."""
     indices = ", ".join(i if isinstance(i, str) else str(i) for i in s.indices) or "()"
     return f"{s.target}[{indices}] = {format_expr(s.value)}"
+
+
+def format_body(op: Op) -> str:
+    """Return the statements of the body, one a line, as a spec takes them: each index of a temporary with its range.
+
+    Raises:
+        ValueError: when the language has no words for a temporary: one that is as small as an operand of a broadcast op.
+    """
+    temporaries = {o.name: o for o in op.temporaries}
+    lines = []
+    for s in op.body:
+        if s.target not in temporaries:
+            lines.append(format_assign(s))
+            continue
+        operand = temporaries[s.target]
+        if any(isinstance(d, Group) and d.of is not None for d in operand.dims):
+            raise ValueError(f"{s.target} has the shape of an operand that is broadcast")
+        pairs = zip(s.indices, operand.dims, strict=True)
+        indices = ", ".join(f"{i}:{d}" if isinstance(i, str) else str(i) for i, d in pairs) or "()"
+        value = Cast(s.value, operand.type) if isinstance(s.value.type, Weak) else s.value
+        lines.append(f"{s.target}[{indices}] = {format_expr(value)}")
+    return "\n".join(lines) + "\n"
 
 
 def _types(types: tuple[TypeVar, ...]) -> list[str]:

@@ -148,8 +148,11 @@ _DOMAIN = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _MAX_NAME = 64
 
 
-def name_problem(name: str) -> str | None:
-    """Return why `name` can't name an operand, attribute, dimension, type or index in every target language, or None."""
+def name_problem(name: str, derived: bool = False) -> str | None:
+    """Return why `name` can't name an operand, attribute, dimension, type or index in every target language, or None.
+
+    In a `derived` body, a gradient, names may begin as those do that opc derives.
+    """
     if len(name) > _MAX_NAME:
         return f"a name has at most {_MAX_NAME} characters"
     if not _NAME.fullmatch(name):
@@ -161,7 +164,7 @@ def name_problem(name: str) -> str | None:
     if name in _CPP_WORDS:
         return f"'{name}' is a word of C++"
     for prefix in RESERVED_PREFIXES:
-        if name.startswith(prefix):
+        if name.startswith(prefix) and not (derived and prefix != "opc"):
             return f"names that begin with '{prefix}' are kept for what opc derives"
     return None
 

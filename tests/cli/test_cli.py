@@ -171,7 +171,12 @@ def test_show(opc: Opc, tmp_path: Path) -> None:
     assert "ONNX function body of softmax: " in ir.out
     assert opc("show", one, "--ir").out == ir.out
     gradient = opc("show", one, "--gradient").out
-    assert "op softmax_backward\n" in gradient
+    assert "gradient:\n  saves: [y]\n  body: |\n    s[*A, *B] = sum[k:N](d_y[*A, k, *B] * y[*A, k, *B])\n" in gradient
+    assert "it gathers only, and is deterministic.\n" in gradient
+    assert "  softmax: 5.37 GFLOP, 8.59 GB, 0.62 FLOP/B\n    FLOP: 5*N*size(A)*size(B)\n" in gradient
+    assert "  softmax: 41.9 MFLOP, 67.1 MB," in opc("show", one, "--gradient", "--size", "N=8").out
+    assert "softmax has no size or int attribute 'K'; it has N" in opc("show", one, "--gradient", "--size", "K=8").err
+    assert "write a whole number, as in N=8" in opc("show", one, "--gradient", "--size", "N").err
     assert "Saved for the gradient: output y.\n" in gradient
     assert "FLOP/B" in gradient
     loops = opc("show", one, "--loops").out
@@ -381,7 +386,7 @@ def test_bench(opc: Opc) -> None:
     assert [line.split()[0] for line in done.out.splitlines()] == ["large", "fresh", "tiny", "build", "commands"]
     done = opc("bench", "--section", "huge")
     assert done.code == 2
-    assert "there is no section 'huge'; the sections are large, fresh, tiny, build, commands" in done.err
+    assert "there is no section 'huge'; the sections are ops, backward, large, fresh, tiny, build, commands" in done.err
 
 
 def test_bench_of_commands(opc: Opc, tmp_path: Path) -> None:
