@@ -136,14 +136,15 @@ OPC_INLINE double element(const double *from) { return *from; }
 OPC_INLINE float element(const float16 *from) { return widen(*from); }
 OPC_INLINE float element(const bfloat16 *from) { return widen(*from); }
 
-/* A stretch of one line of a block that is packed: points, or inner points, that lie one after the other in memory and, in each
- * guard, all at one index or one after the other, as `step` tells. */
+/* A stretch of one line of a block that is packed: points, or inner points, that lie `move` elements apart, and whose indices are
+ * step[g] apart in each guard. */
 struct stretch {
   int32_t first, count;
-  int8_t step[max_guards];
+  int64_t move;
+  int64_t step[max_guards];
 };
 
-enum { line_points = 512 };
+enum { line_points = 640, many_guards = max_guards };
 
 /* The points of a packing along one direction: the line, and across: what makes one line differ from the next. */
 struct packed_line {
@@ -167,25 +168,34 @@ static void find_stretches(const packing &p, bool points, int64_t first, int64_t
   for (int64_t i = 0; i < count; ++i) {
     bool follows = last != nullptr;
     int64_t step[max_guards];
+    int64_t moved = 0;
     if (follows) {
-      int64_t moved = line.along[i] - line.along[i - 1];
+      moved = line.along[i] - line.along[i - 1];
       for (int32_t g = 0; g < p.guards; ++g) {
         step[g] = line.guard_along[g][i] - line.guard_along[g][i - 1];
         moved += step[g] * p.guard[g].stride;
-        follows = follows && step[g] >= 0 && step[g] <= 1 && (last->count == 1 || step[g] == last->step[g]);
+        follows = follows && step[g] >= 0 && (last->count == 1 || step[g] == last->step[g]);
       }
-      follows = follows && moved == 1;
+      follows = follows && (last->count == 1 || moved == last->move);
     }
     if (!follows) {
       last = &line.list[line.stretches++];
       last->first = static_cast<int32_t>(i);
       last->count = 1;
+      last->move = 1;
       for (int32_t g = 0; g < p.guards; ++g) last->step[g] = 0;
     } else {
-      for (int32_t g = 0; g < p.guards && last->count == 1; ++g) last->step[g] = static_cast<int8_t>(step[g]);
+      if (last->count == 1) last->move = moved;
+      for (int32_t g = 0; g < p.guards && last->count == 1; ++g) last->step[g] = step[g];
       ++last->count;
     }
   }
+}
+
+/* How good a direction is to pack along: long stretches, of elements that lie together. */
+static inline int64_t worth(const packed_line &line, int64_t length) {
+  const int64_t average = length / (line.stretches > 0 ? line.stretches : 1);
+  return (average < 16 ? average : 16) * (line.stretches > 0 && line.list[0].move == 1 ? 4 : 1);
 }
 
 /* Copies `count` elements in pieces of Bytes, the last of which may overlap the one before. */
@@ -211,38 +221,79 @@ OPC_INLINE void copy_stretch(T *to, const Stored *from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = element(from + i);
 }
 
+template <typename T, typename Stored>
+OPC_INLINE void copy_apart(T *to, const Stored *from, int64_t count, int64_t move) {
+  for (int64_t i = 0; i < count; ++i) to[i] = element(from + i * move);
+}
+
 template <typename T>
 OPC_INLINE void clear_stretch(T *to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
-/* Packs one line, contiguously. */
-template <typename Stored, typename T>
-static void pack_line(const packing &p, const packed_line &line, int64_t across, T *to) {
+/* Packs lines [first, first + count), each contiguously, `pitch` apart, where there are `Guards` guards, or any number. */
+template <typename Stored, typename T, int Guards>
+static void pack_guarded_lines(const packing &p, const packed_line &line, int64_t first, int64_t count, T *to, int64_t pitch) {
+  const Stored *from = reinterpret_cast<const Stored *>(p.from);
+  const int guards = Guards == many_guards ? p.guards : Guards;
+  int64_t size[Guards + 1], stride[Guards + 1], start[Guards + 1];
+  const int64_t *across[Guards + 1];
+  for (int g = 0; g < guards; ++g) {
+    size[g] = p.guard[g].size;
+    stride[g] = p.guard[g].stride;
+    across[g] = line.guard_across[g] + first;
+  }
   for (int32_t n = 0; n < line.stretches; ++n) {
     const stretch &s = line.list[n];
-    int64_t begin = 0;
-    int64_t end = s.count;
-    int64_t at = line.along[s.first] + line.across[across];
-    for (int32_t g = 0; g < p.guards; ++g) {
-      const int64_t index = p.guard[g].base + line.guard_along[g][s.first] + line.guard_across[g][across];
-      const int64_t left = p.guard[g].size - index;
-      at += index * p.guard[g].stride;
-      if (s.step[g] == 0) {
-        if (index < 0 || left <= 0) end = 0;
+    const int64_t length = s.count;
+    const int64_t along = line.along[s.first];
+    for (int g = 0; g < guards; ++g) start[g] = p.guard[g].base + line.guard_along[g][s.first];
+    T *row = to + s.first;
+    for (int64_t k = 0; k < count; ++k, row += pitch) {
+      int64_t at = along + line.across[first + k];
+      int64_t begin = 0;
+      int64_t end = length;
+      for (int g = 0; g < guards; ++g) {
+        const int64_t index = start[g] + across[g][k];
+        const int64_t left = size[g] - index;
+        at += index * stride[g];
+        const bool outside = index < 0 || left <= 0;
+        if (s.step[g] == 1) {
+          begin = begin < -index ? -index : begin;
+          end = end > left ? left : end;
+        } else if (s.step[g] != 0) {
+          const int64_t inside_from = index < 0 ? (s.step[g] - 1 - index) / s.step[g] : 0;
+          const int64_t inside_to = left > 0 ? (left - 1) / s.step[g] + 1 : 0;
+          begin = begin < inside_from ? inside_from : begin;
+          end = end > inside_to ? inside_to : end;
+        } else if (outside) {
+          end = 0;
+        }
+      }
+      if (s.move != 1 && begin < end) {
+        clear_stretch(row, begin);
+        copy_apart(row + begin, from + at + begin * s.move, end - begin, s.move);
+        clear_stretch(row + end, length - end);
+      } else if (begin == 0 && end == length) {
+        copy_stretch(row, from + at, length);
+      } else if (begin >= end) {
+        clear_stretch(row, length);
       } else {
-        if (begin < -index) begin = -index;
-        if (end > left) end = left;
+        clear_stretch(row, begin);
+        copy_stretch(row + begin, from + at + begin, end - begin);
+        clear_stretch(row + end, length - end);
       }
     }
-    T *row = to + s.first;
-    if (begin >= end) {
-      clear_stretch(row, s.count);
-      continue;
-    }
-    clear_stretch(row, begin);
-    copy_stretch(row + begin, reinterpret_cast<const Stored *>(p.from) + at + begin, end - begin);
-    clear_stretch(row + end, s.count - end);
+  }
+}
+
+template <typename Stored, typename T>
+static void pack_lines(const packing &p, const packed_line &line, int64_t first, int64_t count, T *to, int64_t pitch) {
+  switch (p.guards) {
+    case 0: return pack_guarded_lines<Stored, T, 0>(p, line, first, count, to, pitch);
+    case 1: return pack_guarded_lines<Stored, T, 1>(p, line, first, count, to, pitch);
+    case 2: return pack_guarded_lines<Stored, T, 2>(p, line, first, count, to, pitch);
+    default: return pack_guarded_lines<Stored, T, many_guards>(p, line, first, count, to, pitch);
   }
 }
 
@@ -287,10 +338,10 @@ static void pack_across(const packing &p, const packed_line &line, const packed_
     const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
     const T *rows[4];
     for (int64_t r = 0; r < count; ++r) {
-      if (as_stored && p.guards == 0 && line.stretches == 1) {
+      if (as_stored && p.guards == 0 && line.stretches == 1 && line.list[0].move == 1) {
         rows[r] = reinterpret_cast<const T *>(p.from) + p.point[panel.first + i + r] + p.inner[0];
       } else {
-        pack_line<Stored, T>(p, line, panel.first + i + r, buffer[r]);
+        pack_lines<Stored, T>(p, line, panel.first + i + r, 1, buffer[r], 0);
         rows[r] = buffer[r];
       }
     }
@@ -326,14 +377,14 @@ static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divi
     for (int64_t i = panel.count; i < panel.width; ++i) panel.to[k * panel.width + i] = 0;
   }
   find_stretches(p, true, panel.first, panel.count, points);
-  if (divided || (points.stretches == panel.count && inner.stretches == p.depth)) {
+  if (divided) {
     for (int64_t k = 0; k < p.depth; ++k) {
       for (int64_t i = 0; i < panel.count; ++i) {
         panel.to[k * panel.width + i] = guarded_element<Stored, T>(p, panel.first + i, k);
       }
     }
-  } else if (panel.count * inner.stretches >= p.depth * points.stretches) {
-    for (int64_t k = 0; k < p.depth; ++k) pack_line<Stored, T>(p, points, k, panel.to + k * panel.width);
+  } else if (worth(points, panel.count) >= worth(inner, p.depth)) {
+    pack_lines<Stored, T>(p, points, 0, p.depth, panel.to, panel.width);
   } else {
     pack_across<Stored, T>(p, inner, panel);
   }
