@@ -187,6 +187,8 @@ class ExprText:
                 common = joined
         args = [self.convert(e.args[0], common)]
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
+        if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
+            args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
         if fn.c == "{0}":
             return Text(args[0].text, args[0].strength, e.type)
         strength = _STRENGTH.get(e.fn)
@@ -204,9 +206,7 @@ class ExprText:
 
     def _argument(self, e: Expr, text: Text) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
-        exact = f"{c_compute(text.type)}("
-        literals = isinstance(e, Const | Select) and not text.text.lstrip("-").startswith(exact)
-        return f"{exact}{text.text})" if literals else text.text
+        return _exact(text) if isinstance(e, Select) or _is_loose(e) else text.text
 
     def _text_comparison(self, e: Call) -> Text:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
@@ -245,6 +245,25 @@ class ExprText:
                 return self.attribute(atom.name, atom.element, "int64_t")
             case _:
                 return self.symbol(atom)
+
+
+def _is_loose(e: Expr) -> bool:
+    """Whether an expression is made of literals alone, whose text may be an integer where a floating value is meant."""
+    match e:
+        case Const():
+            return True
+        case Cast(arg=arg):
+            return isinstance(arg, Const)
+        case Select(then=then, other=other):
+            return _is_loose(then) and _is_loose(other)
+        case _:
+            return False
+
+
+def _exact(text: Text) -> str:
+    """Return a value in a text of exactly its type."""
+    exact = f"{c_compute(text.type)}("
+    return text.text if text.text.lstrip("-").startswith(exact) else f"{exact}{text.text})"
 
 
 def _presences(condition: Expr) -> frozenset[str]:

@@ -290,11 +290,13 @@ class Leaf(ExprText):
         """Write the loading of an element that doesn't depend on the lane, and return the variable that holds it."""
         kind = c_compute(e.type)
         name = self.writer.names.fresh(f"{e.operand}_value")
+        given, self.given = self.given, self.regions.given  # it is computed where the operand may be absent
         if self.writer.is_optional(e.operand) or e.pad is not None:
             self.before.append(f"const {kind} {name} = {self._element(e, False)};")
         else:
             places = self.places(e)
             self.before.append(f"const {kind} {name} = {self._load(e, self.offset(e, places))};")
+        self.given = given
         self._values[e] = name
         return name
 
