@@ -166,6 +166,10 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, int | float) and isinstance(b, int | float):
         return a == b
+    for number, many in ((a, b), (b, a)):
+        # One number for all axes may be given as a list of it.
+        if isinstance(number, int | float) and isinstance(many, list | tuple):
+            return bool(many) and all(same(number, m) for m in many)
     return type(a) is type(b) and bool(a == b)
 
 
