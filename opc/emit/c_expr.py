@@ -177,7 +177,7 @@ class ExprText:
             return self._text_comparison(e)
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
-            return Text(f"opc::power<{power}>({base.text})", _ATOM, e.type)
+            return Text(f"opc::power<{power}>({self._argument(e.args[0], base)})", _ATOM, e.type)
         common: ValueType = DType.BOOL if fn.types == "logic" else e.type
         if fn.types in ("compare", "test"):
             common = e.args[0].type
