@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shape import ShapeError, infer, infer_types
 from opc.backends.base import OpError, Unsupported
 from opc.emit.onnx_types import TENSOR_TYPE, attribute_type, type_variable
 from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
@@ -44,6 +44,11 @@ class NodeCall:
         attributes = tuple((name, tuple(v) if isinstance(v, list) else v, str(type(v))) for name, v in self.attributes.items())
         return self.op.name, tuple(self.dtypes.items()), self.wanted, attributes
 
+    @property
+    def function_key(self) -> object:
+        """What calls that the same model with a function serves have in common."""
+        return "function", self.key, tuple(array.ndim for array in self.feeds.values())
+
     def model(self) -> Any:
         """Return the `ModelProto`.
 
@@ -74,6 +79,30 @@ class NodeCall:
         return helper.make_model(
             helper.make_graph([node], op.class_name, inputs, outputs), opset_imports=opsets, ir_version=IR_VERSION
         )
+
+    def function_model(self, module: Any) -> Any:
+        """Return the call as a model that holds the op's body in standard operators, for inputs of its ranks and any sizes.
+
+        `module` is the package's ONNX module.
+
+        Raises:
+            Unsupported: when the op has no such body.
+        """
+        given = {o.name: DType(self.dtypes[o.name]) if o.name in self.dtypes else None for o in self.op.inputs}
+        binding = {name: dtype.value for name, dtype in infer_types(self.op, given, {}).items()}
+        absent = tuple(o.name for o in self.op.inputs if o.name not in self.feeds)
+        try:
+            return module.make_model(
+                self.op.class_name,
+                dtypes=binding,
+                shapes={name: [None] * array.ndim for name, array in self.feeds.items()},
+                absent=absent,
+                outputs=self.wanted,
+                function=True,
+                **self.attributes,
+            )
+        except NotImplementedError as reason:
+            raise Unsupported(str(reason)) from reason
 
     def _attribute(self, name: str, value: Any) -> Any:
         """Return an attribute; the type of an empty list is that which the op declares."""

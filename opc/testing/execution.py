@@ -19,6 +19,7 @@ from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.op import Family
 from opc.testing.bounds import Array
 from opc.testing.cases import Case
+from opc.testing.functions import function_items
 from opc.testing.oracle import Bounded
 from opc.testing.plan import Item, Plan
 from opc.testing.results import Result, Status
@@ -53,6 +54,9 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
         yield Step(item.kind, item.case.name, partial(run_item, session, item))
     for check in session.checks():
         yield Step("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
+    if hasattr(session, "function_call"):
+        for item in function_items(plan):
+            yield Step("function", f"{item.case.name}-function", partial(_run_function, session, item))
     if backend.name == "torch":
         yield from _torch_steps(session, plan)
 
@@ -134,6 +138,12 @@ def judge(got: dict[str, Array], expected: dict[str, Bounded]) -> Outcome:
     if messages:
         return Status.FAILED, worst, "; ".join(messages)
     return Status.PASSED, worst, ""
+
+
+def _run_function(session: Any, item: Item) -> Outcome:
+    """Carry out one call by the op's body in standard operators and hold its answer to the oracle's sets."""
+    case = item.case
+    return judge(session.function_call(case.op, case.arrays(), case.attributes, only=case.wanted), item.expected or {})
 
 
 def _check(action: Callable[[], Any]) -> Outcome:

@@ -50,6 +50,28 @@ class OnnxSession:
 
         return ReferenceEvaluator(call.model(), new_ops=list(self.module.OPS))
 
+    def function_call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op by its body in standard operators, which ONNX's checker and strict shape inference accept."""
+        import onnx.inliner
+        from onnx.reference import ReferenceEvaluator
+
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        key = call.function_key
+        if key not in self._evaluators:
+            model = call.function_model(self.module)
+            onnx.checker.check_model(model)
+            inlined = onnx.inliner.inline_local_functions(model)
+            onnx.shape_inference.infer_shapes(inlined, check_type=True, strict_mode=True, data_prop=True)
+            self._evaluators[key] = ReferenceEvaluator(inlined)
+        evaluator = self._evaluators[key]
+        return call.run(lambda feeds: evaluator.run(None, feeds))
+
     def gradient(
         self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
     ) -> dict[str, Array]:

@@ -51,6 +51,30 @@ class OnnxRuntimeSession:
         session = self._sessions[call.key]
         return call.run(lambda feeds: self._run(session, feeds))
 
+    def function_call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op by its body in standard operators, without the library."""
+        import onnxruntime
+
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        key = call.function_key
+        if key not in self._sessions:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            model = call.function_model(packages.load(self.package, "onnx")).SerializeToString()
+            try:
+                self._sessions[key] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as reason:
+                # The operator is standard, and this runtime has no kernel of it for an element type.
+                raise Unsupported(str(reason).split(" : ")[-1]) from reason
+        session = self._sessions[key]
+        return call.run(lambda feeds: self._run(session, feeds))
+
     def _load(self, call: NodeCall) -> Any:
         import onnxruntime
 

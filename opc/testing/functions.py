@@ -1,0 +1,35 @@
+"""Calls by which an op's body in standard operators is proved, where a framework runs such bodies without the op's library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from opc.testing.plan import Item, Plan
+
+CALLS = 6
+"""How many calls of each op of a family are run by its body: one of each kind, in the order of the plan."""
+
+
+def function_items(plan: Plan) -> Iterator[Item]:
+    """Yield calls with finite inputs and outputs that have elements, of as many kinds as there are.
+
+    What a standard operator makes of infinities and NaN is each runtime's own affair, and some refuse windows of nothing.
+    """
+    count: dict[str, int] = {}
+    kinds: set[tuple[str, ...]] = set()
+    for item in plan.items:
+        if item.kind not in ("forward", "derived", "example") or item.expected is None:
+            continue
+        arrays = [arg.data for arg in item.case.inputs.values() if arg is not None]
+        label = item.case.name.split("/")[-1].split("-")[1]
+        kind = (item.case.op, label, *(str(a.dtype) for a in arrays))
+        if kind in kinds or label == "large" or count.get(item.case.op, 0) == CALLS:
+            continue
+        finite = all(np.isfinite(a.astype(np.float64)).all() for a in arrays)
+        if not finite or any(0 in v.shape for v in item.expected.values()):
+            continue
+        kinds.add(kind)
+        count[item.case.op] = count.get(item.case.op, 0) + 1
+        yield item
