@@ -139,7 +139,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         d = value(divisor)
         if d is not None and d > 0:
             dims[name] = -(-dims[name] // d) * d
-    for left, right in _conditions(op):
+    for left, right in _conditions(op, sum(dims.values())):
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
@@ -159,8 +159,8 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
     return replace(sizes, dims=dims), fixed
 
 
-def _conditions(op: Op) -> list[tuple[Affine, Affine]]:
-    """Return both sides of every equation that the op requires."""
+def _conditions(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
+    """Return both sides of every equation that the op requires; of alternatives one, `turn` says which."""
     found: list[tuple[Affine, Affine]] = []
 
     def visit(e: Expr) -> None:
@@ -168,6 +168,8 @@ def _conditions(op: Op) -> list[tuple[Affine, Affine]]:
             case Call(fn="and", args=args):
                 for a in args:
                     visit(a)
+            case Call(fn="or", args=args):
+                visit(args[turn % len(args)])
             case Call(fn="eq", args=(left, right)):
                 sides = affine_of(left), affine_of(right)
                 if sides[0] is not None and sides[1] is not None:
