@@ -1,0 +1,138 @@
+"""Golden tests of contractions: which sums are recognised, with which factors, guards and epilogues."""
+
+from __future__ import annotations
+
+import pytest
+
+from opc.lower.lower import lower
+from opc.lower.printer import format_variant
+from opc.lower.slices import sliced_group
+from opc.pipeline import compile_text
+
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
+
+LINEAR = """\
+inputs: {x: 'T[..., K]', w: 'T[O, K]', 'b?': 'T[O]'}
+outputs: {y: 'T[..., O]'}
+kernel: |
+  y[..., o] = maximum(sum[k](x[..., k] * w[o, k]) + (b[o] if present(b) else 0), 0)
+"""
+LINEAR_LOOPS = """\
+program f
+  contraction in blocks [..., o]: f_y
+    for k in 0..K: y_sum += x[..., k] * w[o, k]
+    put y: T = maximum(y_sum + (b if present(b) else 0), 0)
+"""
+
+CONV = """\
+inputs: {x: 'T[N, C, L]', w: 'T[O, C, K]'}
+attributes:
+  stride: {type: int, default: 1, check: stride > 0}
+  dilation: {type: int, default: 1, check: dilation > 0}
+outputs: {y: 'T[N, O, M]'}
+shape: {M: (L - dilation*(K - 1) - 1) // stride + 1}
+kernel: |
+  y[n, o, i] = sum[c, k](pad(x[n, c, i*stride + k*dilation - 1], 0) * w[o, c, k])
+"""
+CONV_LOOPS = """\
+program f
+  contraction in blocks [n, o, i]: f_y
+    for c in 0..C, k in 0..K: y_sum += pad(x[n, c, i*stride + k*dilation - 1], 0) * w[o, c, k]
+      x guarded in i*stride + k*dilation - 1
+    put y: T = y_sum
+"""
+
+FACTORS = """\
+inputs: {x: 'T[M, K]', w: 'T[K, N]', s: 'T[M]'}
+outputs: {y: 'T[M, N]', z: 'T[M]'}
+kernel: |
+  e[m, k] = exp(x[m, k])
+  y[m, n] = sum[k](e[m, k] * s[m] * w[k, n])
+  z[m] = sum[k](e[m, k])
+"""
+
+
+def loops(text: str, which: str = "forward") -> str:
+    """Return the printed loops of an op of a spec."""
+    op = getattr(compile_text(HEAD + text), which)
+    return "".join(format_variant(v) for v in lower(op))
+
+
+@pytest.mark.parametrize(("text", "expected"), [(LINEAR, LINEAR_LOOPS), (CONV, CONV_LOOPS)], ids=["linear", "conv"])
+def test_golden(text: str, expected: str) -> None:
+    assert loops(text) == expected
+
+
+def test_factors_that_are_no_reads_are_stored_first() -> None:
+    found = loops(FACTORS)
+    assert "y_sum += factor[m, k] * w[k, n]" in found
+    assert "put factor: T = e * s" in found
+
+
+def test_gradients_of_a_contraction_are_contractions() -> None:
+    backward = loops(LINEAR.replace("maximum(", "(").replace(", 0)\n", ")\n"), "backward")
+    assert backward.count("contraction in blocks") == 2
+    assert "parallel points" not in backward
+
+
+def test_both_addends_of_a_tangent_make_one_contraction() -> None:
+    tangent = loops(CONV, "jvp")
+    assert tangent.count("contraction in blocks") == 1
+    assert tangent.count("t_y_sum +=") == 2
+    assert "if present(t_x)" in tangent
+
+
+def test_divided_index_of_a_strided_convolution_is_a_guard() -> None:
+    backward = loops(CONV, "backward")
+    assert backward.count("contraction in blocks") == 2
+    assert "d_y guarded in (" in backward
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y[m, n] = sum[k](a[m, k] * a[m, k] + b[k, n])",
+        "y[m, n] = max[k](a[m, k] * b[k, n])",
+        "y[m, n] = sum[k: m + 1](pad(a[m, k], 0) * pad(b[k, n], 0))",
+        "y[m, n] = sum[k](a[m, k] * b[k, n] if k <= m + n else 0)",
+        "y[m, n] = sum[k]((a[m, k] - b[k, n]) ** 2)",
+    ],
+)
+def test_other_reductions_are_not_contractions(body: str) -> None:
+    text = f"inputs: {{a: 'T[M, K]', b: 'T[K, N]'}}\noutputs: {{y: 'T[M, N]'}}\nkernel: |\n  {body}\n"
+    assert "contraction" not in loops(text)
+
+
+def test_integers_stay_nests() -> None:
+    text = (
+        "inputs: {a: 'T[M, K]', b: 'T[K, N]'}\noutputs: {y: 'acc(T)[M, N]'}\nkernel: |\n  y[m, n] = sum[k](a[m, k] * b[k, n])\n"
+    )
+    op = compile_text((HEAD + text).replace("[float16, float32]", "[int32]")).forward
+    assert all("contraction" not in format_variant(v) for v in lower(op))
+
+
+ATTENTION = """\
+inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]'}
+outputs: {y: 'T[..., L, V]'}
+kernel: |
+  s[..., i, j] = sum[e](q[..., i, e] * k[..., j, e])
+  m[..., i] = max[j](s[..., i, j])
+  p[..., i, j] = exp(s[..., i, j] - m[..., i])
+  y[..., i, d] = sum[j](p[..., i, j] * v[..., j, d]) / sum[j](p[..., i, j])
+"""
+
+
+def test_attention_is_sliced_along_its_batches() -> None:
+    family = compile_text(HEAD + ATTENTION)
+    assert family.backward is not None
+    for op in (family.forward, family.backward):
+        (variant,) = lower(op)
+        assert sliced_group(variant.case.op, variant.program) == "..."
+
+
+def test_what_sums_over_a_group_is_not_sliced_along_it() -> None:
+    shared = ATTENTION.replace("k: 'T[..., S, E]'", "k: 'T[S, E]'").replace("k[..., j", "k[j")
+    backward = compile_text(HEAD + shared).backward
+    assert backward is not None
+    (variant,) = lower(backward)
+    assert sliced_group(variant.case.op, variant.program) is None
