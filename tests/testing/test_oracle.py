@@ -244,6 +244,21 @@ def test_data_dependent_reads() -> None:
         evaluate(table, {"table": values, "ids": np.array([-1], np.int32)})
 
 
+def test_an_uncertain_index_gives_the_elements_at_both_places() -> None:
+    # x / 3 * 3 may be x or a neighbour, so its floor may be x or x - 1.
+    x = Read("x", (Affine.of(ops.Index("i")),), T)
+    place = Cast(call("floor", call("mul", call("div", x, num(3)), num(3))), DType.INT64)
+    inputs, output = (operand("v", dim("V")), operand("x", dim("N"))), (operand("y", dim("N")),)
+    padded = ops.make("sample", inputs, output, (Assign("y", ("i",), Read("v", (place,), T, pad=num(-1.0))),))
+    values = np.array([10, 20, 30, 40], np.float32)
+    want = evaluate(padded, {"v": values, "x": np.array([0.7, 2.0, 0.0, 4.0, 9.5], np.float32)})["y"]
+    assert [float(v) for v in want.bounds.low] == [10, 20, 10, -1, -1]
+    assert [float(v) for v in want.bounds.high] == [10, 30, 10, 40, -1]
+    bare = ops.make("pick", inputs, output, (Assign("y", ("i",), Read("v", (place,), T, checked=(0,))),))
+    with pytest.raises(DomainError):
+        evaluate(bare, {"v": values, "x": np.array([5.0], np.float32)})
+
+
 def test_absent_optional_input_is_never_read() -> None:
     b = Read("b", (GROUP,), T)
     value = call("add", X, Select(Present("b"), b, num(0), T))
