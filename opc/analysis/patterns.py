@@ -36,6 +36,7 @@ from opc.ir.expr import (
     Select,
     free_groups,
     free_indices,
+    map_affine,
     walk,
 )
 
@@ -254,10 +255,16 @@ def scan(e: Reduce, extents: Mapping[str, Affine]) -> Scan | None:
         return None
     axis = e.axes[0]
     if axis.extent.indices():
-        around = [extents[i] for i in sorted(axis.extent.indices()) if i in extents]
-        if len(around) != 1 or axis.extent.indices() & free_indices(e.body):
+        around = [i for i in sorted(axis.extent.indices()) if i in extents]
+        if len(around) != 1:
             return None
-        return Scan(e.kind, axis.index, around[0], e.body, axis.extent, reverse=False)
+        size = extents[around[0]]
+        if around[0] not in free_indices(e.body):
+            return Scan(e.kind, axis.index, size, e.body, axis.extent, reverse=False)
+        # `sum[k:N - i](f(i + k))` is the sum of f from i on.
+        first = size - axis.extent
+        shifted = _renamed(e.body, axis.index, Affine.of(Index(axis.index)) - first)
+        return None if around[0] in free_indices(shifted) else Scan(e.kind, axis.index, size, shifted, first, reverse=True)
     conditions, body = guarded(e.body)
     if e.kind != "sum" or len(conditions) != 1:
         return None
@@ -265,6 +272,11 @@ def scan(e: Reduce, extents: Mapping[str, Affine]) -> Scan | None:
     if found is None or found[0].indices() & free_indices(body):
         return None
     return Scan(e.kind, axis.index, axis.extent, body, *found)
+
+
+def _renamed(e: Expr, index: str, value: Affine) -> Expr:
+    """Return an expression with an index replaced by an integer expression."""
+    return map_affine(e, lambda a: a.substitute(lambda s: value if s == Index(index) else None))
 
 
 def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
@@ -290,31 +302,35 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """A sum over `axes` of `value`, each term at the place where `index` is `position`; other conditions are in `value`.
+    """A sum over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
 
-    `position` runs over neither `index` nor anything but `axes` and the other entries around the reduction.
+    A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices.
     """
 
-    index: str
-    position: Expr
+    indices: tuple[str, ...]
+    positions: tuple[Expr, ...]
     value: Expr
     conditions: tuple[Expr, ...]
     axes: tuple[Entry, ...]
 
 
 def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
-    """Return a sum of terms that count where a computed index has one value as a scatter; `frame` is what stands around it."""
+    """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum."""
     if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return None
     conditions, body = guarded(e.body)
-    for k, condition in enumerate(conditions):
+    places: dict[str, Expr] = {}
+    rest = list(conditions)
+    for condition in conditions:
         for index, position in _equalities(condition):
-            rest = (*conditions[:k], *conditions[k + 1 :])
-            computed = any(isinstance(n, Read) for n in walk(position))
-            used = entries_of(body).union(*map(entries_of, rest))
-            if computed and index in frame and index not in used and set(own_entries(e)) & entries_of(position):
-                return Scatter(index, position, body, rest, own_entries(e))
-    return None
+            if index in frame and index not in places and set(own_entries(e)) & entries_of(position):
+                places[index] = position
+                rest.remove(condition)
+                break
+    used = entries_of(body).union(*map(entries_of, (*rest, *places.values())))
+    if not places or places.keys() & used:
+        return None
+    return Scatter(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:

@@ -36,6 +36,7 @@ class NodeCall:
         self.feeds = {o.name: array for o in op.inputs if (array := inputs.get(o.name)) is not None}
         self.wanted = wanted_outputs(op, self.feeds, attributes, only)
         self.dtypes = {name: array.dtype.name for name, array in self.feeds.items()}
+        self.given = dict(attributes)
         self.attributes = node_attributes(op, attributes, self.dtypes)
 
     @property
@@ -86,10 +87,15 @@ class NodeCall:
         `module` is the package's ONNX module.
 
         Raises:
-            Unsupported: when the op has no such body.
+            Unsupported: when the op has no such body, or an attribute's value is not the one that a model can hold.
         """
         given = {o.name: DType(self.dtypes[o.name]) if o.name in self.dtypes else None for o in self.op.inputs}
-        binding = {name: dtype.value for name, dtype in infer_types(self.op, given, {}).items()}
+        binding = {name: dtype.value for name, dtype in infer_types(self.op, given, self.given).items()}
+        # A function has no defaults but those of single precision.
+        defaults = (a.default for a in self.op.attributes if a.kind is AttributeKind.FLOAT and a.name not in self.given)
+        inexact = [v for d in defaults for v in (d if isinstance(d, tuple) else (d,)) if _is_inexact(v)]
+        if inexact and "float64" in self.dtypes.values():
+            raise Unsupported(f"a function's default is held in float32, which does not represent {inexact[0]}")
         absent = tuple(o.name for o in self.op.inputs if o.name not in self.feeds)
         try:
             return module.make_model(
@@ -198,6 +204,13 @@ def node_attributes(op: Op, attributes: Mapping[str, Any], dtypes: Mapping[str, 
                 raise Unsupported(f"ONNX holds {name} in float32, which does not represent {inexact[0]}")
         result[name] = elements if isinstance(value, tuple | list) else elements[0]
     return result
+
+
+def _is_inexact(value: object) -> bool:
+    """Whether float32 does not represent a number."""
+    import numpy as np
+
+    return isinstance(value, float) and value == value and float(np.float32(value)) != value
 
 
 def _is_number(value: object) -> bool:

@@ -317,14 +317,17 @@ class NumpyOperations(NumpySizes):
 
     def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
         """As `ReducingEmitter.scatter` says."""
-        inner = self.within(e, (*(i for i in frame if i != s.index), *s.axes), scope)
+        inner = self.within(e, (*(i for i in frame if i not in s.indices), *s.axes), scope)
         conditions = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
         values = self.filled(self.fitted_to(conditions, e, inner), inner)
         value = (values if is_floating(s.value.type) else self.accumulated(values, s.value.type)).text
+        positions = dict(zip(s.indices, s.positions, strict=True))
         places = []
         for i in frame:
-            index = s.position if i == s.index else i if isinstance(i, GroupRef) else Affine.of(Index(i))
-            places.append(self.named(self.position_of(index, inner)) if i == s.index else self.position_of(index, inner))
+            if isinstance(i, str) and i in positions:
+                places.append(self.named(self.position_of(positions[i], inner)))
+            else:
+                places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
         support = frozenset[str]().union(*(self.full(i) for i in frame))
         return Text(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)

@@ -292,9 +292,9 @@ class OnnxArrays(OnnxSizes):
 
     def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
         """A scatter: rows added at indices, with one row more for what falls outside."""
-        rest = tuple(i for i in frame if i != s.index)
+        rest = tuple(i for i in frame if i not in s.indices)
         inner = self.within(e, (*rest, *s.axes), scope)
-        shared = tuple(i for i in rest if i in entries_of(s.position))
+        shared = tuple(i for i in rest if any(i in entries_of(p) for p in s.positions))
         others = tuple(i for i in rest if i not in shared)
         places, order = (*shared, *s.axes), (*shared, *s.axes, *others)
         value = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
@@ -302,10 +302,11 @@ class OnnxArrays(OnnxSizes):
         values = self.named(self.filled(self.fit(value, e.type, under), under)).text
         if not is_floating(e.type):
             values = self.accumulated(values, s.value.type)
-        index = self.flatten(self.value_over(s.position, places, inner), places, inner)
-        size = self.flat_size(s.index, scope)
-        index = f"{BUILDER}.inside({BUILDER}.cast({index}, {self.onnx_type(DType.INT64)}), {size})"
-        index = self.named(Text(index)).text
+        sizes = [self.flat_size(i, scope) for i in s.indices]
+        flat = [self.flatten(self.value_over(p, places, inner), places, inner) for p in s.positions]
+        flat = [self.named(Text(f"{BUILDER}.cast({p}, {self.onnx_type(DType.INT64)})")).text for p in flat]
+        size = self.product(sizes)
+        index = self.named(Text(f"{BUILDER}.place([{', '.join(flat)}], [{', '.join(sizes)}])")).text
         more = f"{BUILDER}.Add({size}, {BUILDER}.number(1))"
         rows = self.product([self.flat_size(i, inner) for i in shared])
         if shared:
@@ -318,7 +319,8 @@ class OnnxArrays(OnnxSizes):
         index = self.reshaped(index, [count, "1"])
         shape = f"{BUILDER}.vector({', '.join([f'{BUILDER}.Mul({rows}, {more})', *tail])})"
         total = self.named(Text(f"{BUILDER}.scatter_add({self.named(Text(shape)).text}, {index}, {values})")).text
-        total = self.reshaped(total, [*(self.flat_size(i, inner) for i in shared), more, *tail])
-        have = (*shared, s.index, *others)
-        total = self.named(Text(f"{BUILDER}.drop_last({total}, {len(shared)})")).text
+        total = self.reshaped(total, [rows, more, *tail])
+        total = self.named(Text(f"{BUILDER}.drop_last({total}, 1)")).text
+        total = self.reshaped(total, [*(self.flat_size(i, inner) for i in shared), *sizes, *tail])
+        have = (*shared, *s.indices, *others)
         return Text(self.unflatten(self.permuted(total, have, frame), frame, scope), ATOM, self.full_support(frame))
