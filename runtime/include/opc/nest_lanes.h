@@ -5,6 +5,13 @@
 #include "opc/nest_rows.h"
 #include "opc/points.h"
 
+/* Rows of nests are short: vectors of 32 bytes, and of 16 for what is left, leave fewer elements over than those of 64 do. */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define OPC_ROW_NEST __attribute__((target("prefer-vector-width=256")))
+#else
+#define OPC_ROW_NEST
+#endif
+
 namespace opc {
 inline namespace OPC_VARIANT {
 
