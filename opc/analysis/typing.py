@@ -15,6 +15,7 @@ from opc.analysis.expression import ExpressionTyper
 from opc.analysis.references import reference_for
 from opc.analysis.scope import Scope
 from opc.analysis.signature import Signature
+from opc.analysis.value_range import without_needless_checks
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, Example, Op, Reference
@@ -57,7 +58,7 @@ def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | No
         raise SpecError(found.items)
     if diagnostics is not None:
         diagnostics.extend(found.items)
-    return backward
+    return without_needless_checks(backward)
 
 
 def examples_of(spec: Spec) -> tuple[Example, ...]:
@@ -120,7 +121,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
         if backward is not None:
             check_bounds(backward, found)
     found.raise_errors()
-    return _Elaborated(op, examples, reference, tuple(found.items))
+    return _Elaborated(without_needless_checks(op), examples, reference, tuple(found.items))
 
 
 @lru_cache(maxsize=256)

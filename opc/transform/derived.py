@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from opc.analysis.shape_plan import undetermined
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
 from opc.ir.expr import (
     Axis,
     Call,
     Const,
     Expr,
+    GroupRef,
     IndexValue,
     Present,
     Read,
@@ -20,10 +21,12 @@ from opc.ir.expr import (
     Select,
     children,
     reads,
+    rewrite,
     walk,
     with_children,
 )
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
+from opc.transform.decide import decide
 from opc.transform.normalize import has_reduction, hoist, inline, merge, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
@@ -144,12 +147,29 @@ def finish(op: Op, draft: Draft) -> Op:
         order = {o.name: n for n, o in enumerate((*op.inputs, *op.outputs, *(o for o, _ in draft.seeds)))}
         kept.sort(key=lambda k: order[k[0].name])
         derived = _with_inputs(whole, kept, draft)
-    return _requirements(derived, op)
+    return _requirements(_checked(derived), op)
+
+
+def _checked(derived: Op) -> Op:
+    """Return the op with checks on the reads at saved indices: what a call passes for them need not be what was saved."""
+    roles = () if derived.derivation is None else derived.derivation.inputs
+    saved = {o.name for o, (role, _) in zip(derived.inputs, roles, strict=True) if role is Role.OUTPUT and is_integer(o.type)}
+
+    def rule(e: Expr) -> Expr:
+        if not isinstance(e, Read) or e.pad is not None:
+            return e
+        data = [(k, i) for k, i in enumerate(e.indices) if not isinstance(i, Affine | GroupRef)]
+        unsure = {k for k, i in data if any(r.operand in saved for r in reads(i))}
+        return replace(e, checked=tuple(sorted(unsure | set(e.checked))))
+
+    if not saved:
+        return derived
+    return replace(derived, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in derived.body))
 
 
 def tidy(op: Op) -> Op:
     """Return the op simplified, with copies put in place, sums hoisted out of loops and expensive expressions shared."""
-    op = inline(merge(simplify(op)))
+    op = inline(merge(simplify(decide(op))))
     op = merge(share(hoist(simplify(op))))
     return prune(simplify(inline(op)), {o.name for o in op.outputs})
 

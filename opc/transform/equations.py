@@ -54,6 +54,8 @@ class System:
     guards: list[Expr] = field(default_factory=list)
     finals: dict[str, str] = field(default_factory=dict)
     """The gradient's index names, put in at the end: until then they stand under names that no loop has."""
+    windows: set[str] = field(default_factory=set)
+    """The loops that stand in an equation: those that are not solved for are windows."""
     exact: list[Mod] = field(default_factory=list)
     """The remainders that conditions say are 0."""
     sloped: list[Expr] = field(default_factory=list)
@@ -71,6 +73,7 @@ class System:
         self._split()
         self._digits()
         self._divide()
+        self.windows = set().union(*(e.right.indices() for e in self.equations if isinstance(e.right, Affine)))
         for index in [a.index for a in sorted(self.loops, key=self._length)]:
             equation = self._best(index)
             if equation is not None:
@@ -410,7 +413,7 @@ class System:
             if remainder is None:
                 continue
             numerator, s = remainder.numerator, remainder.denominator
-            for axis in list(self.loops):
+            for axis in [a for a in self.loops if a.index not in self.windows]:
                 c = numerator.coefficient(axis.index)
                 if c is None or c.constant not in (1, -1) or any(axis.index in a.extent.indices() for a in self.loops):
                     continue

@@ -87,6 +87,74 @@ OPS = {
         "kernel: |\n  m[*A, *B] = max[n](x[*A, n, *B])\n  e[*A, n, *B] = exp(x[*A, n, *B] - m[*A, *B])\n"
         "  y[*A, n, *B] = e[*A, n, *B] / sum[k](e[*A, k, *B])\n"
     ),
+    "window_max": (
+        "inputs: {x: 'T[N, H, W]'}\n"
+        "attributes: {k: {type: 'int[2]', default: [2, 2], check: k > 0}, s: {type: 'int[2]', default: [1, 2], check: s > 0}}\n"
+        "shape: {OH: '(H - k[0]) // s[0] + 1', OW: '(W - k[1]) // s[1] + 1'}\nrequire: ['H >= k[0]', 'W >= k[1]']\n"
+        "outputs: {y: 'T[N, OH, OW]'}\nkernel: |\n"
+        "  y[n, i, j] = max[p:k[0], q:k[1]](pad(x[n, i*s[0] + p, j*s[1] + q], -inf) ** 2)\n"
+    ),
+    "grouped": (
+        "inputs: {x: 'T[C, L]', w: 'T[O, I, K]'}\nattributes: {g: {type: int, default: 2, check: g > 0}}\n"
+        "shape: {M: L - K + 1}\nrequire: [O % g == 0, C == I*g, O > 0, L >= K]\noutputs: {y: 'T[O, M]'}\nkernel: |\n"
+        "  y[o, i] = sum[c, p](x[o // (O // g) * I + c, i + p] * w[o, c, p])\n"
+    ),
+    "shuffled": (
+        "inputs: {x: 'T[C, N]'}\nattributes: {r: {type: int, default: 2, check: r > 0}}\nshape: {O: C // r, M: N*r}\n"
+        "require: [C % r == 0]\noutputs: {y: 'T[O, M]'}\nkernel: |\n  y[c, i] = x[c*r + i % r, i // r] ** 2\n"
+    ),
+    "nearest": (
+        "inputs: {x: 'T[N]'}\nattributes: {m: {type: int, default: 5, check: m > 0}}\nrequire: [N > 0]\nshape: {M: m}\n"
+        "outputs: {y: 'T[M]'}\nkernel: |\n  y[i] = x[i*N // M] ** 2\n"
+    ),
+    "stretched": (
+        "inputs: {x: 'T[N]'}\nattributes: {m: {type: int, default: 5, check: m > 1}}\nrequire: [N > 0]\nshape: {M: m}\n"
+        "outputs: {y: 'T[M]'}\nkernel: |\n  y[i] = sum[p:2](pad(x[i*(N - 1) // (M - 1) + p], 0) ** 2 * (p + 1))\n"
+    ),
+    "reflected": (
+        "inputs: {x: 'T[N]'}\nattributes: {p: {type: int, default: 2, check: p >= 0}}\nrequire: [N > p]\n"
+        "outputs: {y: 'T[N + 2*p]'}\nkernel: |\n  y[i] = x[N - 1 - abs(N - 1 - abs(i - p))] ** 2\n"
+    ),
+    "transposed_by_flag": (
+        "inputs: {x: 'T[P, Q]', z: 'T[Q]'}\nattributes: {t: {type: bool, default: true}}\n"
+        "shape: {M: Q if t else P, K: P if t else Q}\noutputs: {y: 'T[M]'}\nkernel: |\n"
+        "  y[i] = sum[k:K]((x[k, i] if t else x[i, k]) ** 2) * (z[i] if t else 1)\n"
+    ),
+    "summed_before": (
+        "inputs: {x: 'T[N]'}\nattributes: {reverse: {type: bool, default: true}, own: {type: bool, default: false}}\n"
+        "outputs: {y: 'T[N]'}\nkernel: |\n"
+        "  y[i] = (sum[k:N - i - (0 if own else 1)](x[i + k + (0 if own else 1)] ** 2) if reverse\n"
+        "          else sum[k:i + (1 if own else 0)](x[k] ** 2))\n"
+    ),
+    "clamped_lookup": (
+        "out_of_range: clamp\ninputs: {table: 'T[V, D]', ids: 'int64[N]'}\nrequire: [V > 0]\noutputs: {y: 'T[N, D]'}\n"
+        "kernel: |\n  y[n, d] = table[ids[n], d] ** 2\n"
+    ),
+    "lenient_lookup": (
+        "out_of_range: zero\ninputs: {table: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\n"
+        "kernel: |\n  y[n, d] = table[ids[n], d] ** 2\n"
+    ),
+    "scattered": (
+        "inputs: {x: 'T[V, D]', ids: 'int64[N]', src: 'T[N, D]'}\noutputs: {y: 'T[V, D]'}\nkernel: |\n"
+        "  y[v, d] = x[v, d] * sum[n](src[n, d] ** 2 if ids[n] == v else 0)\n"
+    ),
+    "picked": (
+        "inputs: {x: 'T[N, D]'}\nrequire: [D > 0]\noutputs: {y: 'T[N]', k: 'int64[N]', some: 'bool[N]'}\nkernel: |\n"
+        "  k[n] = argmax[d](x[n, d])\n  some[n] = any[d](x[n, d] > 1) and not all[d](x[n, d] > 0)\n"
+        "  y[n] = x[n, k[n]] * (x[n, argmin[d](x[n, d])] if some[n] else 2)\n"
+    ),
+    "warped": (
+        "inputs: {x: 'T[H]', at: 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: |\n  lo[m] = cast(int64, floor(at[m]))\n"
+        "  f[m] = at[m] - floor(at[m])\n  y[m] = pad(x[lo[m]], 0) * (1 - f[m]) + pad(x[lo[m] + 1], 0) * f[m]\n"
+    ),
+    "triangle": (
+        "inputs: {x: 'T[N, N]', z: 'T[N]'}\noutputs: {y: 'T[]'}\nkernel: |\n"
+        "  y[()] = sum[i:N](z[i] * sum[j:i + 1](x[i, j] * x[j, i]))\n"
+    ),
+    "ranged": (
+        "inputs: {x: 'T[C]'}\nattributes: {g: {type: int, default: 2, check: g > 0}}\nrequire: [C % g == 0, C > 0]\n"
+        "outputs: {y: 'T[C]'}\nkernel: |\n  m[i:g] = sum[k:C // g](x[i*(C // g) + k])\n  y[c] = x[c] * m[c // (C // g)]\n"
+    ),
 }  # fmt: skip
 
 

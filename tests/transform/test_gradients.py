@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 import pytest
 
 import opc
+from opc.analysis.cost import cost, saved, scatters
+from opc.analysis.shape import infer
 from opc.diagnostics import SpecError
-from opc.ir.op import Op, Role
-from opc.ir.printer import format_assign, format_op
+from opc.ir.dtypes import DType
+from opc.ir.op import Op, Role, Scatter, Ties
+from opc.ir.printer import format_assign, format_body, format_op
 from opc.pipeline import auto_backward, compile_text, load_family
 from opc.testing.gradcheck import check_family
 from opc.testing.oracle import evaluate
 from tests.transform.language import OPS, spec_text
 
+BINDING = {"T": DType.FLOAT32}
 SPECS = sorted((Path(opc.__file__).parent.parent / "specs").glob("*.yaml"))
 
 
@@ -193,3 +199,96 @@ def test_a_reduction_without_a_gradient_in_the_language_is_refused_at_its_place(
     assert (found.span.line, found.span.column) == (text.split("\n").index(f"  y[()] = {kind}[...](x[...])") + 1, 11)
     assert "whole group" in found.message
     assert found.hint
+
+
+ROWS = "inputs: {x: 'T[N, D]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[n] = max[d](x[n, d])\n"
+
+
+def test_ties_of_a_maximum_go_to_the_first_or_to_all_in_equal_shares() -> None:
+    inputs = {"x": [[1.0, 3.0, 3.0, 3.0], [2.0, 1.0, 0.0, -1.0]], "d_y": [6.0, 5.0]}
+    assert run(backward(ROWS), inputs)["d_x"] == [[0.0, 6.0, 0.0, 0.0], [5.0, 0.0, 0.0, 0.0]]
+    even = backward(ROWS + "gradient: {ties: even}\n")
+    assert run(even, inputs)["d_x"] == [[0.0, 2.0, 2.0, 2.0], [5.0, 0.0, 0.0, 0.0]]
+
+
+def test_the_keys_of_the_gradient_reach_the_ops_derived() -> None:
+    family = compile_text(spec_text("f", ROWS + "gradient: {ties: even, scatter: atomic}\n"), "f")
+    assert (family.forward.ties, family.forward.scatter) == (Ties.EVEN, Scatter.DETERMINISTIC)
+    assert {(op.ties, op.scatter) for op in family.ops[1:]} == {(Ties.EVEN, Scatter.ATOMIC)}
+    body = "gradient: {ties: even, body: 'd_x[n, d] = d_y[n] if x[n, d] == max[k](x[n, k]) else 0'}\n"
+    assert compile_text(spec_text("f", ROWS + body), "f").explicit_backward
+
+
+def test_the_gradient_of_a_gather_scatters_and_that_of_a_scatter_gathers() -> None:
+    table = "inputs: {x: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\nkernel: |\n  y[n, d] = x[ids[n], d]\n"
+    family = compile_text(spec_text("f", table), "f")
+    assert format_assign(derived(family.backward).body[-1]) == "d_x[i, d] = sum[n:N](d_y[n, d] if i == ids[n] else 0)"
+    second = derived(family.backward_backward).assignments["d_d_y"]
+    assert format_assign(second) == "d_d_y[n, d] = d_d_x[ids[n], d] if ids[n] >= 0 and ids[n] < V else 0"
+    assert scatters(derived(family.backward)) == ("d_x",)
+    assert scatters(derived(family.backward_backward)) == ()
+
+
+@pytest.mark.parametrize("kind", ["zero", "clamp"])
+def test_the_gradient_of_a_lenient_gather_is_one_sum(kind: str) -> None:
+    table = (
+        f"out_of_range: {kind}\ninputs: {{x: 'T[V]', ids: 'int64[N]'}}\nrequire: [V > 0]\noutputs: {{y: 'T[N]'}}\n"
+        "kernel: |\n  y[n] = x[ids[n]]\n"
+    )
+    where = "ids[n]" if kind == "zero" else "minimum(maximum(ids[n], 0), V - 1)"
+    assert format_assign(backward(table).body[-1]) == f"d_x[i] = sum[n:N](d_y[n] if i == {where} else 0)"
+
+
+def test_the_gradient_of_a_window_maximum_adds_each_point_once() -> None:
+    op = backward(OPS["window_max"])
+    assert scatters(op) == ("d_x",)
+    assert [s.target for s in op.body] == ["y_argmax", "d_x"]
+
+
+CONV = (
+    "inputs: {x: 'T[N, C, L]', w: 'T[O, I, K]'}\n"
+    "attributes: {s: {type: int, default: 2, check: s > 0}, p: {type: int, default: 1, check: p >= 0}, "
+    "g: {type: int, default: 2, check: g > 0}}\nshape: {M: (L + 2*p - K) // s + 1}\n"
+    "require: [C == I*g, O % g == 0, O > 0, L + 2*p >= K]\noutputs: {y: 'T[N, O, M]'}\nkernel: |\n"
+    "  y[n, o, i] = sum[c, q](pad(x[n, o // (O // g) * I + c, i*s + q - p], 0) * w[o, c, q])\n"
+)
+POOL = (
+    "inputs: {x: 'T[N, L]'}\nattributes: {k: {type: int, default: 3, check: k > 0}, s: {type: int, default: 2, check: s > 0}}\n"
+    "shape: {M: (L - k) // s + 1}\nrequire: [L >= k]\noutputs: {y: 'T[N, M]'}\nkernel: |\n"
+    "  y[n, i] = {KIND}[q:k](x[n, i*s + q])\n"
+)
+LOOKUP = "inputs: {x: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\nkernel: |\n  y[n, d] = x[ids[n], d]\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes", "base", "most"),
+    [
+        # One contraction forward; two backward, of which that of x runs over every position of x: s times as many.
+        pytest.param(CONV, {"x": (4, 8, 64), "w": (6, 4, 3)}, None, (3.2, 6.5, 2.1, 6.5), id="conv"),
+        pytest.param(POOL.replace("{KIND}", "sum"), {"x": (4, 65)}, None, (2.2, 1.1, 1.1, 2.2), id="sum pool"),
+        pytest.param(POOL.replace("{KIND}", "max"), {"x": (4, 65)}, None, (1.5, 1.5, 1.5, 1.5), id="max pool"),
+        pytest.param(LOOKUP, {"x": (100, 8), "ids": (50,)}, 50 * 8, (1.0, 1.0, 1.0, 1.0), id="lookup"),
+    ],
+)
+def test_derived_ops_cost_what_their_source_costs(
+    body: str, shapes: dict[str, tuple[int, ...]], base: int | None, most: tuple[float, ...]
+) -> None:
+    family = compile_text(spec_text("f", body), "f")
+    forward = infer(family.forward, shapes, {})
+    unit = base or cost(family.forward, forward, BINDING).flops
+    for op, limit in zip(family.ops[1:], most, strict=True):
+        known = {o.name: o for o in (*family.forward.inputs, *family.forward.outputs)}
+        given = {o.name: forward.shape_of(known[o.name.lstrip("dt_") if o.name not in known else o.name]) for o in op.inputs}
+        assert cost(op, infer(op, given, {}), BINDING).flops <= limit * unit, op.name
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda p: p.stem)
+def test_the_body_of_a_derived_gradient_is_one_that_a_spec_may_have(path: Path) -> None:
+    family = load_family(path)
+    op = family.backward
+    if op is None or op.opaque or family.explicit_backward:
+        return
+    saves = [name for name, role, _ in saved(op) if role is Role.OUTPUT]
+    text = re.sub(r"(?m)^gradient:.*\n", "", path.read_text()).rstrip()
+    block = f"\ngradient:\n  saves: [{', '.join(saves)}]\n  body: |\n{indent(format_body(op), '    ')}"
+    assert compile_text(text + block, path.name).explicit_backward

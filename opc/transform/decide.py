@@ -1,0 +1,47 @@
+"""Decides the conditions on indices that the ranges of indices and of integer values tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from opc.analysis.bounds import ranges_of
+from opc.analysis.value_range import Values
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Weak, is_integer
+from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, children, with_children
+from opc.ir.op import Op
+from opc.transform import scalar
+
+
+def decide(op: Op) -> Op:
+    """Return the op without the parts of conditions that hold at every point, such as that an argmax is not negative."""
+    values = Values(op)
+
+    def visit(e: Expr, ranges: Mapping[str, Affine]) -> Expr:
+        inner = ranges
+        if isinstance(e, Reduce):
+            inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        new = tuple(visit(c, inner) for c in children(e))
+        e = e if new == children(e) else with_children(e, new)
+        match e:
+            case Call(fn="and"):
+                return scalar.conjunction(*e.args)
+            case Call(fn="ge", args=(a, b)) if (bound := _bound(a, b)) is not None and values.at_least(a, bound, ranges):
+                return scalar.TRUE
+            case Call(fn="lt", args=(a, b)) if (bound := _bound(a, b)) is not None and values.below(a, bound, ranges):
+                return scalar.TRUE
+            case _:
+                return e
+
+    body = tuple(replace(s, value=visit(s.value, ranges_of(s, op.operand(s.target)))) for s in op.body)
+    return replace(op, body=body)
+
+
+def _bound(a: Expr, b: Expr) -> Affine | None:
+    """Return what an integer is compared with, when that is an expression of indices and sizes."""
+    if not is_integer(a.type) and not (isinstance(a.type, Weak) and isinstance(a, IndexValue)):
+        return None
+    if isinstance(b, IndexValue):
+        return b.value
+    return Affine.of(b.value) if isinstance(b, Const) and b.type is Weak.INT and isinstance(b.value, int) else None
