@@ -28,8 +28,8 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, 
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 
-COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc")
-"""Functions that no operator computes, put together by methods of the builder."""
+COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc", "sigmoid")
+"""Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
