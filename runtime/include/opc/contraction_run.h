@@ -369,7 +369,13 @@ static int32_t run_whole(contraction_plan &p) {
   find_divided(p, divided);
   p.whole = divided.even;
   if (!divided.even || divided.count == 0) return run_planned(p);
-  return for_residues(p, divided, 0, [&]() { return run_planned(p); });
+  const int32_t code = for_residues(p, divided, 0, [&]() { return run_planned(p); });
+  for (int32_t loop = p.c->s->rank; loop < p.c->loops; ++loop) {
+    p.begin[loop] = 0;
+    p.size[loop] = p.c->size[loop];
+    p.step[loop] = 1;
+  }
+  return code;
 }
 
 /* Computes a contraction and calls `function` with its sums. Where a factor steps along an axis of the result, it is cut into the runs
