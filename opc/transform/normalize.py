@@ -198,7 +198,7 @@ def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr
 
 
 def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, guards: tuple[Expr, ...] = ()) -> Expr:
-    """Return `e` with the reductions in the indices of its reads moved to statements.
+    """Return `e` with running reductions and those in the indices of its reads moved to statements.
 
     It stands inside `domain` under the conditions `guards`.
     """
@@ -209,7 +209,7 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
             then = moved(e.then, domain, index, (*around, *scalar.conjuncts(e.cond)))
             other = moved(e.other, domain, index, (*around, scalar.negation(e.cond)))
             return replace(e, cond=cond, then=then, other=other)
-        if isinstance(e, Reduce) and index:
+        if isinstance(e, Reduce) and (index or runs(e)):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.ZERO, e.type)
@@ -219,6 +219,11 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
         return with_children(e, new)
 
     return moved(e, domain, False, guards)
+
+
+def runs(e: Expr) -> bool:
+    """Whether `e` is a reduction up to or from an index on, which is cheap at all points together and dear at each alone."""
+    return isinstance(e, Reduce) and len(e.axes) == 1 and isinstance(e.axes[0], Axis) and bool(e.axes[0].extent.indices())
 
 
 def leading_conditions(e: Expr) -> tuple[Expr, ...]:
@@ -433,7 +438,7 @@ def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
         return True
     if len(users) != 1 or _uses(users[0].value, s.target) != 1:
         return False
-    if has_reduction(s.value) and _indexes(users[0].value, s.target):
+    if runs(s.value) or (has_reduction(s.value) and _indexes(users[0].value, s.target)):
         return False
     user = users[0]
     size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)

@@ -38,7 +38,7 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Ties
 from opc.transform import algebra, scalar
-from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename, rename_bound
+from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename, rename_bound, substitute
 from opc.transform.scalar import ONE, ZERO
 
 
@@ -182,14 +182,25 @@ class Differentiator:
         return scalar.select(scalar.raw("eq", IndexValue(position), where), ONE, ZERO)
 
     def _product_of_others(self, e: Reduce) -> Expr:
-        """The product of all other elements, which unlike result / element holds at zeros too, and to every order."""
+        """The product of all other elements, which unlike result / element holds at zeros too, and to every order.
+
+        Along one axis it is that of the elements before times that of those behind, each a running product.
+        """
         axes = self._named_axes(e)
         namer = self._clear_of(e)
+        if len(axes) == 1:
+            here, extent = Affine.of(Index(axes[0].index)), axes[0].extent
+            first, second = namer.fresh(*INDEX_NAMES), namer.fresh(*INDEX_NAMES)
+            before = substitute(rename_bound(e.body, namer), {axes[0].index: Affine.of(Index(first))})
+            behind = substitute(rename_bound(e.body, namer), {axes[0].index: here + 1 + Index(second)})
+            running = Reduce("prod", (Axis(first, here),), before, e.type)
+            left = Reduce("prod", (Axis(second, extent - 1 - here),), behind, e.type)
+            return scalar.raw("mul", running, left)
         names = {a.index: namer.fresh(*INDEX_NAMES) for a in axes}
         same: Expr = scalar.TRUE
         for old, new in names.items():
-            here, there = IndexValue(Affine.of(Index(new))), IndexValue(Affine.of(Index(old)))
-            same = scalar.conjunction(same, scalar.raw("eq", here, there))
+            own, other = IndexValue(Affine.of(Index(new))), IndexValue(Affine.of(Index(old)))
+            same = scalar.conjunction(same, scalar.raw("eq", own, other))
         body = rename(rename_bound(e.body, namer), names)
         others = Reduce(
             "prod",
