@@ -1,0 +1,92 @@
+"""`opc test --sanitize`: clean kernels pass, and what a sanitizer sees fails the call it came in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.pipeline import load_family
+from opc.testing.arguments import TensorArg
+from opc.testing.call_file import KernelCall, call_file
+from opc.testing.cases import Case
+from opc.testing.results import Status
+from opc.testing.sanitize import narrowed, run_sanitized, verdicts
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+NATIVE = """
+op: beyond
+domain: test
+version: 1
+doc: A copy whose native code does something that C++ does not allow.
+types: {T: [float32]}
+inputs: {x: 'T[N]'}
+outputs: {y: 'T[N]'}
+gradient: none
+kernel: |
+  y[i] = x[i]
+native:
+  cpp:
+    code: |-
+      CODE
+"""
+
+
+@pytest.mark.parametrize("sanitizers", [("address", "undefined"), ("thread",)], ids="+".join)
+def test_clean_kernels(sanitizers: tuple[str, ...]) -> None:
+    report = run_sanitized([SPECS / "relu.yaml"], sanitizers, 2)
+    assert report.ok, [r.message for r in report.results if r.status is Status.FAILED]
+    assert {r.kind for r in report.results} == {"forward", "derived", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("code", "sanitizers", "said"),
+    [
+        ("for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);", ("address",), "heap-buffer-overflow"),
+        ("volatile int shift = 40; y(0) = x(0) + (1 << shift);", ("undefined",), "runtime error: shift exponent 40"),
+    ],
+    ids=["address", "undefined"],
+)
+def test_what_is_reported(tmp_path: Path, code: str, sanitizers: tuple[str, ...], said: str) -> None:
+    spec = tmp_path / "beyond.yaml"
+    spec.write_text(NATIVE.replace("CODE", code))
+    report = run_sanitized([spec], sanitizers, 1)
+    assert not report.mistakes
+    failed = [r for r in report.results if r.status is Status.FAILED]
+    assert failed
+    assert any(said in r.message for r in failed), [r.message for r in failed]
+
+
+def call(name: str, refused: str = "") -> KernelCall:
+    op = load_family(SPECS / "relu.yaml").forward
+    return KernelCall(op, Case(name, op.name, {"x": TensorArg(np.ones(3, np.float32))}, refused=refused))
+
+
+def test_verdicts() -> None:
+    calls = [call("a"), call("b", refused="bad"), call("c")]
+    assert list(verdicts(calls, "0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0)) == ["", "", ""]
+    found = list(verdicts(calls, "0 0\n1 0\n2 0\n", "\n@@ 0\nx.cpp:1: runtime error: y\n\n@@ 1\n\n@@ 2\n\n@@ end\n", 0))
+    assert found == ["x.cpp:1: runtime error: y", "was accepted, but must be refused: bad", ""]
+    found = list(verdicts(calls, "0 0\n", "\n@@ 0\n\n@@ 1\nERROR: SEGV\n", 1))
+    assert found == ["", "the process ended with 1 in this call: ERROR: SEGV", "not reached: the process ended before"]
+    found = list(verdicts(calls, "0 0\n1 1\n2 0\n", "\n@@ 0\n\n@@ 1\n\n@@ 2\n\n@@ end\nleak\n", 23))
+    assert found == ["", "", "at the end of the process, which returned 23: leak"]
+
+
+def test_operands_are_written_as_they_lie_in_memory() -> None:
+    family = load_family(SPECS / "relu.yaml")
+    x = np.arange(6, dtype=np.float32)
+    arg = TensorArg(x, "negative")
+    data = call_file(family, [KernelCall(family.forward, Case("n", "relu", {"x": arg}))])
+    # One axis of 6 elements, stride -1, the first element 20 bytes into a block of 24 bytes that holds them backwards.
+    numbers = np.array([1, 2, 32, 1, 6, -1, 20, 24], np.int64).tobytes()
+    assert numbers + x[::-1].tobytes() in data
+
+
+def test_two_element_types_are_kept() -> None:
+    family = narrowed(load_family(SPECS / "relu.yaml"))
+    assert [str(d) for d in family.forward.types[0].dtypes] == ["float16", "float32"]
+    assert family.backward is not None
+    assert family.backward.inputs[0].type == family.forward.types[0]
