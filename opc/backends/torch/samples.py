@@ -59,12 +59,16 @@ def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
 
 
 def _random(operand: Operand, like: Any, generator: torch.Generator) -> Tensor:
-    """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64."""
+    """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64.
+
+    Where `like` has nothing negative, such as probabilities and variances, the random values are magnitudes.
+    """
     import torch
 
     dtypes = candidates(operand.type)
     if DType.FLOAT64 in dtypes:
-        return torch.randn(like.shape, generator=generator, dtype=torch.float64)
+        values = torch.randn(like.shape, generator=generator, dtype=torch.float64)
+        return values.abs() if np.all(like >= 0) else values
     return torch.tensor(like, dtype=getattr(torch, dtypes[0].value))
 
 
