@@ -58,11 +58,24 @@ def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
     sure = a.point & b.point
     if name in ("floordiv", "mod"):
         sure = sure & (b.low != 0)
-        everything = [np.full(sure.shape, limit, np.int64) for limit in _limits(dtype)]
-        return _set(fn(a.low, np.where(b.low == 0, 1, b.low)), sure, everything, [], dtype)
+        divisor = np.where(b.low == 0, 1, b.low)
+        return _set(fn(a.low, divisor), sure, _divided(name, a, divisor, b.point & (b.low > 0), dtype), [], dtype)
     ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     rough = [fn(x.astype(np.float64), y.astype(np.float64)) for x in (a.low, a.high) for y in (b.low, b.high)]
     return _set(ends[0], sure, ends, rough, dtype)
+
+
+def _divided(name: str, a: Bounds, divisor: Array, known: Array, dtype: DType) -> list[Array]:
+    """Return the ends of a quotient or remainder where the divisor is `known` and positive; elsewhere anything may come out."""
+    if name == "floordiv":
+        low, high = a.low // divisor, a.high // divisor
+    else:
+        low, high = a.low % divisor, a.high % divisor
+        # Within one period the remainder grows with the value.
+        whole = a.low // divisor != a.high // divisor
+        low, high = np.where(whole, 0, low), np.where(whole, divisor - 1, high)
+    least, most = _limits(dtype)
+    return [np.where(known, low, least), np.where(known, high, most)]
 
 
 def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
