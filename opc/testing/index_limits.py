@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opc.analysis.shape import ShapeEnv
+from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import Axis, Call, Expr, GroupRef, IndexValue, Read, Reduce, children, walk
@@ -81,8 +82,10 @@ def special_indices(op: Op) -> dict[str, list[Affine]]:
     for e in (node for s in op.body for node in walk(s.value)):
         if isinstance(e, Call) and e.fn in ("eq", "ne"):
             for value, read in (e.args, e.args[::-1]):
-                if isinstance(value, IndexValue) and isinstance(read, Read) and not value.value.indices():
-                    result.setdefault(read.operand, []).append(value.value)
+                number = affine_of(value)
+                if number is not None and isinstance(read, Read) and not number.indices():
+                    found = result.setdefault(read.operand, [])
+                    found += [number] if number not in found else []
     return result
 
 

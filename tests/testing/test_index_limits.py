@@ -1,0 +1,76 @@
+"""Indices of test calls: which inputs are indices, what their values are, and which are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.ir.op import Op
+from opc.pipeline import load_family
+from opc.testing.bad_calls import refused
+from opc.testing.cases import accepted
+from opc.testing.index_limits import index_limits, special_indices
+
+SPECS = Path(__file__).parents[2] / "specs"
+
+
+def forward(name: str) -> Op:
+    return load_family(SPECS / f"{name}.yaml").forward
+
+
+@pytest.mark.parametrize(
+    ("name", "operand", "extent", "direct", "checked"),
+    [
+        ("embedding", "ids", "V", True, True),
+        # An index that may count from the end is computed from the input.
+        ("gather", "indices", "N", False, True),
+        # A scatter compares: what it does not find, it leaves out.
+        ("scatter_add", "index", "N", True, False),
+        ("cross_entropy", "target", "C", True, True),
+    ],
+)
+def test_indices_are_found(name: str, operand: str, extent: str, direct: bool, checked: bool) -> None:
+    limits = index_limits(forward(name))
+    assert set(limits) == {operand}
+    assert {str(x.extent) for x in limits[operand]} == {extent}
+    assert all(x.direct is direct for x in limits[operand])
+    assert any(x.checked for x in limits[operand]) is checked
+
+
+def test_no_index_no_limit() -> None:
+    assert index_limits(forward("softmax")) == {}
+
+
+def test_values_stand_inside_but_for_those_the_op_compares_with() -> None:
+    op = forward("cross_entropy")
+    assert [str(e) for e in special_indices(op)["target"]] == ["ignore_index"]
+    ignored = inside = 0
+    for case in accepted(op, random=0):
+        target, x = case.inputs["target"], case.inputs["x"]
+        assert target is not None
+        assert x is not None
+        special = case.attributes.get("ignore_index", -100)
+        within = (target.data >= 0) & (target.data < max(x.data.shape[1], 1))
+        assert np.all(within | (target.data == special))
+        ignored += int(np.sum(target.data == special))
+        inside += int(np.sum(within))
+    assert ignored > 10
+    assert inside > 4 * ignored
+
+
+def test_indices_outside_are_refused() -> None:
+    for name, operand, least in (("embedding", "ids", -1), ("gather", "indices", None)):
+        cases = [c for c in refused(forward(name)) if f"index-{operand}" in c.name]
+        values = [int(c.inputs[operand].data.min()) for c in cases]  # type: ignore[union-attr]
+        assert len(cases) == 3
+        assert all("outside" in c.refused for c in cases)
+        assert least is None or least in values
+    # What is left out is not refused.
+    assert not [c for c in refused(forward("scatter_add")) if "index-index" in c.name]
+
+
+def test_calls_fit_either_alternative_of_a_requirement() -> None:
+    sizes = {c.inputs["scale"].data.shape == (1,) for c in accepted(forward("quantize_linear"), random=0)}  # type: ignore[union-attr]
+    assert sizes == {True, False}
