@@ -21,7 +21,7 @@ def natives_of(spec: Spec) -> tuple[Native, ...]:
             keys = ("code", "declarations")
             code, declarations = (tuple(_lines(spec.text("native", target, k))) if getattr(model, k) else () for k in keys)
             needs = (tuple(model.include), tuple(model.link), tuple(model.packages), tuple(model.pkg_config))
-            found.append(Native(target, code, declarations, *needs, spec.source))
+            found.append(Native(target, code, declarations, *needs, spec.source, spec.key_span("native", target)))
     return tuple(found)
 
 

@@ -253,7 +253,7 @@ class Native:
 
     `target` is the compiler it is for: cpp, torch (C++ on at::Tensor) or cuda. `code` are statements, `declarations` what stands
     before the function they are in. `include` are headers; `link` are libraries; `packages` are the distributions and
-    `pkg_config` the modules that bring them. `source` is the spec.
+    `pkg_config` the modules that bring them. `source` is the spec, `span` where it has the code's key.
     """
 
     target: str
@@ -264,6 +264,7 @@ class Native:
     packages: tuple[str, ...] = ()
     pkg_config: tuple[str, ...] = ()
     source: Source | None = field(default=None, compare=False, repr=False)
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

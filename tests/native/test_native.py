@@ -210,6 +210,7 @@ def test_a_missing_package_is_told_with_how_to_install_it(tmp_path: Path) -> Non
     built = build(SMALL.replace("include: [vector]", "packages: [no-such-package-opc]"), tmp_path)
     assert built.diagnostics[0].message == "the package no-such-package-opc, which the native code needs, is not installed"
     assert built.diagnostics[0].hint == "pip install no-such-package-opc"
+    assert built.diagnostics[0].render().startswith(f"{tmp_path / 'small.yaml'}:11:3: error: ")
 
 
 def test_a_header_that_the_package_lacks_is_told(tmp_path: Path) -> None:

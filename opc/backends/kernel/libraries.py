@@ -14,7 +14,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-from opc.diagnostics import Diagnostic, SpecError
+from opc.diagnostics import Diagnostic, Span, SpecError
 from opc.ir.op import Native
 
 
@@ -34,13 +34,13 @@ def find(native: Native) -> Libraries:
         SpecError: with a diagnostic for each package that is not installed, or lacks what is asked of it.
     """
     mistakes: list[Diagnostic] = []
-    packages = [p for name in native.packages if (p := _package(name, mistakes)) is not None]
+    packages = [p for name in native.packages if (p := _package(name, native.span, mistakes)) is not None]
     headers = {folder for package in packages for name in native.include for folder in _include_folders(package, name)}
     places = {name: file for package in packages for name in native.link if (file := _library(package, name)) is not None}
     if packages and not headers and native.include:
         names = ", ".join(p.metadata["Name"] for p in packages)
-        mistakes.append(Diagnostic(f"none of the headers {', '.join(native.include)} is in the package {names}"))
-    flags, libraries = _pkg_config(native.pkg_config, mistakes)
+        mistakes.append(Diagnostic(f"none of the headers {', '.join(native.include)} is in the package {names}", native.span))
+    flags, libraries = _pkg_config(native.pkg_config, native.span, mistakes)
     if mistakes:
         raise SpecError(mistakes)
     # Other people's headers are system headers: their warnings are not the user's.
@@ -53,12 +53,12 @@ def find(native: Native) -> Libraries:
     return Libraries((*compile_flags, *flags), (*link_flags, *libraries), tuple(records))
 
 
-def _package(name: str, mistakes: list[Diagnostic]) -> metadata.Distribution | None:
+def _package(name: str, span: Span, mistakes: list[Diagnostic]) -> metadata.Distribution | None:
     try:
         return metadata.distribution(name)
     except metadata.PackageNotFoundError:
         reason = f"the package {name}, which the native code needs, is not installed"
-        mistakes.append(Diagnostic(reason, hint=f"pip install {name}"))
+        mistakes.append(Diagnostic(reason, span, f"pip install {name}"))
         return None
 
 
@@ -78,20 +78,20 @@ def _library(package: metadata.Distribution, name: str) -> Path | None:
     return None if file is None else Path(str(package.locate_file(file))).resolve()
 
 
-def _pkg_config(modules: Sequence[str], mistakes: list[Diagnostic]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _pkg_config(modules: Sequence[str], span: Span, mistakes: list[Diagnostic]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the compiler's and the linker's flags for modules of pkg-config."""
     if not modules:
         return (), ()
     if shutil.which("pkg-config") is None:
         hint = "Debian, Ubuntu: sudo apt install pkg-config"
-        mistakes.append(Diagnostic("pkg-config, which the native code asks for its libraries, is not installed", hint=hint))
+        mistakes.append(Diagnostic("pkg-config, which the native code asks for its libraries, is not installed", span, hint))
         return (), ()
     answers = []
     for what in ("--cflags", "--libs"):
         done = _run_pkg_config((what, *modules))
         if done.returncode != 0:
             first = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
-            mistakes.append(Diagnostic(f"pkg-config does not know {', '.join(modules)}: {first}"))
+            mistakes.append(Diagnostic(f"pkg-config does not know {', '.join(modules)}: {first}", span))
             return (), ()
         answers.append(tuple(done.stdout.split()))
     return answers[0], answers[1]
