@@ -55,9 +55,14 @@ def first(*arrays):
     return next(x for x in arrays if x is not None)
 
 
-def shape_of(x):
-    """Return the shape of an array, that of a scalar for one that is absent."""
-    return () if x is None else x.shape
+def shape_of(*arrays):
+    """Return the shape of the first array that is given, that of a scalar where none is."""
+    return next((x.shape for x in arrays if x is not None), ())
+
+
+def dtype_of(*arrays):
+    """Return the dtype of the first array that is given, None where none is."""
+    return next((x.dtype for x in arrays if x is not None), None)
 
 
 def widen(x):

@@ -49,7 +49,9 @@ class NumpySizes(ReducingEmitter):
                     return f"np.dtype({self.attribute_local[bound.name]})"
                 sources = sorted((o for o in self.op.inputs if o.type == t), key=lambda o: o.optional)
                 alone = len([v for v in self.op.types if len(v.dtypes) > 1]) == 1
-                return self.once(t, "dtype" if alone else f"dtype_{t.name}", f"{self.first(sources)}.dtype")
+                # An input that is absent with all others of its type is of no use to what is wanted.
+                given = f"{self.first(sources)}.dtype" if not sources[0].optional else self.of_given("dtype_of", sources)
+                return self.once(t, "dtype" if alone else f"dtype_{t.name}", given)
 
     def compute(self, t: ValueType) -> str:
         """Return the text of the NumPy dtype that values of a floating type are computed in."""
@@ -64,6 +66,10 @@ class NumpySizes(ReducingEmitter):
             return bound
         wanted = "compute" + bound.removeprefix("dtype") if bound.startswith("dtype") else "compute"
         return self.once(("compute", variable), wanted, f"np.result_type({bound}, np.float32)")
+
+    def of_given(self, function: str, sources: Sequence[Operand]) -> str:
+        """Return a helper's call on some optional inputs, all of which may be absent."""
+        return f"{function}({', '.join(self.local[o.name] for o in sources)})"
 
     def first(self, sources: Sequence[Operand]) -> str:
         """Return the text of the first given of some inputs."""
@@ -130,10 +136,9 @@ class NumpySizes(ReducingEmitter):
         locals_ = [self.local[o.name] for o in sources]
         slices = [self.slice_of(o, group).removeprefix(f"{local}.shape") for o, local in zip(sources, locals_, strict=True)]
         if len(set(slices)) == 1 and (absent is None or len(sources) == 1):
-            shape = f"shape_of({locals_[0]})" if absent else f"{self.first(sources)}.shape"
-            return shape + slices[0]
+            return self.of_given("shape_of", sources) + slices[0]
         texts = [f"{local}.shape{part} if {local} is not None else " for local, part in zip(locals_, slices, strict=True)]
-        return "".join(texts) + absent if absent else "".join(texts[:-1]) + f"{locals_[-1]}.shape{slices[-1]}"
+        return "".join(texts) + (absent or "()")
 
     def slice_of(self, o: Operand, group: Group) -> str:
         """Return the text of the part of an operand's shape that a group is."""
@@ -149,11 +154,11 @@ class NumpySizes(ReducingEmitter):
         sources = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if Affine.of(Dim(name)) in o.dims]
         required = [o for o in sources if not o.optional][:1] or sources
         places = [self.place(o, o.dims.index(Affine.of(Dim(name)))) or "0" for o in required]
-        if len(set(places)) == 1:
+        if not required[0].optional:
             return self.once(("dim", name), name, f"{self.first(required)}.shape[{places[0]}]")
         locals_ = [self.local[o.name] for o in required]
         texts = [f"{local}.shape[{at}] if {local} is not None else " for local, at in zip(locals_, places, strict=True)]
-        return self.once(("dim", name), name, "".join(texts[:-1]) + f"{locals_[-1]}.shape[{places[-1]}]")
+        return self.once(("dim", name), name, "".join(texts) + "0")
 
     def shape(self, dims: Sequence[object]) -> str:
         """Return the text of a shape."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opc.emit.numpy_helpers import contract, flatten, inside, not_empty, scatter, take
+from opc.emit.numpy_helpers import contract, dtype_of, flatten, inside, not_empty, scatter, shape_of, take
 
 
 def test_contractions_are_einsum_s() -> None:
@@ -65,3 +65,9 @@ def test_flattening_keeps_axes_without_elements() -> None:
     assert flatten(np.zeros((0, 3, 2)), 2).shape == (0, 6)
     assert flatten(np.zeros((4, 0, 2)), 2).shape == (4, 0)
     assert flatten(np.zeros(3), 0).shape == (3, 1)
+
+
+def test_shape_and_type_are_those_of_the_first_array_that_is_given() -> None:
+    x = np.zeros((2, 3), np.float16)
+    assert (shape_of(None, x), dtype_of(None, x)) == ((2, 3), np.float16)
+    assert (shape_of(None, None), dtype_of(None)) == ((), None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opc.emit.numpy import function_name, numpy_module
 from opc.emit.onnx_function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx_types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
+from opc.emit.python_layout import bracketed
 from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
@@ -237,9 +238,12 @@ def _op_run_lines(op: Op) -> Iterator[str]:
     """Yield the class attributes that describe an op."""
     optional = [quoted(o.name) for o in op.outputs if o.optional]
     dtypes = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.DTYPE]
-    yield f"evaluate = staticmethod(reference.{function_name(op)})"
-    yield f"infer_shapes = staticmethod(shape.infer_shapes_{op.name})"
-    yield f"infer_types = staticmethod(shape.infer_types_{op.name})"
+    for name, function in (
+        ("evaluate", f"reference.{function_name(op)}"),
+        ("infer_shapes", f"shape.infer_shapes_{op.name}"),
+        ("infer_types", f"shape.infer_types_{op.name}"),
+    ):
+        yield bracketed(f"{name} = staticmethod(", [function]).lstrip()
     for name, items in (
         ("inputs", [quoted(o.name) for o in op.inputs]),
         ("outputs", [quoted(o.name) for o in op.outputs]),
