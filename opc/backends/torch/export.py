@@ -45,7 +45,9 @@ def onnx_source(family: Family) -> str:
     count = len(op.outputs)
     alike = [i for i, o in enumerate(op.outputs) if (o.type, o.dims) == (op.inputs[0].type, op.inputs[0].dims)]
     batch = ["batch_axes: int = 0"] if batched else []
-    translate = [f"{x.name}: Any = None" if x.optional else f"{x.name}: Any" for x in op.inputs]
+    # An attribute that must be given follows the inputs, and a parameter with a default can't stand before it.
+    absent = "" if any(a.required for a in op.attributes) else " = None"
+    translate = [f"{x.name}: Any{absent}" if x.optional else f"{x.name}: Any" for x in op.inputs]
     translate += [*(p for p in parameters(op)[len(names) :] if p != "*"), *batch]
     symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
     node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
