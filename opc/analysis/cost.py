@@ -52,8 +52,8 @@ class Cost:
     flops: int
     read: int
     written: int
-    work: Work = field(default_factory=Work)
-    traffic: Work = field(default_factory=Work)
+    work: Work = field(default_factory=Work, compare=False)
+    traffic: Work = field(default_factory=Work, compare=False)
 
     @property
     def bytes(self) -> int:

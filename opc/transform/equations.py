@@ -7,59 +7,38 @@ window would sum over all output positions. What is left of the equations become
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from opc.analysis.bounds import Knowledge
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Index, Mod, Symbol
+from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
 from opc.ir.expr import (
     Axis,
-    Call,
-    Const,
     Expr,
-    GroupRef,
     IndexValue,
-    Read,
     ReduceAxis,
     Select,
-    free_indices,
-    map_affine,
-    rewrite,
 )
-from opc.transform import algebra, scalar
+from opc.transform import scalar
+from opc.transform.affine_rules import (
+    Equation,
+    at_position,
+    coefficient_of,
+    divides,
+    divisions,
+    fixed_terms,
+    lookup,
+)
 from opc.transform.indices import INDEX_NAMES, Namer, substitute
+from opc.transform.loops import Loops
 from opc.transform.scalar import ZERO
 from opc.transform.sums import sum_over, varies
 
 
 @dataclass(slots=True)
-class Equation:
-    """`left == right`, where `left` is a position in the gradient and `right` an index of the read."""
-
-    left: Affine
-    right: Affine | Expr
-    dim: Affine
-
-
-@dataclass(slots=True)
-class System:
+class System(Loops):
     """The equations of one access, the loops still free, and the adjoint; solving substitutes in all of them."""
 
-    namer: Namer
-    loops: list[Axis]
-    value: Expr
-    knowledge: Knowledge
-    equations: list[Equation] = field(default_factory=list)
-    ranges: dict[str, Affine] = field(default_factory=dict)
-    guards: list[Expr] = field(default_factory=list)
     finals: dict[str, str] = field(default_factory=dict)
     """The gradient's index names, put in at the end: until then they stand under names that no loop has."""
-    windows: set[str] = field(default_factory=set)
-    """The loops that stand in an equation: those that are not solved for are windows."""
-    exact: list[Mod] = field(default_factory=list)
-    """The remainders that conditions say are 0."""
-    sloped: list[Expr] = field(default_factory=list)
-    """The guards that come from an extent that depends on another index: they narrow the loops left."""
 
     def equate(self, name: str, dim: Affine, entry: Affine | Expr) -> None:
         """Ask that position `name` of an axis of size `dim` be the access's index `entry`."""
@@ -83,8 +62,8 @@ class System:
             if isinstance(right, Affine):
                 self.guards.append(scalar.compare("eq", IndexValue(equation.left), IndexValue(right)))
             else:
-                self.guards = [_known(g, right, equation.left) for g in self.guards]
-                self.value = _known(self.value, right, equation.left)
+                self.guards = [at_position(g, right, equation.left) for g in self.guards]
+                self.value = at_position(self.value, right, equation.left)
                 self.guards.append(scalar.compare("eq", IndexValue(equation.left), right))
         self._peel()
         self._settle()
@@ -102,7 +81,7 @@ class System:
                 renamed[axis.index] = taken.fresh(*INDEX_NAMES)
                 final[axis.index] = Affine.of(Index(renamed[axis.index]))
         loops: tuple[ReduceAxis, ...] = tuple(
-            Axis(renamed.get(a.index, a.index), a.extent.substitute(_lookup(final))) for a in self.loops
+            Axis(renamed.get(a.index, a.index), a.extent.substitute(lookup(final))) for a in self.loops
         )
         loops = (*groups, *loops)
         outer: list[Expr] = []
@@ -127,7 +106,7 @@ class System:
         while waiting:
             axis = waiting.pop(0)
             rights = [e.right for e in self.equations if isinstance(e.right, Affine)]
-            found = [(a, right) for right in rights for a in _divisions(right) if a.numerator.index == axis.index]
+            found = [(a, right) for right in rights for a in divisions(right) if a.numerator.index == axis.index]
             if not found or all(len(found) == 1 and right.single == atom for atom, right in found):
                 continue
             s = found[0][0].denominator
@@ -153,7 +132,7 @@ class System:
         if (plain(size) % plain(s)).constant != 0:
             return None
         direct = expand(size) // expand(s)
-        return size // s if _divisions(direct) else direct
+        return size // s if divisions(direct) else direct
 
     def _digits(self) -> None:
         """Solve `left == a*e + c`, where c is a loop over a, for both: c is left % a, and e == left // a."""
@@ -165,7 +144,7 @@ class System:
                     rest = self._high_digits(equation, axis)
                     if rest is not None:
                         self.loops.remove(axis)
-                        left = equation.left - _fixed(equation.right)
+                        left = equation.left - fixed_terms(equation.right)
                         equation.left, equation.right = left // axis.extent, rest
                         self._put({axis.index: left % axis.extent})
                         again = True
@@ -174,7 +153,7 @@ class System:
         """Return e of `a*e + c + b`, where c is the loop `axis` over a and b has no loop; None for an index of another form."""
         if not isinstance(equation.right, Affine) or axis.extent.indices() or axis.extent.constant == 1:
             return None
-        right = equation.right - _fixed(equation.right)
+        right = equation.right - fixed_terms(equation.right)
         if right.index is not None:
             return None
         if right.coefficient(axis.index) != Affine.of(1) or any(axis.index in a.extent.indices() for a in self.loops):
@@ -197,11 +176,11 @@ class System:
         for equation in list(self.equations):
             self._isolate(equation)
             atom = equation.right.single if isinstance(equation.right, Affine) else None
-            divides = None if not isinstance(atom, FloorDiv) else _divides(atom)
+            even = None if not isinstance(atom, FloorDiv) else divides(atom)
             if isinstance(atom, FloorDiv) and not self._solvable(atom.numerator):
                 continue
-            if isinstance(atom, FloorDiv) and divides in conditions:
-                exact.append(scalar.TRUE if divides is None else divides)
+            if isinstance(atom, FloorDiv) and even in conditions:
+                exact.append(scalar.TRUE if even is None else even)
                 equation.left = equation.left * atom.denominator
                 equation.right = atom.numerator
             elif isinstance(atom, FloorDiv) and (axis := self._stretched(atom)) is not None:
@@ -243,7 +222,7 @@ class System:
         right = equation.right
         if not isinstance(right, Affine) or right.single is not None:
             return
-        quotients = [atom for atom in _divisions(right) if isinstance(atom, FloorDiv) and atom.numerator.indices()]
+        quotients = [atom for atom in divisions(right) if isinstance(atom, FloorDiv) and atom.numerator.indices()]
         if len(quotients) != 1:
             return
         rest = right - quotients[0]
@@ -252,7 +231,7 @@ class System:
         lengths = {a.index: self._length(a) for a in self.loops}
         inside = [lengths[i] for i in quotients[0].numerator.indices() if i in lengths]
         beside = [lengths[i] for i in rest.indices() if i in lengths]
-        if quotients[0] in list(_divisions(rest)) or not inside or (beside and min(beside) < min(inside)):
+        if quotients[0] in list(divisions(rest)) or not inside or (beside and min(beside) < min(inside)):
             return
         equation.left, equation.right = equation.left - rest, Affine.of(quotients[0])
 
@@ -317,7 +296,7 @@ class System:
         """Return the equation to solve for a loop: a bare index first, then a unit coefficient, then any other."""
         found: list[tuple[int, int, Equation]] = []
         for n, equation in enumerate(self.equations):
-            coefficient = _coefficient(equation, index)
+            coefficient = coefficient_of(equation, index)
             if coefficient is None or not self._nonzero(coefficient) or self._circular(index, equation):
                 continue
             if self._holds_longer(index, equation):
@@ -353,7 +332,7 @@ class System:
 
     def _eliminate(self, axis: Axis, equation: Equation) -> None:
         """Solve `left == c * i + rest` for loop i, and put the solution in everywhere."""
-        c = _coefficient(equation, axis.index)
+        c = coefficient_of(equation, axis.index)
         if c is None or not isinstance(equation.right, Affine):
             raise AssertionError("only an equation affine in the loop is solved")
         self.equations.remove(equation)
@@ -373,299 +352,3 @@ class System:
         if axis.extent.indices():
             self.sloped += guards
         self._put({axis.index: solution})
-
-    def _put(self, values: dict[str, Affine]) -> None:
-        """Put solutions in everywhere."""
-        self.value = substitute(self.value, values)
-        self.guards = [substitute(g, values) for g in self.guards]
-        self.sloped = [substitute(g, values) for g in self.sloped]
-        loops = [Axis(a.index, a.extent.substitute(_lookup(values))) for a in self.loops]
-        self.loops = _ordered(loops)
-        for equation in self.equations:
-            equation.left = equation.left.substitute(_lookup(values))
-            if isinstance(equation.right, Affine):
-                equation.right = equation.right.substitute(_lookup(values))
-            else:
-                equation.right = substitute(equation.right, values)
-
-    # after solving: what the conditions say of the loops that are left
-
-    def _peel(self) -> None:
-        """Take the conditions on indices alone out of the adjoint."""
-        kept: list[Expr] = []
-        inner = self.value
-        while isinstance(inner, Select) and scalar.is_zero(inner.other):
-            for c in scalar.conjuncts(inner.cond):
-                (self.guards if _is_affine(c) else kept).append(c)
-            inner = inner.then
-        for c in reversed(kept):
-            inner = scalar.select(c, inner, ZERO)
-        self.value = inner
-
-    def _stride(self) -> None:
-        """Run over the multiples of a stride alone where a condition asks for them.
-
-        Of a loop v with the conditions `(v + b) % s == 0`, `(v + b) // s >= 0` and `(v + b) // s < n`, what is left is a loop
-        q over n with v = s*q - b.
-        """
-        for condition in list(self.guards):
-            remainder = _divided(condition)
-            if remainder is None:
-                continue
-            numerator, s = remainder.numerator, remainder.denominator
-            for axis in [a for a in self.loops if a.index not in self.windows]:
-                c = numerator.coefficient(axis.index)
-                if c is None or c.constant not in (1, -1) or any(axis.index in a.extent.indices() for a in self.loops):
-                    continue
-                quotient = numerator // s
-                self._unpad(quotient)
-                low = scalar.compare("ge", IndexValue(quotient), ZERO)
-                high = [g for g in self.guards if isinstance(g, Call) and g.fn == "lt" and g.args[0] == IndexValue(quotient)]
-                if low not in self.guards or not high or axis.extent.indices():
-                    continue
-                count = high[0].args[1]
-                size = Affine.of(count.value if isinstance(count, IndexValue) else int(getattr(count, "value", 0)))
-                if size.indices():
-                    continue
-                step = self.namer.fresh(*INDEX_NAMES)
-                solution = (s * Index(step) - (numerator - c * Index(axis.index))) * c
-                self.guards = [g for g in self.guards if g not in (condition, low, high[0])]
-                self.loops[self.loops.index(axis)] = Axis(step, size)
-                if not self._nonnegative(solution):
-                    self.guards.append(scalar.compare("ge", scalar.index_value(solution), ZERO))
-                if not self._nonnegative(axis.extent - 1 - solution):
-                    self.guards.append(scalar.compare("lt", scalar.index_value(solution), scalar.index_value(axis.extent)))
-                self._put({axis.index: solution})
-                self._settle()
-                break
-
-    def _unpad(self, index: Affine) -> None:
-        """Say by conditions what a factor `pad(x[index], 0)` of the adjoint says: that the read stands inside."""
-        for factor in algebra.product_factors(self.value):
-            if not isinstance(factor, Read) or factor.pad != ZERO or index not in factor.indices:
-                continue
-            dims = self.knowledge.shapes.get(factor.operand)
-            if dims is None or any(not isinstance(i, Affine | GroupRef) for i in factor.indices):
-                continue
-            for i, dim in zip(factor.indices, dims, strict=True):
-                if isinstance(i, Affine) and isinstance(dim, Affine):
-                    if not self._nonnegative(i):
-                        self.guards.append(scalar.compare("ge", scalar.index_value(i), ZERO))
-                    if not self._nonnegative(dim - 1 - i):
-                        self.guards.append(scalar.compare("lt", scalar.index_value(i), scalar.index_value(dim)))
-            self.value = _exchanged(self.value, factor, replace(factor, pad=None))
-
-    def _narrow(self) -> None:
-        """Narrow a loop by the conditions that a sloped extent left: `n <= i` lets i run from n on."""
-        for condition in list(self.sloped):
-            gap = _gap(condition)
-            if gap is None or condition not in self.guards:
-                continue
-            for axis in reversed(self.loops):
-                c = gap.coefficient(axis.index)
-                if c is None or c.constant not in (1, -1) or any(axis.index in a.extent.indices() for a in self.loops):
-                    continue
-                bound = gap - c * Index(axis.index)
-                if c.constant == 1:  # i >= -bound
-                    if not (self._nonnegative(-bound) and self._nonnegative(axis.extent + bound)):
-                        continue
-                    step = self.namer.fresh(*INDEX_NAMES)
-                    self.loops[self.loops.index(axis)] = Axis(step, axis.extent + bound)
-                    self.guards.remove(condition)
-                    self._put({axis.index: Affine.of(Index(step)) - bound})
-                elif self._nonnegative(bound + 1) and self._nonnegative(axis.extent - bound - 1):  # i <= bound
-                    self.guards.remove(condition)
-                    self.loops[self.loops.index(axis)] = Axis(axis.index, bound + 1)
-                    self.loops = _ordered(self.loops)
-                else:
-                    continue
-                break
-
-    def _settle(self) -> None:
-        """Carry out divisions that come out even, and decide the comparisons that the ranges tell."""
-        self.exact = [m for g in self.guards if (m := _divided(g)) is not None]
-        settled = [self._settled(g) for g in self.guards]
-        self.sloped = [new for old, new in zip(self.guards, settled) if old in self.sloped]
-        self.guards = [g for g in settled if g != scalar.TRUE]
-        self.value = self._settled(self.value)
-
-    def _settled(self, e: Expr) -> Expr:
-        def rule(node: Expr) -> Expr:
-            match node:
-                case Call(fn="and"):
-                    return scalar.conjunction(*node.args)
-                case Call(fn="ge" | "lt" | "eq", args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
-                    left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-                    if node.fn == "ge" and self._nonnegative(left - right):
-                        return scalar.TRUE
-                    if node.fn == "lt" and self._nonnegative(right - left - 1):
-                        return scalar.TRUE
-                    return scalar.compare(node.fn, scalar.index_value(left), scalar.index_value(right))
-                case Select():
-                    return scalar.select(node.cond, node.then, node.other)
-                case _:
-                    return node
-
-        return rewrite(map_affine(e, self._cancelled), rule)
-
-    def _cancelled(self, a: Affine) -> Affine:
-        """Return `a` with (s*q + r) // s as q and (s*q + r) % s as r, where 0 <= r < s at every point; else q + r // s, r % s.
-
-        A quotient and a remainder that make up their numerator, `s*(n // s) + n % s`, are n.
-        """
-        total = Affine.of(0)
-        for monomial, coefficient in a.terms:
-            product = Affine.of(coefficient)
-            for atom in monomial:
-                if not isinstance(atom, FloorDiv | Mod):
-                    product = product * atom
-                    continue
-                s = self._cancelled(atom.denominator)
-                numerator = self._cancelled(atom.numerator)
-                quotient = numerator // s
-                rest = numerator % s
-                # The normal form has taken multiples of s out of the division; a rest within [0, s) is no division at all.
-                inner = next((d for d in _divisions(rest) if isinstance(d, Mod) and Affine.of(d) == rest), None)
-                if inner is not None and self._nonnegative(inner.numerator) and self._nonnegative(s - 1 - inner.numerator):
-                    rest, quotient = inner.numerator, quotient - inner.numerator // s
-                product = product * (rest if isinstance(atom, Mod) else quotient)
-            total = total + product
-        for atom in _divisions(total):
-            n, s = atom.numerator, atom.denominator
-            rest = n % s if isinstance(atom, Mod) else Affine.of(0)
-            if isinstance(atom, FloorDiv) and Mod(n, s) not in self.exact:
-                continue
-            for sign in (1, -1):
-                joined = total + (n - rest - s * (n // s)) * sign
-                if len(joined.terms) < len(total.terms):
-                    total = joined
-        return total
-
-    def _nonnegative(self, a: Affine) -> bool:
-        """Whether `a` >= 0 at every point."""
-        ranges = {**self.ranges, **{axis.index: axis.extent for axis in self.loops}}
-        return _quickly(a, ranges) or self.knowledge.nonnegative(a, ranges, _fixed_conditions(self.value))
-
-
-def _known(e: Expr, data: Expr, position: Affine) -> Expr:
-    """Return `e` where an index that is data is known to be a position: reads stand at the position, and comparisons ask it."""
-
-    def rule(node: Expr) -> Expr:
-        match node:
-            case Read():
-                return replace(node, indices=tuple(position if i == data else i for i in node.indices))
-            case Call() if node.fn in scalar.COMPARES:
-                return replace(node, args=tuple(IndexValue(position) if a == data else a for a in node.args))
-            case _:
-                return node
-
-    return rewrite(e, rule)
-
-
-def _exchanged(e: Expr, old: Expr, new: Expr) -> Expr:
-    return rewrite(e, lambda node: new if node == old else node)
-
-
-def _fixed_conditions(e: Expr) -> Iterator[tuple[Expr, bool]]:
-    """Yield the conditions on attributes and sizes without which `e` is zero, with the value each must have."""
-    while isinstance(e, Select) and (scalar.is_zero(e.other) or scalar.is_zero(e.then)):
-        holds = scalar.is_zero(e.other)
-        if not scalar.any_reads(e.cond) and not free_indices(e.cond):
-            yield e.cond, holds
-        e = e.then if holds else e.other
-
-
-def _quickly(a: Affine, ranges: dict[str, Affine]) -> bool:
-    """Whether `a` >= 0 is seen by putting in the end of each index range where `a` is least."""
-    for index in sorted(a.indices()):
-        c = a.coefficient(index)
-        if c is None or index not in ranges or ranges[index].indices():
-            return False
-        if _sign(c) is None:
-            return False
-        end = Affine.of(0) if _sign(c) else ranges[index] - 1
-        a = a.substitute(_lookup({index: end}))
-    return _sign(a) is True
-
-
-def _gap(condition: Expr) -> Affine | None:
-    """Return f of a condition that says f >= 0 and nothing else."""
-    match condition:
-        case Call(fn="ge" | "lt" as fn, args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
-            left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-            return left - right if fn == "ge" else right - left - 1
-        case _:
-            return None
-
-
-def _is_affine(condition: Expr) -> bool:
-    """Whether a condition compares index expressions and nothing else."""
-    return (
-        isinstance(condition, Call)
-        and condition.fn in scalar.COMPARES
-        and all(isinstance(a, IndexValue | Const) for a in condition.args)
-        and bool(free_indices(condition))
-    )
-
-
-def _ordered(loops: list[Axis]) -> list[Axis]:
-    """Return the loops in an order in which every extent uses loops before it only."""
-    names, done = {a.index for a in loops}, []
-    waiting = list(loops)
-    placed: set[str] = set()
-    while waiting:
-        ready = next((a for a in waiting if a.extent.indices() & names <= placed), None)
-        if ready is None:
-            raise AssertionError("the extents of loops depend on each other in a circle")
-        waiting.remove(ready)
-        placed.add(ready.index)
-        done.append(ready)
-    return done
-
-
-def _divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
-    """Yield the quotients and remainders that are factors of `a`."""
-    return (atom for monomial, _ in a.terms for atom in monomial if isinstance(atom, FloorDiv | Mod))
-
-
-def _divided(condition: Expr) -> Mod | None:
-    """Return the remainder that a condition says is 0, when it says that and no more."""
-    match condition:
-        case Call(fn="eq", args=(IndexValue(value=value), Const(value=0))):
-            return value.single if isinstance(value.single, Mod) else None
-        case _:
-            return None
-
-
-def _divides(quotient: FloorDiv) -> Expr:
-    """Return the condition that a division leaves no rest, as eliminating a loop writes it."""
-    return scalar.compare("eq", scalar.index_value(quotient.numerator % quotient.denominator), ZERO)
-
-
-def _fixed(e: Affine | Expr) -> Affine:
-    """Return the terms of an index that hold no index variable."""
-    terms = e.terms if isinstance(e, Affine) else ()
-    return Affine(tuple(t for t in terms if not Affine((t,)).indices()))
-
-
-def _coefficient(equation: Equation, index: str) -> Affine | None:
-    if not isinstance(equation.right, Affine) or index in equation.left.indices():
-        return None
-    c = equation.right.coefficient(index)
-    # A coefficient that varies between points could be zero at some of them.
-    return None if c is None or c.indices() else c
-
-
-def _sign(a: Affine) -> bool | None:
-    """Return True when `a` is known not to be negative, False when not positive, None when unknown. Sizes are not negative."""
-    known = all(not isinstance(atom, AttrInt | Index | FloorDiv | Mod) for m, _ in a.terms for atom in m)
-    if known and all(c > 0 for _, c in a.terms):
-        return True
-    return False if known and all(c < 0 for _, c in a.terms) else None
-
-
-def _lookup(values: dict[str, Affine]) -> Callable[[Symbol], Affine | None]:
-    def value(symbol: Symbol) -> Affine | None:
-        return values.get(symbol.name) if isinstance(symbol, Index) else None
-
-    return value
