@@ -12,17 +12,13 @@ from dataclasses import dataclass, replace
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
-    Axis,
-    BroadcastAxis,
     Call,
     Const,
     Expr,
-    GroupAxis,
     GroupRef,
     IndexValue,
     Read,
     Reduce,
-    ReduceAxis,
     Select,
     children,
     free_groups,
@@ -32,12 +28,10 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
-from opc.lower.factors import Factor, factor, guard, with_guard
+from opc.lower.factors import Factor
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
+from opc.lower.terms import Shape, is_fixed, multiplicands, terms_of
 from opc.transform.indices import Namer, bare, index_names, op_names
-
-MOST_TERMS = 8
-"""What the runtime has room for; see opc/contraction.h."""
 
 
 def extract(op: Op) -> Op:
@@ -115,33 +109,33 @@ class _Extractor:
         match e:
             case Reduce(kind="sum") if is_floating(e.type):
                 before = (self.op, list(self.body), list(self.temporaries))
-                stored = self._stored_terms(e.body, _Shape(self.op, assign, e.axes))
+                stored = self._stored_terms(e.body, Shape(self.op, assign, e.axes))
                 new = e if stored is None else replace(e, body=stored)
-                if stored is not None and _terms(self.op, assign, new, ()) is not None:
+                if stored is not None and terms_of(self.op, assign, new, ()) is not None:
                     return new
                 self.op, self.body, self.temporaries = before
                 return e
-            case Select() if not _is_fixed(e.cond):
+            case Select() if not is_fixed(e.cond):
                 return e
             case Reduce():
                 return e
             case _:
                 return with_children(e, tuple(self._stored(c, assign) for c in children(e)))
 
-    def _stored_terms(self, e: Expr, shape: _Shape) -> Expr | None:
+    def _stored_terms(self, e: Expr, shape: Shape) -> Expr | None:
         """Return a sum of products with all factors reads; None when it is no such sum or stays better as it is."""
         match e:
             case Call(fn="add", args=(a, b)):
                 left, right = self._stored_terms(a, shape), self._stored_terms(b, shape)
                 return None if left is None or right is None else replace(e, args=(left, right))
             case Reduce(kind="sum"):
-                inner = self._stored_terms(e.body, _Shape(self.op, shape.assign, e.axes))
+                inner = self._stored_terms(e.body, Shape(self.op, shape.assign, e.axes))
                 return None if inner is None else replace(e, body=inner)
-            case Select(other=Const(value=0)) if _is_fixed(e.cond):
+            case Select(other=Const(value=0)) if is_fixed(e.cond):
                 then = self._stored_terms(e.then, shape)
                 return None if then is None else replace(e, then=then)
             case Call(fn="mul"):
-                groups = _two_groups(list(_multiplicands(e)), shape)
+                groups = _two_groups(list(multiplicands(e)), shape)
                 if groups is None:
                     return None
                 stored = []
@@ -157,7 +151,7 @@ class _Extractor:
             case _:
                 return None
 
-    def _stored_factor(self, e: Expr, shape: _Shape) -> Read:
+    def _stored_factor(self, e: Expr, shape: Shape) -> Read:
         """Return a read of a temporary that holds `e` along the loops it varies with."""
         own = free_indices(e)
         groups = free_groups(e)
@@ -172,47 +166,12 @@ class _Extractor:
         return Read(name, bare(tuple(indices)), e.type)
 
 
-class _Shape:
-    """The loops of a sum inside a statement: those of the target and those it sums over."""
-
-    def __init__(self, op: Op, assign: Assign, axes: tuple[ReduceAxis, ...]) -> None:
-        self.op, self.assign = op, assign
-        self.target = tuple(zip(assign.indices, op.operand(assign.target).dims, strict=True))
-        inner: list[tuple[str | GroupRef, DimSpec]] = []
-        for a in axes:
-            match a:
-                case Axis():
-                    inner.append((a.index, a.extent))
-                case GroupAxis():
-                    inner.append((GroupRef(a.name), Group(a.name)))
-        self.loops = (*self.target, *inner)
-        self.extents = {i: d for i, d in self.loops if isinstance(i, str) and isinstance(d, Affine)}
-
-    def varies(self, e: Expr) -> frozenset[str | GroupRef]:
-        """Return the loops of the target that `e` varies with."""
-        indices, groups = free_indices(e), free_groups(e)
-        return frozenset(i for i, _ in self.target if (i.name in groups if isinstance(i, GroupRef) else i in indices))
-
-
 def _element(t: ValueType) -> ElementType:
     """Return the type a floating value is stored as."""
     return DType.FLOAT64 if isinstance(t, Weak) else t
 
 
-def _is_fixed(e: Expr) -> bool:
-    """Whether a condition is the same at all points of a call."""
-    return not any(isinstance(n, Read | IndexValue) for n in walk(e))
-
-
-def _multiplicands(e: Expr) -> Iterator[Expr]:
-    if isinstance(e, Call) and e.fn == "mul":
-        for a in e.args:
-            yield from _multiplicands(a)
-    else:
-        yield e
-
-
-def _two_groups(atoms: list[Expr], shape: _Shape) -> tuple[list[Expr], list[Expr]] | None:
+def _two_groups(atoms: list[Expr], shape: Shape) -> tuple[list[Expr], list[Expr]] | None:
     """Return the factors of a product in two groups, of which each has loops of the target that the other lacks."""
     loops = [shape.varies(a) for a in atoms]
     for k, first in enumerate(loops):
@@ -237,12 +196,12 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
     def visit(e: Expr, fixed: tuple[Expr, ...], lazy: bool) -> None:
         match e:
             case Reduce(kind="sum"):
-                terms = _terms(op, assign, e, fixed)
+                terms = terms_of(op, assign, e, fixed)
                 if terms is not None and (not lazy or all(_is_plain(f) for t in terms for f in t.factors)):
                     found.append((e, fixed, terms))
             case Reduce():
                 pass
-            case Select() if _is_fixed(e.cond):
+            case Select() if is_fixed(e.cond):
                 visit(e.then, (*fixed, e.cond), lazy)
                 visit(e.other, (*fixed, Call("not", (e.cond,), DType.BOOL)), lazy)
             case Select():
@@ -261,82 +220,6 @@ def _is_plain(f: Factor) -> bool:
     return all(isinstance(i, GroupRef) or (isinstance(i, Affine) and i.index is not None) for i in f.read.indices)
 
 
-def _terms(op: Op, assign: Assign, e: Reduce, fixed: tuple[Expr, ...]) -> tuple[Term, ...] | None:
-    """Return the terms of a sum, None when it is no contraction."""
-    if not is_floating(e.type) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
-        return None
-    if any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
-        return None
-    found: list[Term] = []
-    for conditions, axes, body in _products(e.body, fixed, e.axes):
-        term = _term(_Shape(op, assign, axes), conditions, axes, body)
-        if term is None:
-            return None
-        found.append(term)
-    return tuple(found) if 0 < len(found) <= MOST_TERMS else None
-
-
-def _products(
-    e: Expr, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...]
-) -> Iterator[tuple[tuple[Expr, ...], tuple[ReduceAxis, ...], Expr]]:
-    match e:
-        case Const(value=0):
-            pass
-        case Call(fn="add", args=(a, b)):
-            yield from _products(a, conditions, axes)
-            yield from _products(b, conditions, axes)
-        case Select(other=Const(value=0)):
-            yield from _products(e.then, (*conditions, *_conjuncts(e.cond)), axes)
-        case Reduce(kind="sum") if not any(isinstance(a, BroadcastAxis) for a in e.axes):
-            yield from _products(e.body, conditions, (*axes, *e.axes))
-        case _:
-            yield conditions, axes, e
-
-
-def _conjuncts(e: Expr) -> Iterator[Expr]:
-    if isinstance(e, Call) and e.fn == "and":
-        for a in e.args:
-            yield from _conjuncts(a)
-    else:
-        yield e
-
-
-def _term(shape: _Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...], e: Expr) -> Term | None:
-    factors = list(_multiplicands(e))
-    if len(factors) != 2:
-        return None
-    fixed = tuple(dict.fromkeys(c for c in conditions if _is_fixed(c)))
-    guards = [c for c in dict.fromkeys(conditions) if not _is_fixed(c)]
-    guarded = list(guards)
-    made: list[Factor] = []
-    for f in factors:
-        if not isinstance(f, Read):
-            return None
-        # Each factor sees every condition: what the first needs, the second may need too.
-        mine = list(guarded)
-        new = factor(f, shape.op.operand(f.operand).dims, shape.extents, mine)
-        if new is None:
-            return None
-        guards = [g for g in guards if g in mine]
-        made.append(new)
-    for g in guards:
-        extra = guard(g)
-        if extra is None:
-            return None
-        names = {p.index for p in extra.parts}
-        side = next((k for k, f in enumerate(made) if names <= f.indices), None)
-        held = None if side is None else with_guard(made[side], extra)
-        if side is None or held is None:
-            return None
-        made[side] = held
-    loops = [{*f.indices, *(GroupRef(g) for g in f.groups)} for f in made]
-    target = {i for i, _ in shape.target}
-    rows, columns = (loops[0] - loops[1]) & target, (loops[1] - loops[0]) & target
-    if not rows or not columns or target - loops[0] - loops[1]:
-        return None
-    return Term(fixed, axes, (made[0], made[1]))
-
-
 def _merged(op: Op, assign: Assign, e: Expr) -> Expr:
     """Return `e` with sums of two contractions as one contraction of both."""
 
@@ -346,12 +229,12 @@ def _merged(op: Op, assign: Assign, e: Expr) -> Expr:
             sums: list[Expr] = []
             for a in _addends(e):
                 a = _merged(op, assign, a)
-                alone = _pure_sum(a) and _terms(op, assign, Reduce("sum", (), a, e.type), ()) is not None
+                alone = _pure_sum(a) and terms_of(op, assign, Reduce("sum", (), a, e.type), ()) is not None
                 (sums if alone else rest).append(a)
             if len(sums) < 2:
                 return e
             both = Reduce("sum", (), _total(e, sums), e.type, e.span)
-            return _total(e, [*rest, both]) if _terms(op, assign, both, ()) is not None else e
+            return _total(e, [*rest, both]) if terms_of(op, assign, both, ()) is not None else e
         case Reduce():
             return e
         case _:
@@ -378,7 +261,7 @@ def _pure_sum(e: Expr) -> bool:
     match e:
         case Reduce(kind="sum"):
             return True
-        case Select(other=Const(value=0)) if _is_fixed(e.cond):
+        case Select(other=Const(value=0)) if is_fixed(e.cond):
             return _pure_sum(e.then)
         case _:
             return False

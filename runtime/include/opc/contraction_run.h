@@ -8,70 +8,11 @@
 #ifndef OPC_CONTRACTION_RUN_H
 #define OPC_CONTRACTION_RUN_H
 
+#include "opc/contraction_memory.h"
 #include "opc/contraction_split.h"
 #include "opc/rows.h"
-#include "opc/run.h"
 
 namespace opc {
-
-/* What packed rows are of: a block of rows of a factor that is somewhere. */
-struct packed_key {
-  int64_t row, count;
-  const char *data;
-  int64_t base[max_guards];
-};
-
-static inline bool same_key(const packed_key &a, const packed_key &b, int32_t guards) {
-  bool same = a.row == b.row && a.count == b.count && a.data == b.data;
-  for (int32_t g = 0; g < guards; ++g) same = same && a.base[g] == b.base[g];
-  return same;
-}
-
-/* The memory of one thread. */
-struct contraction_memory {
-  contraction_table inner[2], rows, columns;
-  char *rows_packed;
-  char *panels; /* packed columns */
-  char *sums;
-  char *staged;
-  packed_key *kept; /* what the packed rows of each step hold */
-  int64_t pitch;   /* columns between rows of sums */
-  int64_t term, first_inner, first_row, first_column; /* what the tables hold, -1 for nothing */
-};
-
-static inline int64_t aligned_bytes(int64_t bytes) { return round_up(bytes, cache_line); }
-
-/* Returns the memory at `used`, NULL of NULL, and moves `used` past `bytes`. */
-static inline char *take(char *memory, int64_t &used, int64_t bytes) {
-  char *begin = memory == nullptr ? nullptr : memory + used;
-  used += aligned_bytes(bytes);
-  return begin;
-}
-
-static void take_table(char *memory, int64_t &used, contraction_table &t, int64_t count) {
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(int64_t));
-  t.offset = reinterpret_cast<int64_t *>(take(memory, used, bytes));
-  for (int64_t *&guard : t.guard) guard = reinterpret_cast<int64_t *>(take(memory, used, bytes));
-}
-
-/* Lays out the memory of a thread at `at`, or tells its size where that is NULL. */
-static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
-  int64_t used = 0;
-  const int64_t item = itemsize(p.computed);
-  const int64_t rows = p.whole_sums ? p.most_rows : p.f->rows;
-  m.pitch = p.most_columns;
-  take_table(memory, used, m.inner[0], p.most_inner);
-  take_table(memory, used, m.inner[1], p.most_inner);
-  take_table(memory, used, m.rows, p.most_rows);
-  take_table(memory, used, m.columns, p.most_columns);
-  m.rows_packed = take(memory, used, p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1));
-  m.kept = reinterpret_cast<packed_key *>(take(memory, used, p.keeps_rows ? p.steps * static_cast<int64_t>(sizeof(packed_key)) : 0));
-  m.panels = take(memory, used, p.most_inner * p.most_columns * item);
-  m.sums = take(memory, used, rows * p.most_columns * item);
-  m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
-  m.term = m.first_inner = m.first_row = m.first_column = -1;
-  return used;
-}
 
 /* Packs the points of a table in panels of `width`. */
 static void pack_points(const contraction_plan &p, const contraction_factor &f, const contraction_table &points,
