@@ -89,7 +89,9 @@ class RowNestText(NestWriter):
         self._plan(first, alone=False)
         template = ", ".join(f"typename {t.name}" for t in self.types)
         head = [f"template <{template}>"] if template else []
-        head.append(f"OPC_ROW_NEST void {self.stage.name}(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {{")
+        head.append(
+            f"OPC_ROW_NEST void {self.stage.name}(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {{"
+        )
         body = "\n".join(self.lines)
         views = []
         for n, name in enumerate(self.operands[:-1]):

@@ -203,9 +203,16 @@ OPC_INLINE T power(T x) {
   }
 }
 
+/* Whether two integers are small and not negative: their division then takes a fraction of the time. */
+template <typename T>
+OPC_INLINE bool fits_uint32(T x, T y) {
+  return static_cast<uint64_t>(x | y) <= UINT32_MAX;
+}
+
 /* Division that rounds to minus infinity. On integers, division by zero gives 0, as NumPy has it. */
 template <typename T>
 OPC_INLINE T floordiv(T x, T y) {
+  if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) / static_cast<uint32_t>(y));
   if (y == 0) return T(0);
   if (y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
   const T quotient = T(x / y);
@@ -217,6 +224,7 @@ OPC_INLINE double floordiv(double x, double y) { return floor(x / y); }
 /* The remainder of floordiv: it has the sign of y. */
 template <typename T>
 OPC_INLINE T mod(T x, T y) {
+  if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) % static_cast<uint32_t>(y));
   if (y == 0 || y == T(-1)) return T(0);
   const T remainder = T(x % y);
   return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
