@@ -27,7 +27,8 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
 from opc.transform.decide import decide
-from opc.transform.normalize import has_reduction, hoist, inline, merge, prune, share, sink
+from opc.transform.inline import inline, merge
+from opc.transform.normalize import has_reduction, hoist, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
 

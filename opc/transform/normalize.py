@@ -4,8 +4,6 @@
   every point; `hoist(op, every=True)` to every reduction that is not the whole value, which differentiation asks for.
 * `share` gives a statement to an expensive expression that occurs more than once.
 * `sink` puts a temporary that is read inside a conditional back there, so that its gradient stays inside too.
-* `inline` puts a temporary that is used once, or is nothing but a copy, into its use.
-* `merge` keeps one of several temporaries that hold the same.
 * `prune` drops statements that no output needs.
 """
 
@@ -13,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from opc.ir.affine import Affine
@@ -31,7 +29,6 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     reads,
-    rewrite,
     walk,
     with_children,
 )
@@ -345,12 +342,17 @@ def _is_steep(e: Expr) -> bool:
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
-    if isinstance(e, Read) and inside and e.operand in values and e.pad is None:
+    if isinstance(e, Read) and inside and e.operand in values and e.pad is None and placed(e):
         return _sunk(put(values[e.operand], e), values, True)
     if isinstance(e, Select):
         cond = _sunk(e.cond, values, inside)
         return scalar.retyped(replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True)))
     return scalar.retyped(with_children(e, tuple(_sunk(c, values, inside) for c in children(e))))
+
+
+def placed(r: Read) -> bool:
+    """Whether a read depends on no data, so that the value of what it reads can stand in its place."""
+    return all(isinstance(i, Affine | GroupRef) for i in r.indices)
 
 
 def put(definition: Assign, read: Read) -> Expr:
@@ -360,7 +362,7 @@ def put(definition: Assign, read: Read) -> Expr:
         for name, index in zip(definition.indices, read.indices, strict=True)
         if isinstance(name, str) and isinstance(index, Affine)
     }
-    if any(not isinstance(i, Affine | GroupRef) for i in read.indices):
+    if not placed(read):
         raise ValueError(f"{read.operand} is read at a data-dependent index")
     return substitute(definition.value, values)
 
@@ -375,113 +377,3 @@ def prune(op: Op, wanted: Iterable[str]) -> Op:
             needed |= {r.operand for r in reads(s.value)}
     temporaries = tuple(o for o in op.temporaries if o.name in needed)
     return replace(op, body=tuple(reversed(body)), temporaries=temporaries)
-
-
-def merge(op: Op) -> Op:
-    """Return the op with every temporary that holds the same as an operand assigned before it read from there."""
-    temporaries = {o.name: o for o in op.temporaries}
-    known: dict[tuple[object, ...], str] = {}
-    gone: dict[str, str] = {}
-    body: list[Assign] = []
-
-    def rule(e: Expr) -> Expr:
-        return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
-
-    for s in op.body:
-        s = replace(s, value=rewrite(s.value, rule))
-        operand = op.operand(s.target)
-        layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
-        key = canonical(s.value, s.indices), layout, operand.dims, operand.type
-        if s.target in temporaries and key in known:
-            gone[s.target] = known[key]
-            continue
-        if s.target in temporaries:
-            known[key] = s.target
-        body.append(s)
-    return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
-
-
-def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
-    """Return the op with temporaries that are copies, or are used once at as many points as they have, put into their uses.
-
-    Those in `keep` stay. `limit` bounds the number of nodes of a statement that grows by this.
-    """
-    candidates = {o.name for o in op.temporaries} - set(keep)
-    body = list(op.body)
-    mentions = [Counter(r.operand for r in reads(s.value)) for s in body]
-    gone: set[int] = set()
-    changed = True
-    while changed:
-        changed = False
-        for n, s in enumerate(body):
-            users = [k for k, found in enumerate(mentions) if found[s.target] and k not in gone]
-            if n in gone or s.target not in candidates or not _inlines(s, [body[k] for k in users], op, limit):
-                continue
-            for k in users:
-                body[k] = _inlined(body[k], s)
-                mentions[k] = Counter(r.operand for r in reads(body[k].value))
-            gone.add(n)
-            changed = True
-    left = {body[n].target for n in gone}
-    return replace(
-        op,
-        body=tuple(s for n, s in enumerate(body) if n not in gone),
-        temporaries=tuple(o for o in op.temporaries if o.name not in left),
-    )
-
-
-def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
-    uses = [r for u in users for r in reads(u.value) if r.operand == s.target]
-    if any(r.pad is not None or not all(isinstance(i, Affine | GroupRef) for i in r.indices) for r in uses):
-        return False
-    if scalar.is_leaf(s.value) or (isinstance(s.value, Call) and s.value.fn == "neg" and scalar.is_leaf(s.value.args[0])):
-        return True
-    if len(users) != 1 or _uses(users[0].value, s.target) != 1:
-        return False
-    if runs(s.value) or (has_reduction(s.value) and _indexes(users[0].value, s.target)):
-        return False
-    user = users[0]
-    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)
-    if size > limit:
-        return False
-    own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
-    places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
-    return all(_covers(r, d) and own in (None, d) for r, d in places)
-
-
-def _indexes(e: Expr, name: str) -> bool:
-    """Whether an operand is read inside the index of another."""
-    return any(r.operand == name for outer in reads(e) for i in children(outer) for r in reads(i))
-
-
-def _uses(e: Expr, name: str) -> int:
-    """Return how often a point of `e` reads an operand, the two sides of a conditional being exclusive."""
-    if isinstance(e, Select):
-        return _uses(e.cond, name) + max(_uses(e.then, name), _uses(e.other, name))
-    own = 1 if isinstance(e, Read) and e.operand == name else 0
-    return own + sum(_uses(c, name) for c in children(e))
-
-
-def _places(s: Assign, op: Op) -> Iterator[tuple[Read, Domain]]:
-    def visit(e: Expr, domain: Domain) -> Iterator[tuple[Read, Domain]]:
-        if isinstance(e, Read):
-            yield e, domain
-        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-        for c in children(e):
-            yield from visit(c, inner)
-
-    return visit(s.value, Domain.of(s, op.operand(s.target)))
-
-
-def _covers(r: Read, domain: Domain) -> bool:
-    """Whether a read uses every loop around it as a bare index, so that its value is needed once at each point."""
-    used = {i.index for i in r.indices if isinstance(i, Affine)}
-    groups = {i.name for i in r.indices if isinstance(i, GroupRef)}
-    return {a.index for a in domain.axes} <= used and {name for name, _ in domain.groups} <= groups
-
-
-def _inlined(user: Assign, definition: Assign) -> Assign:
-    def rule(e: Expr) -> Expr:
-        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else scalar.retyped(e)
-
-    return replace(user, value=rewrite(user.value, rule))

@@ -18,8 +18,9 @@ from opc.ir.printer import format_op
 from opc.ir.verify import verify
 from opc.spec.loader import loads
 from opc.transform.autodiff import vjp
+from opc.transform.inline import inline
 from opc.transform.jvp import jvp
-from opc.transform.normalize import hoist, inline, share, sink
+from opc.transform.normalize import hoist, share, sink
 from opc.transform.simplify import erase, simplify
 
 GOLDEN = Path(__file__).parent / "golden"

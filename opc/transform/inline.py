@@ -1,0 +1,124 @@
+"""Puts temporaries into their uses, and keeps one of several that hold the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from opc.ir.affine import Affine
+from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, reads, rewrite, walk
+from opc.ir.op import Assign, Op
+from opc.transform import scalar
+from opc.transform.domain import Domain
+from opc.transform.normalize import canonical, has_reduction, placed, put, runs
+
+
+def merge(op: Op) -> Op:
+    """Return the op with every temporary that holds the same as an operand assigned before it read from there."""
+    temporaries = {o.name: o for o in op.temporaries}
+    known: dict[tuple[object, ...], str] = {}
+    gone: dict[str, str] = {}
+    body: list[Assign] = []
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
+
+    for s in op.body:
+        s = replace(s, value=rewrite(s.value, rule))
+        operand = op.operand(s.target)
+        layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
+        key = canonical(s.value, s.indices), layout, operand.dims, operand.type
+        if s.target in temporaries and key in known:
+            gone[s.target] = known[key]
+            continue
+        if s.target in temporaries:
+            known[key] = s.target
+        body.append(s)
+    return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
+
+
+def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
+    """Return the op with temporaries that are copies, or are used once at as many points as they have, put into their uses.
+
+    Those in `keep` stay. `limit` bounds the number of nodes of a statement that grows by this.
+    """
+    candidates = {o.name for o in op.temporaries} - set(keep)
+    body = list(op.body)
+    mentions = [Counter(r.operand for r in reads(s.value)) for s in body]
+    gone: set[int] = set()
+    changed = True
+    while changed:
+        changed = False
+        for n, s in enumerate(body):
+            users = [k for k, found in enumerate(mentions) if found[s.target] and k not in gone]
+            if n in gone or s.target not in candidates or not _inlines(s, [body[k] for k in users], op, limit):
+                continue
+            for k in users:
+                body[k] = _inlined(body[k], s)
+                mentions[k] = Counter(r.operand for r in reads(body[k].value))
+            gone.add(n)
+            changed = True
+    left = {body[n].target for n in gone}
+    return replace(
+        op,
+        body=tuple(s for n, s in enumerate(body) if n not in gone),
+        temporaries=tuple(o for o in op.temporaries if o.name not in left),
+    )
+
+
+def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
+    uses = [r for u in users for r in reads(u.value) if r.operand == s.target]
+    if any(r.pad is not None or not placed(r) for r in uses):
+        return False
+    if scalar.is_leaf(s.value) or (isinstance(s.value, Call) and s.value.fn == "neg" and scalar.is_leaf(s.value.args[0])):
+        return True
+    if len(users) != 1 or _uses(users[0].value, s.target) != 1:
+        return False
+    if runs(s.value) or (has_reduction(s.value) and _indexes(users[0].value, s.target)):
+        return False
+    user = users[0]
+    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)
+    if size > limit:
+        return False
+    own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
+    places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
+    return all(_covers(r, d) and own in (None, d) for r, d in places)
+
+
+def _indexes(e: Expr, name: str) -> bool:
+    """Whether an operand is read inside the index of another."""
+    return any(r.operand == name for outer in reads(e) for i in children(outer) for r in reads(i))
+
+
+def _uses(e: Expr, name: str) -> int:
+    """Return how often a point of `e` reads an operand, the two sides of a conditional being exclusive."""
+    if isinstance(e, Select):
+        return _uses(e.cond, name) + max(_uses(e.then, name), _uses(e.other, name))
+    own = 1 if isinstance(e, Read) and e.operand == name else 0
+    return own + sum(_uses(c, name) for c in children(e))
+
+
+def _places(s: Assign, op: Op) -> Iterator[tuple[Read, Domain]]:
+    def visit(e: Expr, domain: Domain) -> Iterator[tuple[Read, Domain]]:
+        if isinstance(e, Read):
+            yield e, domain
+        inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+        for c in children(e):
+            yield from visit(c, inner)
+
+    return visit(s.value, Domain.of(s, op.operand(s.target)))
+
+
+def _covers(r: Read, domain: Domain) -> bool:
+    """Whether a read uses every loop around it as a bare index, so that its value is needed once at each point."""
+    used = {i.index for i in r.indices if isinstance(i, Affine)}
+    groups = {i.name for i in r.indices if isinstance(i, GroupRef)}
+    return {a.index for a in domain.axes} <= used and {name for name, _ in domain.groups} <= groups
+
+
+def _inlined(user: Assign, definition: Assign) -> Assign:
+    def rule(e: Expr) -> Expr:
+        return put(definition, e) if isinstance(e, Read) and e.operand == definition.target else scalar.retyped(e)
+
+    return replace(user, value=rewrite(user.value, rule))
