@@ -37,6 +37,10 @@ class OnnxArrays(OnnxSizes):
     splits_sums = True
 
     @abstractmethod
+    def literal(self, value: float | bool) -> str:
+        """Return the text of a number."""
+
+    @abstractmethod
     def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
         """Return a value in the type `t`, where its own is weak."""
 
@@ -166,15 +170,17 @@ class OnnxArrays(OnnxSizes):
                 size = f"{BUILDER}.Add({size}, {BUILDER}.number(1))"
             axes.append(_Axis(own, index, size))
         if padded:
-            value = self.pad_value(e)
+            text = self.named(Text(text)).text
+            value = self.pad_value(e, text)
             text = self.named(Text(f"{BUILDER}.pad_end({text}, {padded}, {value})")).text
         return text, axes
 
-    def pad_value(self, e: Read) -> str:
-        """Return what stands behind the end of an operand, for indices that fall outside."""
-        pad = e.pad if e.pad is not None else Const(False, DType.BOOL) if is_bool(e.type) else Const(0, Weak.INT)
-        like = e.type if isinstance(pad.type, Weak) else pad.type
-        return self.named(self.fit(pad, like, Scope(()))).text
+    def pad_value(self, e: Read, text: str) -> str:
+        """Return what stands behind the end of a tensor, in its own type, for indices that fall outside."""
+        if e.pad is None or isinstance(e.pad, Const):
+            value = 0 if e.pad is None else e.pad.value
+            return self.named(Text(f"{BUILDER}.number({self.literal(value)}, {text})")).text
+        return self.named(Text(f"{BUILDER}.cast({self.expr(e.pad, Scope(())).text}, {text})")).text
 
     def joined(self, text: str, axes: list[_Axis], scope: Scope) -> tuple[str, list[_Axis]]:
         """Return the tensor with axes that share an index as one axis, and what is read along each.

@@ -17,7 +17,7 @@ from opc.backends.onnx.session import OnnxSession
 from opc.emit import shape_python
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
-from opc.testing import cases, oracle, tolerance
+from opc.testing import bad_calls, cases, oracle, tolerance
 
 SPECS = sorted((Path(__file__).parents[3] / "specs").glob("*.yaml"))
 
@@ -63,7 +63,7 @@ def test_calls_against_the_oracle(session: Callable[[Path], OnnxSession], spec: 
                 continue
             for name, want in oracle.evaluate(op, inputs, case.attributes, wanted=case.wanted).items():
                 assert tolerance.compare(name, got[name], want).ok, case.name
-        for case in cases.refused(op, parent):
+        for case in bad_calls.refused(op, parent):
             with pytest.raises(OpError):
                 loaded.call(op.name, case.arrays(), case.attributes, case.wanted)
 
