@@ -15,7 +15,7 @@ from opc.emit.c_nest_region import Leaf, Range, Regions
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Select, free_indices
-from opc.lower.guards import is_identity
+from opc.lower.guards import Guard, guard_indices, is_identity
 from opc.lower.loop_ir import Scatter
 
 
@@ -59,6 +59,15 @@ class _Terms(Fold):
 
     def _lane(self) -> str:
         return self.over.lane
+
+    def _due(self, open_axes: set[str]) -> list[Guard]:
+        """Take the guards that can be tested; those that use a place wait until it is known."""
+        places = {index for index, _ in self.plan.places}
+        late = [g for g in self.guards if guard_indices(g) & places]
+        self.guards = [g for g in self.guards if not guard_indices(g) & places]
+        due = super()._due(open_axes)
+        self.guards += late
+        return due
 
     def write(self) -> None:
         """Write the loops."""
