@@ -22,6 +22,7 @@ class _Operator:
     """One op of the family as the template sees it; the methods are finished text, empty where there is none."""
 
     name: str
+    made: str
     class_name: str
     about: str
     methods: tuple[str, ...]
@@ -55,6 +56,7 @@ def dispatch_source(family: Family) -> str:
 def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
     return _Operator(
         name=rule.op.name,
+        made=bracketed(f"{rule.op.name} = Operator(", [quoted(namespace(family)), quoted(rule.op.name)], ")", 0),
         class_name=rule.op.class_name,
         about=f"Derivatives of {rule.op.name}." if rule.vjp or rule.jvp else f"{rule.op.name} has no derivatives here.",
         methods=tuple(_Methods(rule, family, batched).all()),
@@ -69,6 +71,16 @@ def _tuple(items: Sequence[str]) -> str:
 def _targets(names: Sequence[str]) -> str:
     """Return the left side of an assignment that unpacks a tuple of these."""
     return _tuple(names) if len(names) == 1 else ", ".join(names)
+
+
+def _unpacked(names: Sequence[str], source: str) -> list[str]:
+    """Return the statement, inside a method, that unpacks a tuple into these names."""
+    left = _targets(names)
+    if len(f"        {left} = {source}") <= WIDTH:
+        return [f"        {left} = {source}"]
+    if len(f"        {left} = (") <= WIDTH:
+        return [f"        {left} = (", f"            {source}", "        )"]
+    return ["        (", *(f"            {name}," for name in names), f"        ) = {source}"]
 
 
 def _exploded(head: str, items: Sequence[str], indent: int) -> str:
@@ -118,7 +130,7 @@ class _Methods:
         lines = []
         if used & set(self.arguments):
             names = ["_", *(self._local(a) if a in used else "_" for a in self.arguments)]
-            lines.append(f"        {_targets(names)} = inputs")
+            lines += _unpacked(names, "inputs")
         fixed = [o.name for o in self.op.outputs if not differentiable(o)]
         outputs = [self._local(o.name) if o.name in {*saved, *fixed} else "_" for o in self.op.outputs]
         if set(outputs) != {"_"}:

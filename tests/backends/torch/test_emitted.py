@@ -74,7 +74,7 @@ def test_gradients_come_from_the_ops_that_were_derived(family: Loader) -> None:
 
 def test_missing_cotangents_of_a_broadcast_keep_their_shape(family: Loader) -> None:
     text = operators_source(family("add"))
-    assert "add_backward_backward(\n            or_zeros(d_d_a, a), or_zeros(d_d_b, b)" in text
+    assert "or_zeros(d_d_a, a), or_zeros(d_d_b, b)" in text
     assert "or_zeros" not in operators_source(family("layer_norm"))
 
 
