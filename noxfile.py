@@ -2,7 +2,7 @@
 
 import nox
 
-nox.options.sessions = ["lint", "tests"]
+nox.options.sessions = ["lint", "tests", "sanitize"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
 
@@ -26,3 +26,19 @@ def tests(session: nox.Session) -> None:
     session.run("opc", "test", "specs", "specs/native", "--report", "report.html", "--junit", "junit.xml", env=QUIET)
     session.run("opc", "build", "specs/leaky_relu.yaml", "specs/dual_residual.yaml", env=QUIET)
     session.run("pytest", "-n", "auto", "tests", "generated", *session.posargs, env=QUIET)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """The kernels of every op under the address, undefined-behaviour and thread sanitizers."""
+    session.install("-e", ".[test]")
+    session.run("opc", "test", "specs", "--sanitize", "address,undefined")
+    session.run("opc", "test", "specs", "--sanitize", "thread")
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Random ops other than those the tests draw: `nox -s fuzz -- 500 7` draws 500 with the seed 7."""
+    session.install("-e", ".[test]")
+    count, seed = [*session.posargs, *["200", "1"][len(session.posargs) :]][:2]
+    session.run("pytest", "-n", "0", "tests/fuzz", env={**QUIET, "OPC_FUZZ": count, "OPC_FUZZ_SEED": seed})
