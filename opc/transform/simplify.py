@@ -102,6 +102,6 @@ def _select(e: Select) -> Expr:
     if isinstance(e.cond, Call) and e.cond.fn == "not":
         return _select(replace(e, cond=e.cond.args[0], then=e.other, other=e.then))
     then, other = scalar.assume(e.then, e.cond, True), scalar.assume(e.other, e.cond, False)
-    if then == other and then.type == e.type:
+    if then == other and (then.type == e.type or isinstance(then.type, Weak)):
         return then
     return replace(e, then=then, other=other)
