@@ -83,7 +83,8 @@ def factor(read: Read, dims: tuple[DimSpec, ...], extents: Mapping[str, Affine],
         if not isinstance(index, Affine) or not isinstance(dim, Affine):
             return None
         plain = index.index is not None and extents[index.index] == dim
-        axis = _axis(index, guarded and not plain, read.pad is None)
+        bounded = any(_says_inside(c, index, dim) for c in conditions)
+        axis = _axis(index, guarded and not plain, read.pad is None or bounded)
         if axis is None:
             return None
         if axis.guarded:

@@ -304,7 +304,8 @@ static void plan_loops(contraction_plan &p) {
       f.guards = 0;
       for (int32_t n = 0; n < f.f->places; ++n) {
         if (f.f->at[n].guarded == inside) continue;
-        to.skips = to.skips || f.f->at[n].guarded == skipped;
+        /* What is not whole is left out, too. */
+        to.skips = to.skips || f.f->at[n].guarded == skipped || (f.f->at[n].divisor != 1 && !p.whole);
         f.guard[f.guards] = n;
         f.divisor[f.guards++] = p.whole ? 1 : f.f->at[n].divisor;
       }

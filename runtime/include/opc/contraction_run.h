@@ -143,7 +143,8 @@ static bool counts(const contraction_factor &f, const contraction_table &points,
   for (int32_t g = 0; g < f.guards; ++g) {
     const axis_index &at = f.f->at[f.guard[g]];
     const int64_t index = f.base[g] + points.guard[g][point] + inner.guard[g][k];
-    if (at.guarded == skipped && (index % f.divisor[g] != 0 || index < 0 || index / f.divisor[g] >= at.size)) return false;
+    if (index % f.divisor[g] != 0) return false;
+    if (at.guarded == skipped && (index < 0 || index / f.divisor[g] >= at.size)) return false;
   }
   return true;
 }
