@@ -222,9 +222,9 @@ def test_the_keys_of_the_gradient_reach_the_ops_derived() -> None:
 def test_the_gradient_of_a_gather_scatters_and_that_of_a_scatter_gathers() -> None:
     table = "inputs: {x: 'T[V, D]', ids: 'int64[N]'}\noutputs: {y: 'T[N, D]'}\nkernel: |\n  y[n, d] = x[ids[n], d]\n"
     family = compile_text(spec_text("f", table), "f")
-    assert format_assign(derived(family.backward).body[-1]) == "d_x[i, d] = sum[n:N](d_y[n, d] if i == ids[n] else 0)"
+    assert format_assign(derived(family.backward).body[-1]) == "d_x[i, j] = sum[n:N](d_y[n, j] if i == ids[n] else 0)"
     second = derived(family.backward_backward).assignments["d_d_y"]
-    assert format_assign(second) == "d_d_y[n, d] = d_d_x[ids[n], d] if ids[n] >= 0 and ids[n] < V else 0"
+    assert format_assign(second) == "d_d_y[n, j] = d_d_x[ids[n], j] if ids[n] >= 0 and ids[n] < V else 0"
     assert scatters(derived(family.backward)) == ("d_x",)
     assert scatters(derived(family.backward_backward)) == ()
 
