@@ -10,9 +10,14 @@ and returns its outputs in order. Shapes and attributes are taken to be right;
 import numpy as np
 
 
-def first(*arrays):
-    """Return the first array that is given."""
-    return next(x for x in arrays if x is not None)
+def shape_of(*arrays):
+    """Return the shape of the first array that is given, that of a scalar where none is."""
+    return next((x.shape for x in arrays if x is not None), ())
+
+
+def dtype_of(*arrays):
+    """Return the dtype of the first array that is given, None where none is."""
+    return next((x.dtype for x in arrays if x is not None), None)
 
 
 @np.errstate(all="ignore")
@@ -30,20 +35,20 @@ def evaluate_dual_residual(x, y, *, alpha=1.0):
 @np.errstate(all="ignore")
 def evaluate_dual_residual_backward(d_u, d_v, *, alpha=1.0, wanted=("d_x", "d_y")):
     """Return d_x, d_y of dual_residual_backward."""
-    dtype = first(d_u, d_v).dtype
+    dtype = dtype_of(d_u, d_v)
     compute = np.result_type(dtype, np.float32)
     d_u = None if d_u is None else d_u.astype(compute)
     d_v = None if d_v is None else d_v.astype(compute)
-    lead = first(d_u, d_v).shape
+    lead = shape_of(d_u, d_v)
     d_x = None
     if "d_x" in wanted:
-        t1 = alpha * d_u if d_u is not None else 0
-        t2 = t1 - (d_v if d_v is not None else 0)
+        t1 = alpha * d_u if d_u is not None else 0.0
+        t2 = t1 - (d_v if d_v is not None else 0.0)
         d_x = np.broadcast_to(t2, (*lead,)).astype(dtype)
     d_y = None
     if "d_y" in wanted:
-        t3 = alpha * d_v if d_v is not None else 0
-        t4 = t3 - (d_u if d_u is not None else 0)
+        t3 = alpha * d_v if d_v is not None else 0.0
+        t4 = t3 - (d_u if d_u is not None else 0.0)
         d_y = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return d_x, d_y
 
@@ -57,20 +62,20 @@ def evaluate_dual_residual_backward_backward(
     wanted=("d_d_u", "d_d_v"),
 ):
     """Return d_d_u, d_d_v of dual_residual_backward_backward."""
-    dtype = first(d_d_x, d_d_y).dtype
+    dtype = dtype_of(d_d_x, d_d_y)
     compute = np.result_type(dtype, np.float32)
     d_d_x = None if d_d_x is None else d_d_x.astype(compute)
     d_d_y = None if d_d_y is None else d_d_y.astype(compute)
-    lead = first(d_d_x, d_d_y).shape
+    lead = shape_of(d_d_x, d_d_y)
     d_d_u = None
     if "d_d_u" in wanted:
-        t1 = alpha * d_d_x if d_d_x is not None else 0
-        t2 = t1 - (d_d_y if d_d_y is not None else 0)
+        t1 = alpha * d_d_x if d_d_x is not None else 0.0
+        t2 = t1 - (d_d_y if d_d_y is not None else 0.0)
         d_d_u = np.broadcast_to(t2, (*lead,)).astype(dtype)
     d_d_v = None
     if "d_d_v" in wanted:
-        t3 = alpha * d_d_y if d_d_y is not None else 0
-        t4 = t3 - (d_d_x if d_d_x is not None else 0)
+        t3 = alpha * d_d_y if d_d_y is not None else 0.0
+        t4 = t3 - (d_d_x if d_d_x is not None else 0.0)
         d_d_v = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return d_d_u, d_d_v
 
@@ -78,20 +83,20 @@ def evaluate_dual_residual_backward_backward(
 @np.errstate(all="ignore")
 def evaluate_dual_residual_jvp(t_x, t_y, *, alpha=1.0, wanted=("t_u", "t_v")):
     """Return t_u, t_v of dual_residual_jvp."""
-    dtype = first(t_x, t_y).dtype
+    dtype = dtype_of(t_x, t_y)
     compute = np.result_type(dtype, np.float32)
     t_x = None if t_x is None else t_x.astype(compute)
     t_y = None if t_y is None else t_y.astype(compute)
-    lead = first(t_x, t_y).shape
+    lead = shape_of(t_x, t_y)
     t_u = None
     if "t_u" in wanted:
-        t1 = alpha * t_x if t_x is not None else 0
-        t2 = t1 - (t_y if t_y is not None else 0)
+        t1 = alpha * t_x if t_x is not None else 0.0
+        t2 = t1 - (t_y if t_y is not None else 0.0)
         t_u = np.broadcast_to(t2, (*lead,)).astype(dtype)
     t_v = None
     if "t_v" in wanted:
-        t3 = alpha * t_y if t_y is not None else 0
-        t4 = t3 - (t_x if t_x is not None else 0)
+        t3 = alpha * t_y if t_y is not None else 0.0
+        t4 = t3 - (t_x if t_x is not None else 0.0)
         t_v = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return t_u, t_v
 
@@ -105,19 +110,19 @@ def evaluate_dual_residual_backward_jvp(
     wanted=("t_d_x", "t_d_y"),
 ):
     """Return t_d_x, t_d_y of dual_residual_backward_jvp."""
-    dtype = first(t_d_u, t_d_v).dtype
+    dtype = dtype_of(t_d_u, t_d_v)
     compute = np.result_type(dtype, np.float32)
     t_d_u = None if t_d_u is None else t_d_u.astype(compute)
     t_d_v = None if t_d_v is None else t_d_v.astype(compute)
-    lead = first(t_d_u, t_d_v).shape
+    lead = shape_of(t_d_u, t_d_v)
     t_d_x = None
     if "t_d_x" in wanted:
-        t1 = alpha * t_d_u if t_d_u is not None else 0
-        t2 = t1 - (t_d_v if t_d_v is not None else 0)
+        t1 = alpha * t_d_u if t_d_u is not None else 0.0
+        t2 = t1 - (t_d_v if t_d_v is not None else 0.0)
         t_d_x = np.broadcast_to(t2, (*lead,)).astype(dtype)
     t_d_y = None
     if "t_d_y" in wanted:
-        t3 = alpha * t_d_v if t_d_v is not None else 0
-        t4 = t3 - (t_d_u if t_d_u is not None else 0)
+        t3 = alpha * t_d_v if t_d_v is not None else 0.0
+        t4 = t3 - (t_d_u if t_d_u is not None else 0.0)
         t_d_y = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return t_d_x, t_d_y

@@ -27,7 +27,7 @@ MOVING = ["x", "y"]
 
 
 def reference(x, y, alpha=1.0):
-    return (alpha * x - y, alpha * y - x)
+    return (alpha * x - y, alpha * y - x)  # fmt: skip
 
 
 def tensors(values):

@@ -9,6 +9,7 @@ from torch.autograd import forward_ad as _forward_ad
 
 from . import dispatch as _dispatch
 from . import operators as _operators
+from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
 __all__ = ["custom_translation_table", "dual_residual", "register_onnx_symbolic"]
@@ -22,6 +23,7 @@ _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _transforms_active = _dispatch.transforms_active
 _any_requires_grad = _dispatch.any_requires_grad
 _grad_enabled = _dispatch.grad_enabled
+_sharding.register_when_imported()
 _is_autocast_enabled = torch.is_autocast_enabled
 
 

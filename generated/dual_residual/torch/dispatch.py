@@ -142,9 +142,11 @@ class Derivative(torch.autograd.Function):
         )
 
 
-def or_zeros(tensor: Tensor | None, like: Tensor) -> Tensor:
-    """Return a cotangent or tangent, or zeros of its shape where it is missing."""
-    return like.new_zeros(()).expand(like.shape) if tensor is None else tensor
+def or_zeros(tensor: Tensor | None, like: Tensor | None) -> Tensor | None:
+    """Return a cotangent or tangent; zeros where it is missing, None where its operand is."""
+    if tensor is not None or like is None:
+        return tensor
+    return like.new_zeros(()).expand(like.shape)
 
 
 def register(

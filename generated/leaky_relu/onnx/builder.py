@@ -17,10 +17,16 @@ from onnx import (
 )
 from onnx.defs import OpSchema
 
+from .arrays import Arrays
+from .windows import Windows
+
 OPSET = 21
 """The version of the standard operators that functions are written in."""
 
 HALF = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
+FLOATING = ("float16", "float32", "float64")
+"""How the names of floating types end."""
 
 
 def first(*values: str | None) -> str:
@@ -28,7 +34,7 @@ def first(*values: str | None) -> str:
     return next(value for value in values if value is not None)
 
 
-class Body:
+class Body(Arrays, Windows):
     """Collects nodes.
 
     A method named like an operator, `body.Add(a, b)`, adds a node and returns the name
@@ -38,6 +44,7 @@ class Body:
 
     def __init__(self, schema: OpSchema, dtypes: Mapping[str, str]) -> None:
         self._schema = schema
+        self._dtypes = dtypes
         self._half = {t: HALF[dtype] for t, dtype in dtypes.items() if dtype in HALF}
         self._nodes: list[NodeProto] = []
         self._known: dict[str, str] = {}
@@ -100,6 +107,38 @@ class Body:
         if isinstance(kind, int):
             return self.Cast(x, to=kind)
         return self.Cast(x, to=self._half[kind]) if kind in self._half else x
+
+    def element_type(self, variable: str) -> int:
+        """Return what a type variable stands for, where a value needs to know it."""
+        if variable not in self._dtypes:
+            raise ValueError(f"say in dtypes what {variable} stands for")
+        dtype = self._dtypes[variable]
+        return HALF.get(dtype) or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+    def is_floating(self, variable: str) -> bool:
+        """Whether a type variable stands for a floating type; it does where none is given."""
+        return self._dtypes.get(variable, "float32").endswith(FLOATING)
+
+    def has_convolution(self, variable: str) -> bool:
+        """Whether runtimes have convolutions of a type variable: none does of float64."""
+        return self._dtypes.get(variable, "float32") != "float64"
+
+    def handed_on(self, name: str, value: Any) -> AttributeProto:
+        """Return a node's attribute: a value, or that of an attribute of the function."""
+        if not isinstance(value, str):
+            return helper.make_attribute(name, value)
+        kind = AttributeProto.INTS if name != "group" else AttributeProto.INT
+        return AttributeProto(name=name, type=kind, ref_attr_name=value)
+
+    def windowed(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node whose attributes may be those of the function."""
+        node = helper.make_node(op_type, inputs, [])
+        node.attribute.extend(self.handed_on(n, v) for n, v in attributes.items())
+        return self._node(node)
+
+    def accumulate(self, x: str, variable: str) -> str:
+        """Bring what is summed to the type it is summed in: int64 for integers."""
+        return x if self.is_floating(variable) else self.Cast(x, to=TensorProto.INT64)
 
     # ---- shapes ----
 
@@ -173,29 +212,6 @@ class Body:
 
     # ---- functions ----
 
-    def reduce_max(self, x: str, *axes: str) -> str:
-        """Add the maximum over axes; a nan among the elements is the result."""
-        return self._with_nan(self.ReduceMax(x, *axes, keepdims=0), x, axes)
-
-    def reduce_min(self, x: str, *axes: str) -> str:
-        """Add the minimum over axes; a nan among the elements is the result."""
-        return self._with_nan(self.ReduceMin(x, *axes, keepdims=0), x, axes)
-
-    def _with_nan(self, value: str, x: str, axes: tuple[str, ...]) -> str:
-        # Runtimes differ in whether ReduceMax keeps a nan.
-        return self.Where(
-            self.reduce_any(self.IsNaN(x), *axes), self.number(float("nan"), x), value
-        )
-
-    def reduce_any(self, x: str, *axes: str) -> str:
-        """Add whether any element along axes is true."""
-        count = self.ReduceSum(self.Cast(x, to=TensorProto.INT32), *axes, keepdims=0)
-        return self.Cast(count, to=TensorProto.BOOL)
-
-    def reduce_all(self, x: str, *axes: str) -> str:
-        """Add whether all elements along axes are true."""
-        return self.Not(self.reduce_any(self.Not(x), *axes))
-
     def sum_to(self, x: str, shape: str) -> str:
         """Add the sum over the axes along which a tensor of `shape` was broadcast."""
         missing = self.Sub(self.rank(x), self.Size(shape))
@@ -230,6 +246,16 @@ class Body:
         """Add the logarithm to base 10."""
         return self.Div(self.Log(x), self.number(float(np.log(10.0)), x))
 
+    def sigmoid(self, x: str) -> str:
+        """Add 1 / (1 + exp(-x)) to the last digits of small results.
+
+        ONNX Runtime's Sigmoid is exact to a share of 1, not of the result.
+        """
+        e = self.Exp(self.Neg(self.Abs(x)))
+        one = self.number(1.0, x)
+        positive = self.GreaterOrEqual(x, self.number(0.0, x))
+        return self.Div(self.Where(positive, one, e), self.Add(one, e))
+
     def trunc(self, x: str) -> str:
         """Add x rounded towards 0."""
         return self.Mul(self.Sign(x), self.Floor(self.Abs(x)))
@@ -242,13 +268,17 @@ class Body:
         """Add the quotient of integers, rounded to minus infinity."""
         return self.Div(self.Sub(x, self.Mod(x, y)), y)
 
+    def _nothing(self) -> str:
+        """Add a tensor without elements, in the place of what is not wanted."""
+        return self.Constant(value=numpy_helper.from_array(np.zeros(0, np.float32)))
+
     # ---- the function ----
 
     def function(self, outputs: Iterable[str | None]) -> FunctionProto:
         """Return the function with these values as outputs; None for one not wanted."""
         schema = self._schema
         for parameter, value in zip(schema.outputs, outputs, strict=True):
-            made = self.Constant(value_floats=[]) if value is None else value
+            made = self._nothing() if value is None else value
             self._nodes.append(helper.make_node("Identity", [made], [parameter.name]))
         attributes = schema.attributes.values()
         return helper.make_function(

@@ -27,9 +27,7 @@ def evaluate_leaky_relu_backward(x, d_y, *, alpha=0.01, wanted=("d_x",)):
     compute = np.result_type(dtype, np.float32)
     x = x.astype(compute)
     d_y = d_y.astype(compute)
-    d_x = None
-    if "d_x" in wanted:
-        d_x = np.where(x >= 0, d_y, alpha * d_y).astype(dtype)
+    d_x = np.where(x >= 0, d_y, alpha * d_y).astype(dtype)
     return (d_x,)
 
 
@@ -62,9 +60,7 @@ def evaluate_leaky_relu_jvp(x, t_x, *, alpha=0.01, wanted=("t_y",)):
     compute = np.result_type(dtype, np.float32)
     x = x.astype(compute)
     t_x = t_x.astype(compute)
-    t_y = None
-    if "t_y" in wanted:
-        t_y = np.where(x >= 0, t_x, alpha * t_x).astype(dtype)
+    t_y = np.where(x >= 0, t_x, alpha * t_x).astype(dtype)
     return (t_y,)
 
 
@@ -76,8 +72,6 @@ def evaluate_leaky_relu_backward_jvp(x, t_x, t_d_y, *, alpha=0.01, wanted=("t_d_
     x = x.astype(compute)
     t_x = None if t_x is None else t_x.astype(compute)
     t_d_y = None if t_d_y is None else t_d_y.astype(compute)
-    t_d_x = None
-    if "t_d_x" in wanted:
-        t1 = np.where(x >= 0, t_d_y, alpha * t_d_y) if t_d_y is not None else 0
-        t_d_x = np.broadcast_to(t1, x.shape).astype(dtype)
+    t1 = np.where(x >= 0, t_d_y, alpha * t_d_y) if t_d_y is not None else 0.0
+    t_d_x = np.broadcast_to(t1, x.shape).astype(dtype)
     return (t_d_x,)

@@ -23,7 +23,7 @@ MOVING = ["x"]
 
 
 def reference(x, alpha=0.01):
-    return torch.nn.functional.leaky_relu(x, alpha)
+    return torch.nn.functional.leaky_relu(x, alpha)  # fmt: skip
 
 
 def tensors(values):

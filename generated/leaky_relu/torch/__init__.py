@@ -9,6 +9,7 @@ from torch.autograd import forward_ad as _forward_ad
 
 from . import dispatch as _dispatch
 from . import operators as _operators
+from . import sharding as _sharding
 from .onnx import custom_translation_table, register_onnx_symbolic
 
 __all__ = ["custom_translation_table", "leaky_relu", "register_onnx_symbolic"]
@@ -21,6 +22,7 @@ _compiler = torch.compiler
 _is_dynamo_compiling = torch.compiler.is_dynamo_compiling
 _transforms_active = _dispatch.transforms_active
 _grad_enabled = _dispatch.grad_enabled
+_sharding.register_when_imported()
 
 
 def leaky_relu(x: Tensor, alpha: float = 0.01, *, out: Tensor | None = None) -> Tensor:

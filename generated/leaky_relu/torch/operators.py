@@ -92,19 +92,18 @@ class LeakyReluJvp(Derivative):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, x, t_x, alpha = inputs
+        _, x, _, alpha = inputs
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, t_x)
+        ctx.save_for_backward(x)
         ctx.attributes = (alpha,)
 
     @staticmethod
     def backward(ctx: Any, d_t_y: Tensor | None) -> tuple[Tensor | None, ...]:
         if d_t_y is None:
             return (None,) * 4
-        x, t_x = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         d_x = leaky_relu_backward(x, d_t_y, *ctx.attributes)
-        t_d_x = leaky_relu_backward_jvp(x, t_x, None, *ctx.attributes)
-        return None, t_d_x, d_x, None
+        return None, None, d_x, None
 
 
 class LeakyReluBackwardJvp(Derivative):
