@@ -62,7 +62,8 @@ def _format(e: Expr) -> tuple[str, int]:
         case AttrRef():
             return (e.name if e.element < 0 else f"{e.name}[{e.element}]"), _ATOM
         case IndexValue():
-            return str(e.value), _ATOM if e.value.single is not None and "//" not in str(e.value) else _SUM
+            alone = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
+            return str(e.value), _ATOM if alone and "//" not in str(e.value) else _SUM
         case Read():
             text = f"{e.operand}[{', '.join(_index(i) for i in e.indices)}]" if e.indices else f"{e.operand}[()]"
             return (text if e.pad is None else f"pad({text}, {format_expr(e.pad)})"), _ATOM

@@ -57,7 +57,8 @@ FLAVOURS = (
     ),
     Flavour(
         "rows",
-        _tensors(x="T ... N", z="T ... K", w="T N", v="T N K", c="T K", b="T? N", s="T", q="Q ... N", ids="I ...", on="bool ... N"),
+        _tensors(x="T ... N", z="T ... K", w="T N", v="T N K", c="T K", b="T? N", s="T", q="Q ... N", ids="I ...",
+                 on="bool ... N"),
         (("...", "N"), ("...",), ("...", "K"), ("...", "N", "K"), ("...", "2*N")),
         lead=("...",),
     ),
@@ -388,7 +389,7 @@ class Body:
     # Statements
 
     def anchored(self, scope: Scope, text: str) -> str | None:
-        """Return `text` with bare reads of every index, from which a temporary's indices take their ranges; None if there are none."""
+        """Return `text` with bare reads of every index, which give a temporary's indices their ranges; None if there are none."""
         missing = set(scope)
         for t in self.flavour.inputs:
             if t.type == "T" and not t.optional and missing:
@@ -403,7 +404,9 @@ class Body:
         """Return the lines of the body and the outputs."""
         lines, outputs = [], []
         for n in range(self.draw(st.sampled_from((0, 0, 1, 1, 2)))):
-            dims = self.draw(st.sampled_from([r for r in self.flavour.results if all(d.isidentifier() or d in self.flavour.lead for d in r)]))
+            dims = self.draw(
+                st.sampled_from([r for r in self.flavour.results if all(d.isidentifier() or d in self.flavour.lead for d in r)])
+            )
             scope = {f"i{k}": d for k, d in enumerate(dims) if d not in self.flavour.lead}
             if len(set(dims)) != len(dims):
                 continue
@@ -447,7 +450,11 @@ def specs(draw: st.DrawFn, name: str = "fuzz") -> str:
         wanted = needed | {d for d in t.dims if d.isidentifier() and any(mark in text for mark in (f":{d}]", f":{d},", f" {d}"))}
         if t not in kept and (wanted | set(flavour.lead)) & set(t.dims) - have:
             kept.append(t)
-    types = {"T": draw(st.sampled_from(FLOATS)), "Q": draw(st.sampled_from(INTEGERS)), "I": draw(st.sampled_from(("int32", "int64")))}
+    types = {
+        "T": draw(st.sampled_from(FLOATS)),
+        "Q": draw(st.sampled_from(INTEGERS)),
+        "I": draw(st.sampled_from(("int32", "int64"))),
+    }
     written = {t.type for t in (*kept, *outputs)} | {"T"}
     attributes = {
         "alpha": "  alpha: {type: float, default: 0.5}\n",
