@@ -92,7 +92,7 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
   p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
   p.column_stride = r.row_axes > 0 ? p.stride[last] : 1;
   if (p.data == nullptr) {
-    p.staged = o.what != role_input; /* its values are computed and dropped */
+    p.staged = true; /* what is computed is dropped, and what is loaded counts in no lane: it has memory all the same */
     p.row_stride = 0;
     return;
   }
@@ -227,16 +227,13 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         offset[k] = offset_of(r, p, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
       }
       if (!p.staged) {
-        /* In place of an absent input, which nothing uses, any memory of about that size: vector loads of which no lane counts are
-         * slow where there is none. */
-        const bool absent = p.data == nullptr;
-        t.data[k] = absent ? (k > 0 ? t.data[k - 1] : nullptr) : p.data + offset[k] * itemsize(o.stored);
+        t.data[k] = p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
         continue;
       }
       t.data[k] = memory + p.buffer;
       t.step[k] = !o.along_row ? 1 : s.whole_rows ? r.pitch : columns;
-      if (o.what != role_input) continue;
+      if (o.what != role_input || p.data == nullptr) continue;
       for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
