@@ -13,6 +13,7 @@ from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import AttrRef, Axis, Cast, Const, IndexValue, Present, Read, Reduce, Select
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign
+from opc.pipeline import compile_text
 from opc.testing.bounds import Array
 from opc.testing.oracle import Bounded, DomainError, evaluate
 from opc.testing.tolerance import compare
@@ -310,3 +311,15 @@ def test_varying_extent() -> None:
     op = ops.make("cumsum", (operand("x", n),), (operand("y", n),), (Assign("y", ("i",), total),))
     x = np.array([1, 2, 4, 8], np.float32)
     assert holds(evaluate(op, {"x": x})["y"], np.cumsum(x, dtype=np.float32))
+
+
+def test_padded_read_of_an_empty_operand_where_another_axis_is_empty_too() -> None:
+    family = compile_text(
+        "op: shifted\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\n"
+        "inputs: {a: 'T[K]', b: 'T[M]', x: 'T[N]'}\noutputs: {y: 'T[K, M]', z: 'T[M]'}\n"
+        "kernel: |\n  y[k, i] = pad(x[i - 1], 0) * a[k] * b[i]\n  z[i] = sum[k](a[k]) + pad(x[i + 1], 2) * b[i]\n",
+        "shifted.yaml",
+    )
+    found = evaluate(family.forward, {"a": np.ones(0), "b": np.ones(3), "x": np.ones(0)})
+    assert found["y"].bounds.low.shape == (0, 3)
+    assert holds(found["z"], np.full(3, 2.0))
