@@ -330,10 +330,7 @@ class _Evaluation:
             top = max(shape[axis] - 1, 0)
             axes.append(Bounds(np.clip(where.low, 0, top), np.clip(where.high, 0, top), where.nan))
         dtype = self.compute(e.type, ctx)
-        if 0 in shape:
-            found = self.nothing(frame, dtype)
-        else:
-            found = self.convert(gather(source, axes, frame), e.type, dtype)
+        found = self.nothing(frame, dtype) if 0 in shape else self.convert(gather(source, axes, frame), e.type, dtype)
         if e.pad is None:
             return found
         return choose(inside, found, self.operand(e.pad, frame, _both(mask, ~inside.low), dtype))
