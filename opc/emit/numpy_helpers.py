@@ -160,10 +160,7 @@ def contract(equation, factors, ranks=(), where=()):
     if not ranks:
         for term, x in zip(names, factors):
             ranks |= {n: x.ndim - len(term) + 1 for n in term if n[0] in ".*"}
-    *terms, result = [
-        [(name, i) for name in term for i in range(ranks.get(name, 1))]
-        for term in names
-    ]
+    *terms, result = [[(name, i) for name in term for i in range(ranks.get(name, 1))] for term in names]
     axes = list(dict.fromkeys([*result, *(axis for term in terms for axis in term)]))
     numbers = [[axes.index(axis) for axis in term] for term in terms]
     masked = list(factors)
