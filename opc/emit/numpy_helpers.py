@@ -114,6 +114,12 @@ def grid(sizes, trailing):
     return [np.arange(n).reshape(shape) for n, shape in zip(sizes, shapes)]
 
 
+def own_grid(sizes, own, trailing):
+    """Return the indices of an array that is broadcast from its own sizes, for the grid of the common ones."""
+    indices = grid(sizes, trailing)[len(sizes) - len(own) :]
+    return [i if n == size else 0 * i for i, n, size in zip(indices, own, sizes[len(sizes) - len(own) :])]
+
+
 def not_empty(count, what, where=True):
     """Refuse a reduction over nothing: ValueError where a count is 0 or less at a point that is asked for."""
     if np.any((np.asarray(count) <= 0) & where):
@@ -152,15 +158,17 @@ def contract(equation, factors, ranks=(), where=()):
     """Return a sum of products of arrays, "n k, k m -> n m".
 
     "..." and "*A" stand for as many axes as `ranks` says; without it, one such group has
-    as many as its factor has beside the others. Only terms count where the conditions
-    `where`, over the axes of the factors, hold.
+    as many as the factor has that has most beside its other axes, and the others' axes are
+    its last. Only terms count where the conditions `where`, over the axes of the factors, hold.
     """
     names = [term.split() for term in re.split(",|->", equation)]
-    ranks = dict(ranks)
+    own = [dict(ranks) for _ in names]
     if not ranks:
-        for term, x in zip(names, factors):
-            ranks |= {n: x.ndim - len(term) + 1 for n in term if n[0] in ".*"}
-    *terms, result = [[(name, i) for name in term for i in range(ranks.get(name, 1))] for term in names]
+        for term, x, found in zip(names, factors, own):
+            found |= {n: x.ndim - len(term) + 1 for n in term if n[0] in ".*"}
+        own[-1] = {n: max(found.get(n, 0) for found in own) for n in names[-1] if n[0] in ".*"}
+    # Axes of a group are counted from its last one, where those of broadcast factors meet.
+    *terms, result = [[(name, -i) for name in term for i in range(found.get(name, 1), 0, -1)] for term, found in zip(names, own)]
     axes = list(dict.fromkeys([*result, *(axis for term in terms for axis in term)]))
     numbers = [[axes.index(axis) for axis in term] for term in terms]
     masked = list(factors)
@@ -172,7 +180,11 @@ def contract(equation, factors, ranks=(), where=()):
         pairs = [part for pair in zip(masked, numbers) for part in pair]
         return np.asarray(np.einsum(*pairs, list(range(len(result))), optimize=True))
 
-    # BLAS may keep more digits of a product than are stored, and then sums what overflows.
+    # BLAS may keep more digits of a product than are stored, and then sums what overflows. Here products of single precision are
+    # kept in double, where they can't: what overflows is the sum.
+    kind = np.result_type(*factors)
+    factors = [x.astype(np.result_type(x, np.float64)) if kind.kind == "f" else x for x in factors]
+
     def spread(x, own):
         order = sorted(range(len(own)), key=lambda i: own[i])
         sizes = dict(zip(own, x.shape))
@@ -183,7 +195,7 @@ def contract(equation, factors, ranks=(), where=()):
         if condition is not None:
             holds = spread(np.broadcast_to(condition, x.shape), own)
             product = np.where(holds, product, 0)
-    return np.sum(product, axis=tuple(range(len(result), len(axes))))
+    return np.sum(product, axis=tuple(range(len(result), len(axes)))).astype(kind)
 
 
 def scatter(shape, indices, values):

@@ -209,7 +209,7 @@ class NumpyOperations(NumpySizes):
 
     def gather(self, e: Read, scope: Scope) -> Text:
         """As `ArrayEmitter.gather` says."""
-        indices = [self.position_of(i, scope) for i in e.indices]
+        indices = [self.position_of(i, scope, self.own_sizes(e, axis)) for axis, i in enumerate(e.indices)]
         indices = [self.named(i) if len(i.text) > LIMIT // 2 and not i.text.startswith("*") else i for i in indices]
         operand = self.operands[e.operand]
         for axis in e.checked:
@@ -225,20 +225,33 @@ class NumpyOperations(NumpySizes):
             arguments.append(f"pad={pad.text}")
         return Text(f"take({', '.join(arguments)})", ATOM, support)
 
+    def own_sizes(self, e: Read, axis: int) -> str | None:
+        """Return the sizes that an operand itself has along a group of a broadcast op; None where they are the group's."""
+        group = e.indices[axis]
+        if not isinstance(group, GroupRef) or not self.sharers(group.name):
+            return None
+        name, after = self.local[e.operand], len(e.indices) - axis - 1
+        return f"{name}.shape[{axis or ''}:{-after or ''}]"
+
     def tuple_of(self, items: Sequence[Text]) -> str:
         """Return a tuple, by name where it is long."""
         text = f"({', '.join(i.text for i in items)}{',' if len(items) == 1 else ''})"
         return self.named(Text(text)).text if len(text) > 3 * LIMIT // 4 else text
 
-    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope) -> Text:
-        """Return the positions along one axis of an operand over a frame, or along each of a group, with a star."""
+    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope, own: str | None = None) -> Text:
+        """Return the positions along one axis of an operand over a frame, or along each of a group, with a star.
+
+        `own` tells the sizes of an operand that is broadcast along the group.
+        """
         frame = scope.frame
         if isinstance(i, GroupRef):
             after = len(frame) - frame.index(i) - 1
             rest = [f"len({self.group(g.name)})" for g in frame[frame.index(i) + 1 :] if isinstance(g, GroupRef)]
             fixed = after - len(rest)
             trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
-            return Text(f"*grid({self.group(i.name)}, {trailing})", ATOM, frozenset(self.full(i)))
+            sizes = self.group(i.name) if own is None else f"{self.group(i.name)}, {own}"
+            function = "grid" if own is None else "own_grid"
+            return Text(f"*{function}({sizes}, {trailing})", ATOM, frozenset(self.full(i)))
         if isinstance(i, Affine):
             value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
             return value if i.indices() else replace(value, support=frozenset())
