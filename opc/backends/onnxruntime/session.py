@@ -58,9 +58,11 @@ class OnnxRuntimeSession:
         attributes: Mapping[str, Any],
         only: Sequence[str] | None = None,
     ) -> dict[str, Array]:
-        """Run one op by its body in standard operators, without the library."""
+        """Run one op by its body in standard operators, without the library; Unsupported where the package holds no such body."""
         import onnxruntime
 
+        if not (self.package / "onnx").is_dir():
+            raise Unsupported("the package has no part for ONNX, which holds the body in standard operators")
         call = NodeCall(self.ops[op], inputs, attributes, only)
         key = call.function_key
         if key not in self._sessions:
