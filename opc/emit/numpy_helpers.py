@@ -116,8 +116,9 @@ def grid(sizes, trailing):
 
 def own_grid(sizes, own, trailing):
     """Return the indices of an array that is broadcast from its own sizes, for the grid of the common ones."""
-    indices = grid(sizes, trailing)[len(sizes) - len(own) :]
-    return [i if n == size else 0 * i for i, n, size in zip(indices, own, sizes[len(sizes) - len(own) :])]
+    lead = len(sizes) - len(own)
+    indices = grid(sizes, trailing)[lead:]
+    return [i if n == size else 0 * i for i, n, size in zip(indices, own, sizes[lead:])]
 
 
 def not_empty(count, what, where=True):
@@ -162,13 +163,17 @@ def contract(equation, factors, ranks=(), where=()):
     its last. Only terms count where the conditions `where`, over the axes of the factors, hold.
     """
     names = [term.split() for term in re.split(",|->", equation)]
-    own = [dict(ranks) for _ in names]
+    lengths = [dict(ranks) for _ in names]
     if not ranks:
-        for term, x, found in zip(names, factors, own):
+        for term, x, found in zip(names, factors, lengths):
             found |= {n: x.ndim - len(term) + 1 for n in term if n[0] in ".*"}
-        own[-1] = {n: max(found.get(n, 0) for found in own) for n in names[-1] if n[0] in ".*"}
+        groups = [n for n in names[-1] if n[0] in ".*"]
+        lengths[-1] = {n: max(found.get(n, 0) for found in lengths) for n in groups}
     # Axes of a group are counted from its last one, where those of broadcast factors meet.
-    *terms, result = [[(name, -i) for name in term for i in range(found.get(name, 1), 0, -1)] for term, found in zip(names, own)]
+    parts = []
+    for term, found in zip(names, lengths):
+        parts.append([(n, -i) for n in term for i in range(found.get(n, 1), 0, -1)])
+    *terms, result = parts
     axes = list(dict.fromkeys([*result, *(axis for term in terms for axis in term)]))
     numbers = [[axes.index(axis) for axis in term] for term in terms]
     masked = list(factors)
@@ -180,10 +185,11 @@ def contract(equation, factors, ranks=(), where=()):
         pairs = [part for pair in zip(masked, numbers) for part in pair]
         return np.asarray(np.einsum(*pairs, list(range(len(result))), optimize=True))
 
-    # BLAS may keep more digits of a product than are stored, and then sums what overflows. Here products of single precision are
-    # kept in double, where they can't: what overflows is the sum.
+    # BLAS may keep more digits of a product than are stored, and then sums what overflows.
+    # In double precision products of single precision don't: only their sum does.
     kind = np.result_type(*factors)
-    factors = [x.astype(np.result_type(x, np.float64)) if kind.kind == "f" else x for x in factors]
+    if kind.kind == "f":
+        factors = [x.astype(np.result_type(x, np.float64)) for x in factors]
 
     def spread(x, own):
         order = sorted(range(len(own)), key=lambda i: own[i])

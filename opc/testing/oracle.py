@@ -59,7 +59,7 @@ from opc.testing.bounds import (
 from opc.testing.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.opaque import evaluate_opaque
 from opc.testing.reductions import gamma, identity, reduce
-from opc.testing.terms import ADDING, FUSED, addends, count_terms, joined
+from opc.testing.terms import ADDING, FUSED, Masses, addends, count_terms, joined
 
 __all__ = ["Bounded", "DomainError", "askable", "evaluate"]
 
@@ -127,6 +127,8 @@ class _Evaluation:
         """Whether what is evaluated is a term of a sum, so that a product or sum in it may go on unrounded."""
         self.merged = 0
         """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
+        self.masses = Masses()
+        """What the terms of these sums come to."""
 
     def run(self, names: list[str]) -> dict[str, Bounded]:
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
@@ -240,12 +242,17 @@ class _Evaluation:
             return exact(frame.constant((left == right) == (e.fn == "eq")))
         if fn.types == "logic":
             return self.logic(e, frame, mask, ctx)
-        before, adding = (self.fused, self.merged), e.fn in ADDING
+        before, adding = (self.fused, self.merged, self.masses), e.fn in ADDING
         fused = (self.fused and e.fn in FUSED) or (self.merged > 0 and adding)
         self.fused = self.fused and adding
         self.merged = (self.merged or count_terms(e, frame, self.env)) if adding else 0
+        outermost = self.merged > 0 and before[1] == 0
+        if outermost:
+            self.masses = Masses()
         result = self.apply(e, frame, mask, ctx, fused)
-        self.fused, self.merged = before
+        if outermost and result.is_float:
+            result = self.masses.overflow(result, PRECISIONS[self.joined(e.args, ctx)])
+        self.fused, self.merged, self.masses = before
         return result
 
     def apply(self, e: Call, frame: Frame, mask: Array | None, ctx: DType, fused: bool) -> Bounds:
@@ -254,7 +261,10 @@ class _Evaluation:
         dtype = self.joined(e.args, ctx)
         if fn.types == "float" and not dtype.is_floating:
             dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
-        args = [self.operand(a, frame, mask, dtype) for a in e.args]
+        args = []
+        for k, a in enumerate(e.args):
+            with self.masses.signed(e.fn == "neg" or (e.fn == "sub" and k == 1)):
+                args.append(self.operand(a, frame, mask, dtype))
         if fn.types == "compare":
             return enclosures.compare(e.fn, args[0], args[1])
         if fn.types == "test":
@@ -373,22 +383,30 @@ class _Evaluation:
         if inner_mask is not None:
             for position, fresh in kept:
                 inner_mask = np.swapaxes(inner_mask, position, fresh)
-        result = self.fold(e, inner, tuple(reduced), inner_mask, ctx)
         left = [p for p in range(inner.rank) if p not in reduced]
-        for position, fresh in kept:
-            at = left.index(fresh)
-            result = result.map(lambda v, at=at, position=position: np.swapaxes(v, at, position))  # type: ignore[misc]
-        return result.map(lambda v: v.reshape(v.shape[: frame.rank]))
 
-    def fold(self, e: Reduce, inner: Frame, axes: tuple[int, ...], mask: Array | None, ctx: DType) -> Bounds:
-        """Reduce `axes` of the body over `inner`; points beyond an extent that varies do not take part."""
+        def settle(v: Array) -> Array:
+            for position, fresh in kept:
+                v = np.swapaxes(v, left.index(fresh), position)
+            return v.reshape(v.shape[: frame.rank])
+
+        body, dtype = self.body(e, inner, tuple(reduced), inner_mask, ctx)
+        if self.merged and e.kind == "sum" and body.is_float:
+            self.masses.add(body, tuple(reduced), settle)
+        return reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
+
+    def body(self, e: Reduce, inner: Frame, axes: tuple[int, ...], mask: Array | None, ctx: DType) -> tuple[Bounds, DType]:
+        """Return the elements to reduce along `axes` of `inner`, and their dtype.
+
+        Points beyond an extent that varies change nothing.
+        """
         dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
         part: Array = np.ones((1,) * inner.rank, np.bool_)
         for axis in e.axes:
             if isinstance(axis, Axis):
                 part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
         varies = not bool(part.all())
-        before, terms = (self.fused, self.merged), self.merged
+        before = (self.fused, self.merged)
         self.fused, self.merged = e.kind == "sum", 0
         # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
         parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
@@ -403,8 +421,7 @@ class _Evaluation:
             shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
             bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]
         self.fused, self.merged = before
-        body = bodies[0] if len(bodies) == 1 else joined(bodies, axes[0])
-        return reduce(e.kind, body, axes, dtype, PRECISIONS.get(dtype), terms)
+        return bodies[0] if len(bodies) == 1 else joined(bodies, axes[0]), dtype
 
 
 def _is_two(e: Expr) -> bool:

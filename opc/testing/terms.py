@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from opc.analysis.shape import ShapeEnv
 from opc.ir.expr import Axis, Call, Expr, Reduce, Select
-from opc.testing.bounds import Array, Bounds
+from opc.testing.bounds import Array, Bounds, Precision
 from opc.testing.frame import Frame, affine
 
 FUSED = ("mul", "add", "sub", "neg")
@@ -16,6 +17,40 @@ FUSED = ("mul", "add", "sub", "neg")
 
 ADDING = ("add", "sub", "neg")
 """Operations that may make one sum of several."""
+
+
+class Masses:
+    """What the terms of sums that are added come to, those above and those below zero each by themselves.
+
+    The terms may come in any order. Where those of one sign overflow by themselves, a partial sum may, though no sum alone does.
+    """
+
+    def __init__(self) -> None:
+        self.up: Array = np.zeros(())
+        self.down: Array = np.zeros(())
+        self._negative = False
+
+    @contextlib.contextmanager
+    def signed(self, negative: bool) -> Iterator[None]:
+        """Count what is added meanwhile with the other sign where `negative`."""
+        self._negative ^= negative
+        yield
+        self._negative ^= negative
+
+    def add(self, terms: Bounds, axes: tuple[int, ...], settle: Callable[[Array], Array]) -> None:
+        """Count the terms of a sum over `axes`; `settle` brings what it comes to into the frame of all."""
+        up = settle(np.where(terms.high > 0, terms.high, 0.0).sum(axis=axes))
+        down = settle(np.where(terms.low < 0, -terms.low, 0.0).sum(axis=axes))
+        if self._negative:
+            up, down = down, up
+        self.up, self.down = self.up + up, self.down + down
+
+    def overflow(self, total: Bounds, p: Precision) -> Bounds:
+        """Return the set of the sum of all, with what comes of partial sums that overflow."""
+        up, down = self.up >= p.overflow, self.down >= p.overflow
+        low = np.where(down & (total.low < np.inf), -np.inf, total.low)
+        high = np.where(up & (total.high > -np.inf), np.inf, total.high)
+        return Bounds(low, high, total.nan | (up & down))
 
 
 def count_terms(e: Expr, frame: Frame, env: ShapeEnv) -> int:

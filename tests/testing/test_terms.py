@@ -103,3 +103,23 @@ def test_only_products_are_taken_apart() -> None:
     want = evaluate(op_of(total(difference)), values)["y"]
     assert abs(float(want.value) - 1) <= 2.0**-23
     assert float(want.error) <= 2.0**-23
+
+
+def test_terms_of_two_sums_overflow_together() -> None:
+    # -2e38 of each sum, taken together, overflow; beside an infinite term the total is then NaN, in another order infinite.
+    one = np.ones(2, np.float32)
+    a, c = np.array([np.inf, -2e38], np.float32), np.array([-2e38, 0], np.float32)
+    found = evaluate(APART, {"a": a, "b": one, "c": c, "d": one})["y"].bounds
+    assert found.nan
+    assert found.high == np.inf
+    alone = evaluate(APART, {"a": a, "b": one, "c": np.array([-1, 0], np.float32), "d": one})["y"].bounds
+    assert not alone.nan
+    assert alone.low == np.inf
+
+
+def test_terms_that_are_taken_off_count_with_the_other_sign() -> None:
+    one = np.ones(2, np.float32)
+    a, c = np.array([np.inf, -2e38], np.float32), np.array([-2e38, 0], np.float32)
+    apart = op_of(call("sub", total(call("mul", A, B)), total(call("mul", C, D))))
+    assert not evaluate(apart, {"a": a, "b": one, "c": c, "d": one})["y"].bounds.nan
+    assert evaluate(apart, {"a": a, "b": one, "c": -c, "d": one})["y"].bounds.nan

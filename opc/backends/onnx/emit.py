@@ -238,6 +238,7 @@ def _op_run_lines(op: Op) -> Iterator[str]:
     """Yield the class attributes that describe an op."""
     optional = [quoted(o.name) for o in op.outputs if o.optional]
     dtypes = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.DTYPE]
+    flags = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.BOOL and a.length is None]
     for name, function in (
         ("evaluate", f"reference.{function_name(op)}"),
         ("infer_shapes", f"shape.infer_shapes_{op.name}"),
@@ -249,6 +250,7 @@ def _op_run_lines(op: Op) -> Iterator[str]:
         ("outputs", [quoted(o.name) for o in op.outputs]),
         ("optional_outputs", optional),
         ("dtypes", dtypes),
+        ("flags", flags),
     ):
         if items:
             yield Bracket(f"{name} = (", items, ")", single=True).render(4)
