@@ -186,10 +186,6 @@ def contract(equation, factors, ranks=(), where=()):
         return np.asarray(np.einsum(*pairs, list(range(len(result))), optimize=True))
 
     # BLAS may keep more digits of a product than are stored, and then sums what overflows.
-    # In double precision products of single precision don't: only their sum does.
-    kind = np.result_type(*factors)
-    if kind.kind == "f":
-        factors = [x.astype(np.result_type(x, np.float64)) for x in factors]
 
     def spread(x, own):
         order = sorted(range(len(own)), key=lambda i: own[i])
@@ -201,7 +197,7 @@ def contract(equation, factors, ranks=(), where=()):
         if condition is not None:
             holds = spread(np.broadcast_to(condition, x.shape), own)
             product = np.where(holds, product, 0)
-    return np.sum(product, axis=tuple(range(len(result), len(axes)))).astype(kind)
+    return np.sum(product, axis=tuple(range(len(result), len(axes))))
 
 
 def scatter(shape, indices, values):

@@ -28,7 +28,22 @@ from opc.emit.onnx_types import type_variable
 from opc.emit.python_text import quoted
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Axis, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Reduce, Select, StrConst
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    walk,
+)
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Group, Operand
 
@@ -182,6 +197,9 @@ class NumpyOperations(NumpySizes):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             exact = is_integer(e.body.type) or is_bool(e.body.type)
             arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
+        elif e.kind in ("sum", "prod") and any(isinstance(part, Present) for part in walk(e.body)):
+            # Where nothing is given, the terms are numbers of Python's, which NumPy takes for double precision.
+            arguments.append(f"dtype={self.compute(e.body.type)}")
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
@@ -250,8 +268,10 @@ class NumpyOperations(NumpySizes):
             fixed = after - len(rest)
             trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
             sizes = self.group(i.name) if own is None else f"{self.group(i.name)}, {own}"
-            function = "grid" if own is None else "own_grid"
-            return Text(f"*{function}({sizes}, {trailing})", ATOM, frozenset(self.full(i)))
+            if own is None:
+                return Text(f"*grid({sizes}, {trailing})", ATOM, frozenset(self.full(i)))
+            indices = self.named(Text(f"own_grid({sizes}, {trailing})"))
+            return Text(f"*{indices.text}", ATOM, frozenset(self.full(i)))
         if isinstance(i, Affine):
             value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
             return value if i.indices() else replace(value, support=frozenset())

@@ -383,7 +383,8 @@ def test_wrong_use_of_run(opc: Opc, arguments: tuple[str, ...], message: str) ->
 def test_bench(opc: Opc) -> None:
     done = opc("bench", "--list")
     assert done.code == 0
-    assert [line.split()[0] for line in done.out.splitlines()] == ["large", "fresh", "tiny", "build", "commands"]
+    sections = [line.split()[0] for line in done.out.splitlines()]
+    assert sections == ["ops", "backward", "large", "fresh", "tiny", "build", "commands"]
     done = opc("bench", "--section", "huge")
     assert done.code == 2
     assert "there is no section 'huge'; the sections are ops, backward, large, fresh, tiny, build, commands" in done.err

@@ -73,12 +73,14 @@ def test_the_table_of_backends_tells_what_was_proved(package: str) -> None:
     assert f"{count} ops, {title} {installed}" in section
 
 
-def test_the_benchmark_page_shows_every_section_and_no_missed_target() -> None:
+def test_the_benchmark_page_shows_every_section_and_says_what_is_missed() -> None:
     from opc.testing.bench import SECTIONS
 
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     for title in SECTIONS.values():
-        assert f"## {title.capitalize()}" in page
+        assert f"## {title[0].upper()}{title[1:]}" in page
     rows = [line for line in page.split("## Targets")[1].splitlines() if line.startswith("| ")][1:]
-    assert len(rows) >= 16
-    assert all(row.rstrip(" |").endswith(("held", "held within noise")) for row in rows)
+    verdicts = [row.rstrip(" |").rpartition("| ")[2] for row in rows]
+    assert len(verdicts) >= 30
+    assert set(verdicts) <= {"held", "held within noise", "missed"}
+    assert f"{verdicts.count('missed')} targets are missed" in page

@@ -27,6 +27,7 @@ class ReferenceOp(OpRun):
     optional_outputs: ClassVar[Sequence[str]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {}
     dtypes: ClassVar[Sequence[str]] = ()
+    flags: ClassVar[Sequence[str]] = ()
 
     def _run(self, *given: Any, **attributes: Any) -> tuple[Any, ...]:
         cls = type(self)
@@ -55,7 +56,8 @@ class ReferenceOp(OpRun):
         if cls.optional_outputs:
             values["wanted"] = wanted
         for name in cls.dtypes:
-            values[name] = _numpy_dtype(values.get(name, cls.defaults[name]))
+            chosen = values[name] if name in values else cls.defaults[name]
+            values[name] = _numpy_dtype(chosen)
         results = cls.evaluate(*arrays, **values)
         return tuple(np.zeros(0) if r is None else np.asarray(r) for r in results)
 
@@ -64,6 +66,9 @@ class ReferenceOp(OpRun):
         default = self.defaults.get(name)
         if name in self.dtypes:
             return DTYPES[value]
+        if name in self.flags and value in (0, 1):
+            # ONNX has no attributes of type bool.
+            return bool(value)
         if isinstance(default, float) and value == np.float32(default):
             return default
         return value

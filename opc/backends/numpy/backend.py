@@ -12,7 +12,8 @@ from opc.backends.base import Availability, BuildStep, Session
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import binding, face, generated_tests
 from opc.diagnostics import Diagnostic, SpecError
-from opc.emit.python_text import docstring
+from opc.emit.python_layout import bracketed
+from opc.emit.python_text import docstring, quoted
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -100,11 +101,12 @@ def _python_include() -> Path | None:
 def _face(family: Family) -> str:
     about = f"{family.name} on NumPy arrays.\n\nOutputs are new arrays unless `out` gives them. Inputs may have any strides."
     functions = face.functions(family)
+    names = ["__package__", quoted(binding.module_name(family)), quoted(family.name)]
     return _render(
         "face.py.j2",
         family,
         about=docstring(about),
-        module=binding.module_name(family),
+        extension=bracketed("_extension = _support.extension(", names, indent=0),
         functions=functions,
         code="\n".join(f.description + f.definition for f in functions),
         constants=face.dtype_constants(family) + face.value_constants(family),
