@@ -11,14 +11,13 @@ from contextlib import contextmanager
 
 from opc.emit.abi import C_STORAGE
 from opc.emit.c_expr import ExprText, Text, c_compute
-from opc.emit.c_layout import Names, wrap
-from opc.emit.c_nest_base import axes_member, symbol_type
-from opc.emit.c_rows import present_member, size_member, spec_names
+from opc.emit.c_layout import wrap
+from opc.emit.c_nest_base import NestWriter, parenthesised
 from opc.emit.c_text import comment, string_literal
-from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, free_indices, reads, walk
-from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, free_indices
+from opc.ir.op import Group, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import NestStage
 
@@ -29,36 +28,21 @@ _OWN_NAMES = frozenset(("nest", "call", "begin", "end", "at", "point", "argument
 """The parameters and variables of every nest's function."""
 
 
-class NestText:
-    """The function of one nest: `text` is its definition, `types` the type variables whose stored types it is a template over,
-    `operands` the tensors it takes in order, the target last, and `symbols` the members of the arguments struct it reads."""
+class NestText(NestWriter):
+    """The function of one nest, point by point: `text` is its definition."""
 
     def __init__(self, op: Op, stage: NestStage, temporaries: frozenset[str]) -> None:
-        self.op, self.stage, self.temporaries = op, stage, temporaries
-        assign = stage.assign
-        names = dict.fromkeys(r.operand for r in reads(assign.value))
-        self.operands = (*names, assign.target)
-        stored = [self._declared(n).type for n in self.operands]
-        used = {t for e in walk(assign.value) for t in [e.type]} | set(stored)
-        variables = {t.of if isinstance(t, Acc) else t for t in used}
-        self.types = tuple(t for t in op.types if t in variables)
-        self.names = Names(spec_names(op) | _OWN_NAMES)
-        self.attributes: dict[tuple[str, int, str], str] = {}
-        self.symbols: dict[str, None] = {}
-        self.indices: dict[str, str] = {}
+        super().__init__(op, stage, _OWN_NAMES)
+        self.temporaries = temporaries
         self.groups: dict[str, tuple[str, str]] = {}
-        self.lines: list[str] = []
         self.margin = "    "
         self.conditional = False
         self.expr = _LazyText(self)
         self.text = self._function()
 
-    def _declared(self, name: str) -> Operand:
-        return self.op.operand(name)
-
     def _stored(self, name: str) -> str:
         """Return the C++ type an operand is stored as; temporaries are stored as they are computed."""
-        t = self._declared(name).type
+        t = self.op.operand(name).type
         if name in self.temporaries:
             return c_compute(t)
         match t:
@@ -71,10 +55,10 @@ class NestText:
 
     def _function(self) -> str:
         assign = self.stage.assign
-        target = self._declared(assign.target)
+        target = self.op.operand(assign.target)
         for n, (entry, dim) in enumerate(zip(assign.indices, target.dims, strict=True)):
             if isinstance(entry, GroupRef) and isinstance(dim, Group):
-                self.groups[entry.name] = (f"at + nest.start[{n}]", f"{self._axes(dim)}->rank")
+                self.groups[entry.name] = (f"at + nest.start[{n}]", f"{self.axes(dim)}->rank")
             else:
                 name = self.indices[str(entry)] = self.names.fresh(str(entry))
                 if str(entry) in free_indices(assign.value):
@@ -85,7 +69,7 @@ class NestText:
         head = [f"template <{template}>"] if template else []
         head.append(f"void {self.stage.name}(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {{")
         head += [f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types]
-        head += self._prologue()
+        head += self.prologue()
         for n, name in enumerate(self.operands):
             const = "" if name == assign.target else "const "
             stored = self._stored(name)
@@ -102,62 +86,17 @@ class NestText:
         ]
         return "\n".join(line for text in (*head, *body) for piece in text.split("\n") for line in wrap(piece))
 
-    def _prologue(self) -> Iterator[str]:
-        if not self.attributes and not self.symbols:
-            yield "  static_cast<void>(call);"
-            return
-        kind = f"{self.op.name}_arguments"
-        yield f"  const {kind} &arguments = *static_cast<const {kind} *>(call);"
-        for (name, element, target), local in self.attributes.items():
-            place = f"arguments.attributes->{name}" + ("" if element < 0 else f"[{element}]")
-            declared = self.op.attribute(name)
-            if declared.kind is AttributeKind.STR and not declared.values:
-                yield f"  const char *const {local} = {place};"
-            else:
-                yield f"  const {target or 'int64_t'} {local} = {target or 'int64_t'}({place});"
-        for member in self.symbols:
-            kind = symbol_type(member)
-            declaration = f"{kind}const {member}" if kind.endswith("*") else f"const {kind} {member}"
-            yield f"  {declaration} = arguments.{member};"
-
-    def _axes(self, group: Group) -> str:
-        member = axes_member(group.name, group.of)
-        self.symbols[member] = None
-        return member
-
-    def attribute(self, name: str, element: int, target: str) -> str:
-        """Return the local that holds an attribute as a C++ type."""
-        key = (name, element, target)
-        if key not in self.attributes:
-            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in _OWN_NAMES
-            self.attributes[key] = self.names.fresh(name if element < 0 else f"{name}_{element}") if taken else name
-        return self.attributes[key]
-
-    def symbol(self, symbol: Dim | GroupSize | Index) -> str:
-        """Return the text of an index or size."""
-        if isinstance(symbol, Index):
-            return self.indices[symbol.name]
-        member = size_member(symbol)
-        self.symbols[member] = None
-        return member
-
-    def present(self, operand: str) -> str:
-        """Return the local that tells whether an operand was given."""
-        member = present_member(operand)
-        self.symbols[member] = None
-        return member
-
     def read(self, e: Read) -> Text:
         """Return a read; one that may fall outside is a lambda that decides."""
-        declared = self._declared(e.operand)
+        declared = self.op.operand(e.operand)
         offsets: list[str] = []
         checks: list[tuple[str, str]] = []
         locals_: list[str] = []
         for n, (index, dim) in enumerate(zip(e.indices, declared.dims, strict=True)):
-            axis = self._axis_of(declared, n)
+            axis = self.axis_of(declared, n)
             if isinstance(index, GroupRef) and isinstance(dim, Group):
                 at, rank = self.groups[index.name]
-                offsets.append(f"opc::group_offset({e.operand}, {axis}, *{self._axes(dim)}, {at}, {rank})")
+                offsets.append(f"opc::group_offset({e.operand}, {axis}, *{self.axes(dim)}, {at}, {rank})")
                 continue
             guarded = e.pad is not None or n in e.checked or not isinstance(index, Affine)
             text = self.expr.affine(index) if isinstance(index, Affine) else self.expr.convert(index, Weak.INT).text  # type: ignore[arg-type]
@@ -166,7 +105,7 @@ class NestText:
                 locals_.append(f"const int64_t {name} = {text};")
                 checks.append((name, axis))
                 text = name
-            offsets.append(f"{self._factor(text)} * {e.operand}.stride[{axis}]")
+            offsets.append(f"{parenthesised(text)} * {e.operand}.stride[{axis}]")
         element = f"opc::load({' + '.join([f'{e.operand}.data', *offsets])})"
         optional = declared.optional and any(i.name == e.operand for i in self.op.inputs)
         if optional and e.operand not in self.expr.given:
@@ -188,17 +127,6 @@ class NestText:
         parts += [f"return {element};", "}()"]
         inner = self.margin + "    "
         return "\n".join([parts[0], *(f"{inner}{p}" for p in parts[1:-1]), f"{self.margin}{parts[-1]}"])
-
-    @staticmethod
-    def _factor(text: str) -> str:
-        return text if text.isidentifier() or text.isdigit() else f"({text})"
-
-    def _axis_of(self, operand: Operand, entry: int) -> str:
-        """Return the position of an operand's first axis that one entry of its dims describes."""
-        before = operand.dims[:entry]
-        ranks = [f"{self._axes(d)}->rank" for d in before if isinstance(d, Group)]
-        fixed = len(before) - len(ranks)
-        return " + ".join([*ranks, *([str(fixed)] if fixed or not ranks else [])])
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
@@ -278,11 +206,11 @@ class NestText:
             extent = self.expr.affine(axis.extent)
             name = self.indices[axis.index] = self.names.fresh(axis.index)
             return f"for (int64_t {name} = 0; {name} < {extent}; ++{name}) {{"
-        joint = self._axes(Group(axis.name))
+        joint = self.axes(Group(axis.name))
         points = self.names.fresh("points")
         if isinstance(axis, BroadcastAxis):
             at, _ = self.groups[axis.name]
-            begin = f"opc::group_points {points}(*{joint}, *{self._axes(Group(axis.name, axis.operand))}, {at})"
+            begin = f"opc::group_points {points}(*{joint}, *{self.axes(Group(axis.name, axis.operand))}, {at})"
         else:
             begin = f"opc::group_points {points}(*{joint})"
         self.groups[axis.name] = (f"{points}.at", f"{joint}->rank")
