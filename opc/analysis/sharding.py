@@ -48,11 +48,6 @@ class Sharding:
     given: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
-    @property
-    def needs_points(self) -> bool:
-        """Whether no device's piece may be empty: a maximum of nothing has no value."""
-        return not {Placement.MAX, Placement.MIN}.isdisjoint(self.outputs)
-
 
 def shardings(op: Op) -> tuple[Sharding, ...]:
     """Return every way to cut the op along one dimension or group, in the order the signature names them.

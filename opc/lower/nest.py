@@ -236,11 +236,6 @@ def in_phase(a: Affine, lane: str, divisor: Affine, position: Affine, phase: Aff
     return total
 
 
-def has_search(e: Expr) -> bool:
-    """Whether an expression holds an argmax or argmin."""
-    return any(isinstance(n, Reduce) and n.kind.startswith("arg") for n in walk(e))
-
-
 def holds_reduction(e: Expr) -> bool:
     """Whether an expression holds a reduction."""
     return isinstance(e, Reduce) or any(holds_reduction(c) for c in children(e))

@@ -81,7 +81,6 @@ def test_optional_inputs_are_told_apart_where_they_matter() -> None:
     )
     found = cuts(body)["K"]
     assert (found.given, found.absent, words(found)) == ((), ("b",), "shard replicate -> sum")
-    assert not found.needs_points
 
 
 def test_text() -> None:
