@@ -346,9 +346,12 @@ class _Evaluation:
         return choose(inside, found, self.operand(e.pad, frame, _both(mask, ~inside.low), dtype))
 
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
-        """Return the placeholder for a read of an empty operand, which no point that counts can make."""
+        """Return the placeholder for a read of an empty operand, which no point that counts can make.
+
+        Where the frame has no points, neither has it: nothing is asked of what they would read, or reduce.
+        """
         kind = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_floating else np.int64
-        return exact(frame.constant(kind(0)))
+        return exact(np.zeros([min(size, 1) for size in frame.sizes], kind))
 
     def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
         """Evaluate the body over the reduction axes too, then reduce them.

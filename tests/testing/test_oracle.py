@@ -323,3 +323,16 @@ def test_padded_read_of_an_empty_operand_where_another_axis_is_empty_too() -> No
     found = evaluate(family.forward, {"a": np.ones(0), "b": np.ones(3), "x": np.ones(0)})
     assert found["y"].bounds.low.shape == (0, 3)
     assert holds(found["z"], np.full(3, 2.0))
+
+
+def test_nothing_is_asked_of_an_empty_batch() -> None:
+    family = compile_text(
+        "op: picked\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\n"
+        "inputs: {x: 'T[N, C]', ids: 'int64[N]', w: 'T[C]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n"
+        "kernel: |\n  y[n] = x[n, ids[n]] * w[ids[n]]\n  z[n] = max[c](x[n, c])\n",
+        "picked.yaml",
+    )
+    found = evaluate(family.forward, {"x": np.ones((0, 0)), "ids": np.zeros(0, np.int64), "w": np.ones(0)})
+    assert found["y"].bounds.low.shape == found["z"].bounds.low.shape == (0,)
+    with pytest.raises(DomainError):
+        evaluate(family.forward, {"x": np.ones((2, 0)), "ids": np.zeros(2, np.int64), "w": np.ones(0)})
