@@ -21,15 +21,28 @@ def examples(family: Family) -> str:
 
 def types(family: Family) -> str:
     """Return the assignment of TYPES: by a dtype, those of all inputs and of all outputs when the op computes in it."""
-    op = family.forward
-    variables = used_variables(op)
-    every = tuple(dict.fromkeys(d for v in variables for d in v.dtypes))
-    chosen = [d for d in TESTED if d in every] or list(every)[-1:]
     rows = []
-    for name, binding in [(d.value, bound(variables, d)) for d in chosen] or [("own", {})]:
+    for name, binding in _bindings(family):
         of = (Bracket("{", [f"{quoted(o.name)}: {quoted(_dtype(o, binding))}" for o in side], "}") for side in _sides(family))
         rows.append(Bracket(f"{quoted(name)}: (", list(of), ")"))
     return Bracket("TYPES = {", rows, "}").render()
+
+
+def several_variables(family: Family) -> str:
+    """Return the assignment of VARIABLES: by the same dtypes, what the type variables stand for; empty where there is one."""
+    if len(used_variables(family.forward)) < 2:
+        return ""
+    rows = []
+    for name, binding in _bindings(family):
+        rows.append(Bracket(f"{quoted(name)}: {{", [f"{quoted(v)}: {quoted(d.value)}" for v, d in binding.items()], "}"))
+    return Bracket("VARIABLES = {", rows, "}").render()
+
+
+def _bindings(family: Family) -> list[tuple[str, dict[str, DType]]]:
+    variables = used_variables(family.forward)
+    every = tuple(dict.fromkeys(d for v in variables for d in v.dtypes))
+    chosen = [d for d in TESTED if d in every] or list(every)[-1:]
+    return [(d.value, bound(variables, d)) for d in chosen] or [("own", {})]
 
 
 def bound(variables: Sequence[TypeVar], dtype: DType) -> dict[str, DType]:

@@ -22,6 +22,7 @@ def files(family: Family) -> dict[str, str]:
         op_type=family.forward.class_name,
         examples=example_text.examples(family),
         types=types,
+        variables=example_text.several_variables(family),
         dtype=first.group(1) if first else "",
         defaults=example_text.defaults(family),
         standard=family.reference.standard,
