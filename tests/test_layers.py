@@ -23,6 +23,7 @@ LAYERS = (
     ("ir",),
     ("lang",),
     ("spec",),
+    ("config",),
     ("diagnostics",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

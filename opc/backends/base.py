@@ -35,6 +35,19 @@ class Availability:
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """What `opc env create` makes for a backend whose framework can't live beside the others.
+
+    `extra` is the extra of the backend's own distribution that holds the pinned versions; it names the environment, which
+    backends that ask for the same extra share. The distributions `alone` are installed without what they ask for, since their
+    requirements contradict the others' and are wrong.
+    """
+
+    extra: str
+    alone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Compile:
     """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++".
 
@@ -140,7 +153,12 @@ class Check:
 
 @runtime_checkable
 class Backend(Protocol):
-    """One framework that ops are generated for."""
+    """One framework that ops are generated for.
+
+    A backend may have two members more: `environment`, an `Environment`, when `opc env create` is to make one for it; and
+    `execution`, which is "native" when it is left out, "emulated" when what the session runs is not the real target, and
+    "compiled" when nothing can be run at all.
+    """
 
     name: str
     """Short name for the command line: numpy, onnx, onnxruntime, torch."""

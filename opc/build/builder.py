@@ -17,9 +17,9 @@ from opc.build import stamp
 
 if TYPE_CHECKING:
     from opc.backends.base import Backend
-    from opc.build.config import Config
     from opc.build.generate import Generated
     from opc.build.toolchain import Toolchain
+    from opc.config import Config
     from opc.diagnostics import Diagnostic
     from opc.ir.op import Family
 
@@ -106,8 +106,9 @@ def build_families(
     """
     if not families:
         return ()
+    from opc import config
     from opc.backends import registry
-    from opc.build import config, files, locks, ninja, toolchain
+    from opc.build import files, locks, ninja, toolchain
     from opc.build.compilation import compile_packages
     from opc.build.generate import generate
     from opc.diagnostics import SpecError

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from opc.build import config
+from opc import config
 
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opc.build.config import Config
+from opc.config import Config
 from opc.diagnostics import Diagnostic, SpecError
 
 INSTALL = (

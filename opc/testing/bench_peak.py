@@ -8,7 +8,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from opc.build import config, toolchain
+from opc import config
+from opc.build import toolchain
 from opc.diagnostics import Diagnostic, SpecError
 
 _SOURCE = Path(__file__).parent / "templates" / "peak.cpp"

@@ -58,8 +58,8 @@ def run_tests(
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
     """
+    from opc import config
     from opc.backends import registry
-    from opc.build import config
 
     start = time.monotonic()
     report = Report()

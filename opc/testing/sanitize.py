@@ -19,10 +19,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from opc import config
 from opc.analysis.shape import infer
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import KernelBackend, instruction_set
-from opc.build import config, toolchain
+from opc.build import toolchain
 from opc.diagnostics import Span, SpecError
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Family, Op

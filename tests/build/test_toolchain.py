@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from opc.build import config, toolchain
-from opc.build.config import Config
+from opc import config
+from opc.build import toolchain
+from opc.config import Config
 from opc.diagnostics import SpecError
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,16 @@ def load(start: Path | None = None) -> Config:
     path = find((start or Path.cwd()).absolute())
     if path is None:
         return Config()
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise SpecError([Diagnostic(f"cannot read {path}: {error}")]) from error
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _read(path: Path, modified: int, size: int) -> Config:
+    """Return the settings of a file; `modified` and `size` tell one state of it from another."""
     import tomllib
 
     try:
