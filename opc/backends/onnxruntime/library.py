@@ -13,9 +13,9 @@ import jinja2
 
 from opc.emit.abi import Field, attribute_fields, attributes_type, encode
 from opc.emit.onnx_types import TENSOR_TYPE, bindings
-from opc.ir.affine import Affine, Dim
+from opc.emit.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
-from opc.ir.op import Attribute, AttributeKind, DimSpec, Family, Group, Op, Operand
+from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
 MAX_OPERANDS = 32
 """`opc::ort::kMaxOperands`."""
@@ -131,7 +131,7 @@ class _AxesArray:
 
 
 def _op(family: Family, op: Op) -> dict[str, Any]:
-    shapes = _Shapes(op)
+    shapes = OutputAxes(op)
     axes = [_AxesArray(f"{op.name}_{o.name}_axes", shapes.output(o)) for o in op.outputs]
     axis = shapes.axis
     return {
@@ -170,75 +170,6 @@ def _types(op: Op) -> Iterator[dict[str, str]]:
         suffix = "_".join(str(d) for d in binding.values())
         elements = [_ELEMENT[TENSOR_TYPE[resolve(o.type, binding)]] for o in (*op.inputs, *op.outputs)]
         yield {"name": f"{op.name}_{suffix}" if suffix else f"{op.name}_types", "text": ", ".join(elements)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Where an input holds a dimension or group: `opc::ort::Axes` without its kind."""
-
-    input: int
-    start: str
-    end: str
-
-    def entry(self, kind: str, more: bool = False) -> str:
-        return f"{{Axes::{kind}, {self.input}, {self.start}, {self.end}, 0, {'true' if more else 'false'}}},"
-
-
-class _Shapes:
-    """Tells for each entry of an output's shape which input's axes it copies, so that names of sizes survive."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-        self.axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS), None)
-
-    def output(self, operand: Operand) -> list[str]:
-        """Return the entries of `opc::ort::Axes` that make up the shape of one output."""
-        return [entry for dim in operand.dims for entry in self.entries(dim)]
-
-    def entries(self, dim: DimSpec) -> list[str]:
-        """Return the entries for one dimension or group."""
-        if not isinstance(dim, Group):
-            if dim.constant is not None:
-                return [f"{{Axes::kSize, 0, {{}}, {{}}, {dim.constant}, false}},"]
-            found = self.find(dim)
-            return [found.entry("kCopy")] if found else ["{Axes::kComputed, 0, {}, {}, 0, false},"]
-        found = self.find(dim)
-        if found:
-            return [found.entry("kCopy")]
-        own = [self.find(Group(dim.name, o.name)) for o in self.op.inputs if Group(dim.name, o.name) in o.dims]
-        ranges = [r for r in own if r is not None]
-        last = len(ranges) - 1
-        return [r.entry("kBroadcast", i < last) for i, r in enumerate(ranges)] or ["{Axes::kComputed, 0, {}, {}, 0, false},"]
-
-    def find(self, dim: DimSpec) -> _Range | None:
-        """Return the first input that has the dimension or group, one that is always given before an optional one."""
-        if not isinstance(dim, Group) and not isinstance(dim.single, Dim):
-            return None
-        for operand in sorted(self.op.inputs, key=lambda o: o.optional):
-            if dim in operand.dims:
-                position = operand.dims.index(dim)
-                start, end = self.place(operand, position), self.place(operand, position + 1)
-                if start and end:
-                    return _Range(self.op.inputs.index(operand), start, end)
-        return None
-
-    def place(self, operand: Operand, position: int) -> str | None:
-        """Return the place where an operand's entry starts: from the first axis, from the last, or from the axis attribute's."""
-        dims = operand.dims
-        if not any(isinstance(d, Group) for d in dims[:position]):
-            return f"{{Place::kStart, {position}}}"
-        if not any(isinstance(d, Group) for d in dims[position:]):
-            return f"{{Place::kEnd, {position - len(dims)}}}"
-        placed = [i for i, d in enumerate(dims) if self.axis and not isinstance(d, Group) and d == _dim(self.axis)]
-        for i in placed:
-            between = dims[min(i, position) : max(i, position)]
-            if not any(isinstance(d, Group) for d in between):
-                return f"{{Place::kAxis, {position - i}}}"
-        return None
-
-
-def _dim(axis: Attribute) -> DimSpec:
-    return Affine.of(Dim(axis.dim or ""))
 
 
 def package_source(family: Family) -> str:

@@ -16,6 +16,7 @@
 #include <new>
 
 #include "opc/abi.h"
+#include "opc/output_axes.h"
 
 namespace opc::ort {
 
@@ -154,26 +155,9 @@ struct Operand {
   bool scalar;
 };
 
-/* A place among an input's axes: counted from the first, from behind the last, or from the axis that an attribute places. */
-struct Place {
-  enum Base { kStart, kEnd, kAxis } base;
-  int offset;
-};
-
-/* Some axes of an output's shape, for shape inference where a size is only a name: axes [from, to) of an input, a fixed size, what
- * several inputs' axes broadcast to, or a size that only the kernel's own inference can tell. `more` continues a broadcast. */
-struct Axes {
-  enum Kind { kCopy, kSize, kBroadcast, kComputed } kind;
-  int input;
-  Place from, to;
-  int64_t size;
-  bool more;
-};
-
-struct OutputShape {
-  int count;
-  const Axes *axes;
-};
+using ::opc::Axes;
+using ::opc::OutputShape;
+using ::opc::Place;
 
 /* One op of a family. `A` is the family's attribute struct. */
 template <typename A>

@@ -194,16 +194,6 @@ inline Status *write_shape(const Api *api, const ShapeInferContext *context, siz
   return status;
 }
 
-/* The axis a place stands for; below 0 or beyond the rank where the shape does not fit the op. */
-inline int64_t axis_of(Place place, const SymbolicShape &shape, int64_t axis) {
-  const int64_t rank = static_cast<int64_t>(shape.rank);
-  switch (place.base) {
-    case Place::kStart: return place.offset;
-    case Place::kEnd: return rank + place.offset;
-    default: return (axis < 0 ? axis + rank : axis) + place.offset;
-  }
-}
-
 /* Broadcasts axes [from, to) of `shape` into the axes of `out` from `base` on, both aligned at their ends. Returns false where an
  * unknown size leaves the result open. */
 inline bool broadcast_into(SymbolicShape *out, size_t base, const SymbolicShape &shape, size_t from, size_t to) {
@@ -247,8 +237,9 @@ inline bool output_shape(const OutputShape &axes, const SymbolicShape *inputs, c
       return false;
     }
     const SymbolicShape &shape = inputs[a.input];
-    const int64_t from = axis_of(a.from, shape, axis), to = axis_of(a.to, shape, axis);
-    if (from < 0 || to < from || to > static_cast<int64_t>(shape.rank)) return false;
+    const int64_t rank = static_cast<int64_t>(shape.rank);
+    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
+    if (from < 0 || to < from || to > rank) return false;
     if (a.kind == Axes::kBroadcast) {
       if (!broadcast_into(out, base, shape, static_cast<size_t>(from), static_cast<size_t>(to))) return false;
       continue;
