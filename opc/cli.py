@@ -148,6 +148,38 @@ def backends(json: Json = False) -> None:
     raise typer.Exit(cli_backends.backends(json))
 
 
+env = typer.Typer(help="Make environments for backends that can't live beside the others.", no_args_is_help=True)
+app.add_typer(env, name="env")
+
+
+@env.command("create")
+def env_create(
+    backends: Annotated[list[str], typer.Argument(metavar="BACKEND...", help="Their backends.", show_default=False)],
+) -> None:
+    """Make the environment of a backend, with the versions that opc is proved on."""
+    from opc import cli_env
+
+    raise typer.Exit(cli_env.create(backends))
+
+
+@env.command("list")
+def env_list(json: Json = False) -> None:
+    """List the environments of this project."""
+    from opc import cli_env
+
+    raise typer.Exit(cli_env.list_all(json))
+
+
+@env.command("remove")
+def env_remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The environments.", show_default=False)],
+) -> None:
+    """Remove environments."""
+    from opc import cli_env
+
+    raise typer.Exit(cli_env.remove(names))
+
+
 @app.command()
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The model.", show_default=False)],

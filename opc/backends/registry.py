@@ -7,7 +7,7 @@ diagnostic, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
@@ -63,12 +63,23 @@ def load(name: str) -> Backend:
     """
     entries = registered()
     if name not in entries:
-        hint = did_you_mean(name, entries) or f"the backends are {', '.join(entries) or 'none: opc is not installed'}"
-        raise SpecError([Diagnostic(f"there is no backend '{name}'", hint=hint)])
+        raise SpecError([_unknown(name, entries)])
     made = _make(entries[name])
     if isinstance(made, Broken):
         raise SpecError([made.diagnostic])
     return made
+
+
+def distribution(name: str) -> str:
+    """Return the name of the distribution that registers a backend.
+
+    Raises:
+        SpecError: when two distributions register the same name, or none does.
+    """
+    entries = registered()
+    if name not in entries:
+        raise SpecError([_unknown(name, entries)])
+    return _distribution(entries[name])
 
 
 def select(wanted: Sequence[str] | None = None) -> tuple[Backend, ...]:
@@ -116,6 +127,11 @@ def _make(entry: EntryPoint) -> Backend | Broken:
     if backend.name != entry.name:
         return Broken(entry.name, _broken(entry, f"it calls itself '{backend.name}'"))
     return backend
+
+
+def _unknown(name: str, entries: Mapping[str, EntryPoint]) -> Diagnostic:
+    hint = did_you_mean(name, entries) or f"the backends are {', '.join(entries) or 'none: opc is not installed'}"
+    return Diagnostic(f"there is no backend '{name}'", hint=hint)
 
 
 def _broken(entry: EntryPoint, why: str) -> Diagnostic:

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import opc
-
 PATIENCE = 300.0
 """Seconds a worker may be silent before it is taken to hang."""
 
@@ -25,13 +23,15 @@ class CrashedError(Exception):
 
 
 class Worker:
-    """A running worker; one task at a time."""
+    """A running worker; one task at a time.
 
-    def __init__(self, python: str, patience: float = PATIENCE) -> None:
-        root = str(Path(opc.__file__).parent.parent)
-        path = os.pathsep.join(p for p in (os.environ.get("PYTHONPATH"), root) if p)
+    `path` is the folder it imports opc from, as `opc.build.imports.links` makes it.
+    """
+
+    def __init__(self, python: str, path: Path, patience: float = PATIENCE) -> None:
+        given = os.pathsep.join(p for p in (os.environ.get("PYTHONPATH"), str(path)) if p)
         # Idle threads of one framework must not take the cores from the other workers.
-        env = {**os.environ, "PYTHONPATH": path, "OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
+        env = {**os.environ, "PYTHONPATH": given, "OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
         self.patience = patience
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         self.process = subprocess.Popen(

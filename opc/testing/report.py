@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.testing.results import ORACLE, Cell, Report, Result, Status, as_json
+from opc.testing.results import IDLE, ORACLE, Cell, Column, Report, Result, Status, as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 MOST_FAILURES = 20
 """How many groups of failures the terminal shows; HTML, JUnit and JSON have all failures."""
@@ -24,6 +26,7 @@ TRUTHS = ("ONNX node case", "OpInfo sample", "torch reference", "torch's own gra
 _COLOUR = {
     Status.PASSED: "green",
     Status.FAILED: "bold red",
+    Status.REFUSED: "magenta",
     Status.NOT_RUN: "yellow",
     Status.COMPILED: "yellow",
     Status.EMULATED: "cyan",
@@ -32,30 +35,21 @@ _COLOUR = {
 
 def print_report(report: Report, console: Console) -> None:
     """Print the table of ops by backends, what ran, what did not and why, and the failures."""
-    from rich.table import Table
     from rich.text import Text
 
-    columns = _columns(report)
-    cells = report.cells()
-    table = Table(title="calls right / run, worst error over bound, time", title_justify="left")
-    table.add_column("op")
-    for name in columns:
-        version = report.backends.get(name, "")
-        table.add_column(f"{name}\n{version}" if version and not version.startswith("not run") else name)
-    for op in report.ops:
-        row = [Text(op)]
-        for name in columns:
-            cell = cells.get((op, name))
-            row.append(Text("not run", "yellow") if cell is None else Text(cell_text(cell), _COLOUR[cell.status]))
-        table.add_row(*row)
     if report.ops:
+        table = _table(report, cell_text)
+        # With many backends there is only room for the shorter cells.
+        if table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum > console.width:
+            table = _table(report, short_text)
         console.print(table)
-    for name, why in report.backends.items():
-        if why.startswith("not run"):
-            console.print(Text.assemble((name, "bold"), f" {why}"))
+    for column in report.backends.values():
+        if column.reason:
+            console.print(Text.assemble((column.title, "bold"), f" was not run: {column.reason}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
     for kind in TRUTHS:
         console.print(f"{kind}s: {truth_text(report, kind)}.")
+    _print_refusals(report, console)
     _print_reasons(report, console)
     for spec, message in report.mistakes.items():
         console.print(Text(message or f"{spec} could not be built", "red"))
@@ -63,6 +57,37 @@ def print_report(report: Report, console: Console) -> None:
     _print_failures(failures, console)
     verdict = "all that ran is right" if report.ok else f"{len(failures)} failed" if failures else "nothing was proved"
     console.print(Text(verdict, "bold green" if report.ok else "bold red"))
+
+
+def _table(report: Report, text_of: Callable[[Cell], str]) -> Table:
+    """Return the table of ops by backends."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = report.cells()
+    short = text_of is short_text
+    title = "calls right, worst error over bound" if short else "calls right / run, worst error over bound, time"
+    table = Table(title=title, title_justify="left")
+    if short:
+        table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, 0, False
+    table.add_column("op", no_wrap=True)
+    columns = _columns(report)
+    for column in columns.values():
+        # Of 2.13.0+cpu the part behind the plus says how it was built, for which there is no room.
+        version = column.version.partition("+")[0] if short else column.version
+        table.add_column(f"{column.title}\n{version}" if version else column.title)
+    for op in report.ops:
+        row = [Text(op)]
+        for name in columns:
+            cell = cells.get((op, name))
+            row.append(Text("not run", "yellow") if cell is None else Text(text_of(cell), _COLOUR[cell.status]))
+        table.add_row(*row)
+    if short:
+        seconds = {name: sum(c.seconds for (_, b), c in cells.items() if b == name) for name in columns}
+        table.add_section()
+        table.add_row("time", *(f"{s:.1f}s" if s else "" for s in seconds.values()))
+    return table
 
 
 def _print_failures(failures: list[Result], console: Console) -> None:
@@ -82,18 +107,30 @@ def _print_failures(failures: list[Result], console: Console) -> None:
         console.print(f"and {len(groups) - MOST_FAILURES} more kinds of failure; --report writes them all")
 
 
-def _columns(report: Report) -> list[str]:
-    found = dict.fromkeys(r.backend for r in report.results)
-    return ([ORACLE] if ORACLE in found else []) + sorted((set(found) | set(report.backends)) - {ORACLE})
+def _columns(report: Report) -> dict[str, Column]:
+    """Return the columns of the table: the oracle, the backends in their order, and whatever else has results."""
+    found = {ORACLE: Column(ORACLE)} if any(r.backend == ORACLE for r in report.results) else {}
+    found |= report.backends
+    return found | {r.backend: Column(r.backend) for r in report.results if r.backend not in found}
 
 
 def cell_text(cell: Cell) -> str:
     """Return one cell of the table: `812/812  0.43  1.2s`."""
-    if cell.status in (Status.NOT_RUN, Status.COMPILED):
+    if cell.status in (*IDLE, Status.COMPILED):
         return str(cell.status.value)
     right = cell.count(Status.PASSED, Status.EMULATED)
     text = f"{right}/{right + cell.count(Status.FAILED)}  {ratio_text(cell.ratio)}  {cell.seconds:.1f}s"
     return f"{text}  emulated" if cell.status is Status.EMULATED else text
+
+
+def short_text(cell: Cell) -> str:
+    """Return one cell of a table with many columns, nine characters wide: `812 0.43`."""
+    if cell.status in (*IDLE, Status.COMPILED):
+        return str(cell.status.value).replace(", ", "\n").replace("not executed", "not run")
+    if cell.status is Status.FAILED:
+        return f"{cell.count(Status.FAILED)} failed"
+    text = f"{cell.count(Status.PASSED, Status.EMULATED)} {ratio_text(cell.ratio)}"
+    return f"{text}\nemulated" if cell.status is Status.EMULATED else text
 
 
 def ratio_text(ratio: float) -> str:
@@ -113,11 +150,28 @@ def truth_text(report: Report, kind: str) -> str:
     names: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
     for r in report.results:
         if r.kind == kind:
-            names[r.status is not Status.NOT_RUN].add((r.op, r.name))
-            ran[r.backend] += r.status is not Status.NOT_RUN
+            names[r.status not in IDLE].add((r.op, r.name))
+            ran[r.backend] += r.status not in IDLE
     left = len(names[False] - names[True])
     found = ", ".join(f"{count:,} on {backend}" for backend, count in sorted(ran.items()) if count) or "none ran"
     return f"{found}; {left:,} not run, for the reasons given" if left else found
+
+
+def _print_refusals(report: Report, console: Console) -> None:
+    """Print which ops each backend can't carry, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for r in report.results:
+        if r.status is Status.REFUSED:
+            found.setdefault((r.backend, _about_any(r.message, r.op)), []).append(r.op)
+    if found:
+        console.print("Refused:")
+    for (backend, reason), ops in found.items():
+        console.print(f"  {backend}: {', '.join(sorted(ops))}: {reason}", markup=False, highlight=False)
+
+
+def _about_any(reason: str, op: str) -> str:
+    """Return a reason without the op's name in front, so that ops refused for one reason stand together."""
+    return reason.removeprefix(f"{op} ").removeprefix(f"{op}: ")
 
 
 def _print_reasons(report: Report, console: Console) -> None:
@@ -146,13 +200,11 @@ def write_html(report: Report, path: Path) -> None:
     environment = Environment(loader=PackageLoader("opc.testing"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     data: dict[str, Any] = as_json(report)
     cells = report.cells()
-    rows = []
-    for op in report.ops:
-        row = [(name, cells.get((op, name))) for name in _columns(report)]
-        rows.append((op, row))
+    columns = _columns(report)
+    rows = [(op, [(name, cells.get((op, name))) for name in columns]) for op in report.ops]
     text = environment.get_template("report.html.j2").render(
         data=data,
-        columns=[(name, report.backends.get(name, "")) for name in _columns(report)],
+        columns=columns.values(),
         rows=rows,
         cell_text=cell_text,
         totals=totals_text(report),
@@ -176,15 +228,16 @@ def write_junit(report: Report, path: Path) -> None:
         suite = Xml.SubElement(root, "testsuite", name=f"{op}.{backend}", time=f"{cell.seconds:.3f}")
         suite.set("tests", str(len(cell.results)))
         suite.set("failures", str(cell.count(Status.FAILED)))
-        suite.set("skipped", str(sum(r.status in (Status.NOT_RUN, Status.COMPILED) for r in cell.results)))
+        suite.set("skipped", str(sum(r.status in (*IDLE, Status.COMPILED) for r in cell.results)))
         for r in cell.results:
             case = Xml.SubElement(
                 suite, "testcase", classname=f"{op}.{backend}", name=f"{r.kind}: {r.name}", time=f"{r.seconds:.6f}"
             )
             if r.status is Status.FAILED:
                 Xml.SubElement(case, "failure", message=_printable(r.message))
-            elif r.status in (Status.NOT_RUN, Status.COMPILED):
-                Xml.SubElement(case, "skipped", message=_printable(r.message or r.status.value))
+            elif r.status in (*IDLE, Status.COMPILED):
+                why = ": ".join(t for t in (r.status.value, r.message) if t)
+                Xml.SubElement(case, "skipped", message=_printable(why))
     for spec, message in report.mistakes.items():
         suite = Xml.SubElement(root, "testsuite", name=spec, tests="1", errors="1")
         case = Xml.SubElement(suite, "testcase", classname=spec, name="build")

@@ -13,13 +13,21 @@ ORACLE = "oracle"
 
 
 class Status(Enum):
-    """What became of a call or check. Only `PASSED` and `EMULATED` say that something ran and was right."""
+    """What became of a call or check. Only `PASSED` and `EMULATED` say that something ran and was right.
+
+    `REFUSED` is an op that a backend can't carry, which it says before anything is built; `NOT_RUN` is what couldn't be run here.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
+    REFUSED = "refused"
     NOT_RUN = "not run"
     COMPILED = "compiled, not executed"
     EMULATED = "emulated"
+
+
+IDLE = (Status.REFUSED, Status.NOT_RUN)
+"""The states of what did not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +76,8 @@ class Cell:
 
     @property
     def status(self) -> Status:
-        """The status of the whole: failed if anything failed, not run if nothing ran."""
-        for status in (Status.FAILED, Status.COMPILED, Status.EMULATED, Status.PASSED):
+        """The status of the whole: failed if anything failed, refused or not run if nothing ran."""
+        for status in (Status.FAILED, Status.COMPILED, Status.EMULATED, Status.PASSED, Status.REFUSED):
             if any(r.status is status for r in self.results):
                 return status
         return Status.NOT_RUN
@@ -77,7 +85,7 @@ class Cell:
     @property
     def ratio(self) -> float:
         """The worst error over its bound among answers that are right or wrong."""
-        return max((r.ratio for r in self.results if r.status is not Status.NOT_RUN), default=0.0)
+        return max((r.ratio for r in self.results if r.status not in IDLE), default=0.0)
 
     @property
     def seconds(self) -> float:
@@ -89,7 +97,7 @@ class Cell:
         """How many outcomes of each kind ran."""
         ran = Counter[str]()
         for r in self.results:
-            if r.status is not Status.NOT_RUN:
+            if r.status not in IDLE:
                 ran[r.kind] += r.count
         return dict(ran)
 
@@ -103,20 +111,34 @@ class Cell:
         return dict(found)
 
     @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why the backend can't carry the op."""
+        return tuple(dict.fromkeys(r.message for r in self.results if r.status is Status.REFUSED))
+
+    @property
     def failures(self) -> tuple[Result, ...]:
         """The results that failed."""
         return tuple(r for r in self.results if r.status is Status.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A backend of a report: its name for people, its framework's version, or the reason why nothing was run on it."""
+
+    title: str
+    version: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
 class Report:
     """Everything a run of the proof found.
 
-    `backends` maps each backend to its framework's version, or to why it was not run. `mistakes` are the messages of specs that
-    could not be proved at all. `seconds` is the wall time of the whole run.
+    `backends` holds each backend by its name, in the order of the table. `mistakes` are the messages of specs that could not be
+    proved at all. `seconds` is the wall time of the whole run.
     """
 
-    backends: dict[str, str] = field(default_factory=dict)
+    backends: dict[str, Column] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     mistakes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -150,7 +172,7 @@ class Report:
         """Return how many outcomes of each kind ran, over all ops and backends."""
         total = Counter[str]()
         for r in self.results:
-            if r.status is not Status.NOT_RUN:
+            if r.status not in IDLE:
                 total[r.kind] += r.count
         return dict(total)
 
@@ -171,6 +193,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "worst_error_over_bound": ratio if ratio < float("inf") else None,
                 "seconds": round(cell.seconds, 6),
                 "kinds": cell.kinds,
+                "refused": list(cell.refusals),
                 "reasons": cell.reasons,
                 "failures": [r.as_dict() for r in cell.failures],
             }
@@ -178,7 +201,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "ok": report.ok,
         "seconds": round(report.seconds, 3),
-        "backends": report.backends,
+        "backends": {name: asdict(column) for name, column in report.backends.items()},
         "mistakes": report.mistakes,
         "totals": report.totals(),
         "cells": cells,

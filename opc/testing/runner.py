@@ -17,9 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from opc import config
+from opc.backends import environments
 from opc.backends.base import Backend
 from opc.testing.process import PATIENCE, CrashedError, Worker
-from opc.testing.results import ORACLE, Report, Result, Status
+from opc.testing.results import ORACLE, Column, Report, Result, Status
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished tasks, their total, and what was finished."""
@@ -58,33 +60,35 @@ def run_tests(
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
     """
-    from opc import config
     from opc.backends import registry
+    from opc.build import imports
 
     start = time.monotonic()
     report = Report()
-    settings = config.load()
-    chosen: list[Backend] = []
-    if backends is None:
-        every, broken = registry.load_all()
-        for b in broken:
-            report.backends[b.name] = f"not run: {b.diagnostic.message}"
-    else:
-        every = registry.select(backends)
-    for backend in every:
-        found = backend.probe()
-        if found.available or backend.name in settings.python:
-            chosen.append(backend)
-            report.backends[backend.name] = found.version or ""
-        else:
-            reason = "; ".join(t for t in (found.reason, f"install with: {found.install}" if found.install else None) if t)
-            report.backends[backend.name] = f"not run: {reason or 'its framework is not installed'}"
-    folder = out or Path("generated")
-    tasks = _build(report, specs, chosen, folder, settings.python, say, jobs)
-    with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch:
-        _Schedule(report, tasks, Path(scratch), chosen, progress, patience).run(jobs or os.cpu_count() or 1)
+    every, broken = registry.load_all() if backends is None else (registry.select(backends), ())
+    chosen = _usable(report, every)
+    report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
+    tasks = _build(report, specs, chosen, out or Path("generated"), say, jobs)
+    with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch, imports.links(chosen) as path:
+        _Schedule(report, tasks, Path(scratch), chosen, progress, patience, path).run(jobs or os.cpu_count() or 1)
     report.seconds = time.monotonic() - start
     return report
+
+
+def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
+    """Return the backends whose frameworks are here, and give each its column: first those that run beside opc."""
+    chosen: list[Backend] = []
+    settings = config.load()
+    for backend in sorted(backends, key=lambda b: (getattr(b, "environment", None) is not None, b.title.casefold())):
+        found = backend.probe()
+        # A backend that looks for its framework only here may well find it where the user says.
+        if found.available or backend.name in settings.python:
+            chosen.append(backend)
+            report.backends[backend.name] = Column(backend.title, found.version or "")
+        else:
+            reason = "; ".join(t for t in (found.reason, f"install with: {found.install}" if found.install else None) if t)
+            report.backends[backend.name] = Column(backend.title, reason=reason or "its framework is not installed")
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,6 @@ def _build(
     specs: Sequence[Path],
     backends: Sequence[Backend],
     out: Path,
-    pythons: Any,
     say: Callable[[str], None] | None,
     jobs: int | None,
 ) -> list[_Package]:
@@ -120,12 +123,14 @@ def _build(
             reasons = built.skipped.get(backend.name)
             execution = getattr(backend, "execution", "native")
             if reasons:
+                refused = built.generated is not None and backend.name in built.generated.skipped
+                status = Status.REFUSED if refused else Status.NOT_RUN
                 why = "; ".join(d.message for d in reasons)
-                report.add([Result(built.name, backend.name, "build", built.name, Status.NOT_RUN, message=why)])
+                report.add([Result(built.name, backend.name, "build", built.name, status, message=why)])
             elif execution == "compiled":
                 report.add([Result(built.name, backend.name, "build", built.name, Status.COMPILED)])
             else:
-                run_on[backend.name] = pythons.get(backend.name, sys.executable)
+                run_on[backend.name] = str(environments.interpreter(backend.name))
         packages.append(_Package(built.name, spec, built.package, run_on))
     return packages
 
@@ -141,8 +146,9 @@ class _Schedule:
         backends: Sequence[Backend],
         progress: Progress | None,
         patience: float,
+        path: Path,
     ) -> None:
-        self.report, self.scratch, self.progress, self.patience = report, scratch, progress, patience
+        self.report, self.scratch, self.progress, self.patience, self.path = report, scratch, progress, patience, path
         self.packages = {p.op: p for p in packages}
         self.entries = {b.name: f"{type(b).__module__}:{type(b).__qualname__}" for b in backends}
         self.execution = {b.name: getattr(b, "execution", "native") for b in backends}
@@ -227,7 +233,7 @@ class _Schedule:
                 if worker is None or key != (task.python, task.backend):
                     if worker is not None:
                         worker.close()
-                    worker, key = Worker(task.python, self.patience), (task.python, task.backend)
+                    worker, key = Worker(task.python, self.path, self.patience), (task.python, task.backend)
                 more, alive = self.carry_out(worker, task)
                 if not alive:
                     worker.close()
@@ -253,7 +259,8 @@ class _Schedule:
                     results.append(Result.from_dict(answer["result"]))
                 elif "version" in answer:
                     with self.changed:
-                        self.report.backends[task.backend] = answer["version"]
+                        column = self.report.backends[task.backend]
+                        self.report.backends[task.backend] = replace(column, version=answer["version"])
                 elif "missing" in answer:
                     results.append(Result(task.op, task.backend, "load", task.op, Status.NOT_RUN, message=answer["missing"]))
                 elif "error" in answer:

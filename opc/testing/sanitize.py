@@ -32,7 +32,7 @@ from opc.testing.bad_calls import refused
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases import Case, accepted
 from opc.testing.fitting import volume
-from opc.testing.results import Report, Result, Status
+from opc.testing.results import Column, Report, Result, Status
 
 SANITIZERS = ("address", "undefined", "thread")
 """What `--sanitize` takes; `thread` goes with no other."""
@@ -70,7 +70,7 @@ def run_sanitized(
     start = time.monotonic()
     name = "+".join(sanitizers)
     compiler = toolchain.find(config.load())
-    report = Report({name: compiler.command[0].rsplit("/", 1)[-1]})
+    report = Report({name: Column(name, compiler.command[0].rsplit("/", 1)[-1])})
     done = 0
     with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
 

@@ -63,7 +63,7 @@ def _run(task: Mapping[str, Any], out: IO[str]) -> None:
     refusals = backend.requires(plan.family)
     if refusals:
         reason = "; ".join(d.message for d in refusals)
-        _answer(out, result=Result(op, name, "forward", op, Status.NOT_RUN, message=reason).as_dict())
+        _answer(out, result=Result(op, name, "build", op, Status.REFUSED, message=reason).as_dict())
         _answer(out, done=op)
         return
     done = Status.EMULATED if task["execution"] == "emulated" else Status.PASSED

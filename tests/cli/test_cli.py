@@ -301,7 +301,7 @@ def test_the_quick_way_of_build_imports_nothing_heavy(tmp_path: Path) -> None:
 
 def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from opc.testing import runner
-    from opc.testing.results import Report, Result, Status
+    from opc.testing.results import Column, Report, Result, Status
 
     asked: list[object] = []
 
@@ -309,7 +309,7 @@ def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.Mon
         asked.append((specs, backends, out, jobs))
         failed = Result("leaky_relu", "numpy", "forward", "case 7", Status.FAILED, 3.0, 0.1, "y differs")
         passed = Result("leaky_relu", "numpy", "forward", "case 6", Status.PASSED, 0.5, 0.1)
-        return Report({"numpy": "2.0"}, [passed] if backends else [passed, failed], {}, 1.0)
+        return Report({"numpy": Column("NumPy", "2.0")}, [passed] if backends else [passed, failed], {}, 1.0)
 
     monkeypatch.setattr(runner, "run_tests", run_tests)
     one = spec(tmp_path)

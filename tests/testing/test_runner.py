@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-import opc
+from opc.build import imports
 from opc.testing import runner
 from opc.testing.process import CrashedError, Worker
 from opc.testing.report import print_report, write_html, write_junit
-from opc.testing.results import ORACLE, Report, Result, Status, as_json
+from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,9 @@ def test_a_careless_backend_is_caught(report: Report) -> None:
 
 
 def test_missing_emulated_and_compiled_are_kinds_of_their_own(report: Report) -> None:
-    assert report.backends["missing"] == "not run: its framework is not installed; install with: pip install missing"
+    assert report.backends["missing"] == Column(
+        "Fake", reason="its framework is not installed; install with: pip install missing"
+    )
     assert report.cell("relu", "missing").results == ()
     emulated = report.cell("relu", "emulated")
     assert emulated.count(Status.PASSED) == 0
@@ -124,7 +126,7 @@ def test_a_silent_worker_is_ended(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nexec sleep 60\n")
     script.chmod(0o755)
-    worker = Worker(str(script), patience=0.3)
+    worker = Worker(str(script), tmp_path, patience=0.3)
     with pytest.raises(CrashedError, match="no sign of life"):
         list(worker.run({"task": "plan"}))
     worker.close()
@@ -134,7 +136,7 @@ def test_a_dead_worker_tells_its_last_words(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nread line\necho 'out of memory' >&2\nexit 3\n")
     script.chmod(0o755)
-    worker = Worker(str(script))
+    worker = Worker(str(script), tmp_path)
     with pytest.raises(CrashedError, match="ended with code 3: out of memory"):
         list(worker.run({"task": "plan"}))
     worker.close()
@@ -143,15 +145,15 @@ def test_a_dead_worker_tells_its_last_words(tmp_path: Path) -> None:
 def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
     report = Report()
     package = runner._Package("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
-    schedule = runner._Schedule(report, [package], tmp_path, FAKES[:1], None, 60.0)
+    schedule = runner._Schedule(report, [package], tmp_path, FAKES[:1], None, 60.0, tmp_path)
     schedule.ready = schedule.run_tasks(package)
     schedule.run(1)
     assert "can't start" in report.results[0].message
 
 
 def test_frameworks_may_print(tmp_path: Path) -> None:
-    worker = Worker(sys.executable)
-    answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "cache": ""}))
+    with imports.links() as path:
+        worker = Worker(sys.executable, path)
+        answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "cache": ""}))
+        worker.close()
     assert "error" in answers[-1]
-    worker.close()
-    assert opc.__version__

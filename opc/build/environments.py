@@ -1,0 +1,290 @@
+"""`opc env create`: virtual environments for backends whose frameworks can't live together.
+
+What goes into one is pinned by an extra of the distribution that registers the backend, and read from its metadata. With it come
+the requirements of opc itself, which the proof needs there; opc is not installed, workers take it from where it is run. An
+environment is made under a lock, and its record is written last, so that a creation that is killed leaves none that is taken for
+whole: the next one begins anew. While nothing has changed there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from opc.backends import environments, registry
+from opc.backends.base import Backend, Environment
+from opc.backends.environments import RECORD, Record
+from opc.build import files, imports, locks
+from opc.diagnostics import Diagnostic, Severity, SpecError
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of finished stages, their total, and what is being done."""
+
+_DISTRIBUTION = "opc"
+_MOST_LINES = 25
+"""How many of the last lines of a failed command are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An environment as it should be: its name, the backends it is for, and what is installed.
+
+    The requirements `alone` are installed without what they ask for.
+    """
+
+    name: str
+    backends: tuple[str, ...]
+    requirements: tuple[str, ...]
+    alone: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """What tells this environment from any other: requirements and interpreter."""
+        parts = (sys.version, sys.base_prefix, *self.requirements, "alone", *self.alone)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A finished environment, and whether it was there already."""
+
+    record: Record
+    fresh: bool
+
+
+def create(backend: str, progress: Progress | None = None, say: Callable[[str], None] | None = None) -> Made:
+    """Make the environment of a backend, or find that it is there and nothing has changed.
+
+    Raises:
+        SpecError: when there is no such backend, it needs no environment, or the installation fails.
+    """
+    want = wanted(backend)
+    folder = environments.root() / want.name
+    with locks.hold(folder, say) as lock:
+        known = next((r for r in environments.records() if r.folder == folder), None)
+        if known is not None and known.identity == want.identity and known.python.exists():
+            if known.backends != want.backends:
+                _record(folder, want)
+            return Made(_recorded(folder), fresh=True)
+        _clear(folder)
+        try:
+            _install(folder, want, lock, progress or _quiet)
+        except BaseException:
+            with contextlib.suppress(SpecError):
+                _clear(folder)
+            raise
+        _record(folder, want)
+    return Made(_recorded(folder), fresh=False)
+
+
+def remove(name: str, say: Callable[[str], None] | None = None) -> None:
+    """Remove an environment, finished or not.
+
+    Raises:
+        SpecError: when there is none of that name, or the file system refuses.
+    """
+    folder = environments.root() / name
+    if name not in names():
+        hint = f"there are {', '.join(names()) or 'none'} in {environments.root()}"
+        raise SpecError([Diagnostic(f"there is no environment '{name}'", hint=hint)])
+    with locks.hold(folder, say):
+        _clear(folder)
+    _remove_tree(folder)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the environments, those that were never finished too."""
+    return tuple(sorted(p.parent.name for p in environments.root().glob("*/lock")))
+
+
+def wanted(name: str) -> Wanted:
+    """Return what the environment of a backend should be.
+
+    Raises:
+        SpecError: when there is no such backend, or it needs no environment.
+    """
+    backend = registry.load(name)
+    environment: Environment | None = getattr(backend, "environment", None)
+    if environment is None:
+        found = backend.probe()
+        hint = None if found.available or not found.install else f"to install its framework: {found.install}"
+        message = f"backend '{name}' needs no environment of its own: it runs in the one that opc runs in"
+        raise SpecError([Diagnostic(message, hint=hint)])
+    distribution = registry.distribution(name)
+    pinned = requirements(distribution, environment.extra)
+    if not pinned:
+        message = f"{distribution} has no extra '{environment.extra}', which the environment of backend '{name}' is made from"
+        raise SpecError([Diagnostic(message, hint=f"reinstall {distribution}")])
+    alone = tuple(r for r in pinned if _name(r) in environment.alone)
+    own = tuple(r for r in requirements(_DISTRIBUTION) if _name(r) not in {_name(p) for p in pinned})
+    beside = () if distribution == _DISTRIBUTION else requirements(distribution)
+    rest = dict.fromkeys(r for r in (*pinned, *beside, *own) if r not in alone and _name(r) != _DISTRIBUTION)
+    sharing = [b for b in registry.select() if _shares(b, distribution, environment)]
+    folder = environment.extra if distribution == _DISTRIBUTION else f"{distribution}-{environment.extra}"
+    return Wanted(folder, tuple(b.name for b in sharing), tuple(rest), alone)
+
+
+def requirements(distribution: str, extra: str = "") -> tuple[str, ...]:
+    """Return what a distribution asks for here: in all cases, or, with `extra`, what that extra adds.
+
+    An extra that names others of the same distribution stands for what those add.
+
+    Raises:
+        SpecError: when the distribution is not installed.
+    """
+    from packaging.requirements import Requirement
+
+    try:
+        texts = metadata.requires(distribution) or ()
+    except metadata.PackageNotFoundError as error:
+        message = f"the metadata of {distribution} is missing"
+        raise SpecError([Diagnostic(message, hint=f"install {distribution} with pip")]) from error
+    found: dict[str, None] = {}
+    for requirement in map(Requirement, texts):
+        marker = requirement.marker
+        if extra and (marker is None or marker.evaluate({"extra": ""}) or not marker.evaluate({"extra": extra})):
+            continue
+        if not extra and marker is not None and not marker.evaluate({"extra": ""}):
+            continue
+        if extra and _same(requirement.name, distribution):
+            found |= dict.fromkeys(r for other in sorted(requirement.extras) for r in requirements(distribution, other))
+            continue
+        requirement.marker = None
+        found[str(requirement)] = None
+    return tuple(found)
+
+
+def _shares(backend: Backend, distribution: str, environment: Environment) -> bool:
+    same = getattr(backend, "environment", None) == environment
+    return same and registry.distribution(backend.name) == distribution
+
+
+def _name(requirement: str) -> str:
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(Requirement(requirement).name)
+
+
+def _same(one: str, other: str) -> bool:
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(one) == canonicalize_name(other)
+
+
+def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
+    """Make the virtual environment and install into it.
+
+    Raises:
+        SpecError: when a step fails, with what it said.
+    """
+    python = str(environments.python_of(folder))
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    stages = [([sys.executable, "-m", "venv", str(folder / "venv")], "making the virtual environment")]
+    stages += [([*pip, *want.requirements], "installing what is pinned")]
+    stages += [([*pip, "--no-deps", *want.alone], f"installing {' '.join(want.alone)} alone")] if want.alone else []
+    with imports.links() as path:
+        # In the interpreter's own terms, so that what opc needs and is missing is found now and not in the first proof.
+        check = f"import sys; sys.path.append({str(path)!r}); import opc.testing.worker, opc.testing.execution"
+        stages += [([python, "-c", check], "trying it")]
+        for number, (command, what) in enumerate(stages):
+            label = f"{want.name}: {what}"
+            progress(number, len(stages), label)
+            said: list[str] = []
+            for line in _run(command, lock, said):
+                if line.startswith(("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ")):
+                    progress(number, len(stages), f"{label}: {line.strip()}")
+    progress(len(stages), len(stages), want.name)
+
+
+def _run(command: Sequence[str], lock: int, said: list[str]) -> Iterator[str]:
+    """Run a command and yield what it prints, line by line; it holds the lock for as long as it lives.
+
+    Raises:
+        SpecError: when it fails.
+    """
+    try:
+        process = subprocess.Popen(
+            command, pass_fds=(lock,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+    except OSError as error:
+        raise SpecError([Diagnostic(f"cannot run {command[0]}: {error.strerror}")]) from error
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            said.append(line.rstrip("\n"))
+            yield said[-1]
+        code = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if code != 0:
+        raise SpecError([_failed(command, code, said)])
+
+
+def _failed(command: Sequence[str], code: int, said: Sequence[str]) -> Diagnostic:
+    """Return what a failed command said as a diagnostic: its errors, and its last lines as a note."""
+    lines = [line for line in said if line.strip() and not line.startswith("WARNING: ")]
+    errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
+    why = (errors[:1] or lines[-1:] or [f"exit status {code}"])[0]
+    text = "\n".join(("the command was: " + shlex.join(command), *lines[-_MOST_LINES:]))
+    hint = None
+    if any(
+        word in " ".join(lines) for word in ("No matching distribution", "Connection", "Temporary failure in name resolution")
+    ):
+        hint = "is the package index reachable? pip reads its address from its own settings (pip config list)"
+    elif any("No space left" in line for line in lines):
+        hint = "free some space, or name another folder in $OPC_ENVIRONMENTS, and run the command again"
+    elif any("ensurepip" in line for line in lines):
+        hint = "install Python's venv module: Debian, Ubuntu: sudo apt install python3-venv"
+    note = Diagnostic(text, severity=Severity.NOTE)
+    return Diagnostic(f"the environment was not made: {why}", hint=hint, notes=(note,))
+
+
+def _record(folder: Path, want: Wanted) -> None:
+    data = {"backends": want.backends, "requirements": (*want.requirements, *want.alone), "identity": want.identity}
+    files.write(folder / RECORD, environments.as_json(data), folder)
+
+
+def _recorded(folder: Path) -> Record:
+    """Return the record just written.
+
+    Raises:
+        SpecError: when it can't be read.
+    """
+    found = next((r for r in environments.records() if r.folder == folder), None)
+    if found is None:
+        raise SpecError([Diagnostic(f"cannot read {folder / RECORD}")])
+    return found
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is in an environment but its lock; the record first, so that nothing half is taken for whole."""
+    try:
+        (folder / RECORD).unlink(missing_ok=True)
+    except OSError as error:
+        raise files.failure("remove", folder / RECORD, error) from error
+    _remove_tree(folder / "venv")
+
+
+def _remove_tree(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise files.failure("remove", folder, error) from error
+
+
+def _quiet(done: int, total: int, what: str) -> None:
+    pass
