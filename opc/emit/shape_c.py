@@ -64,6 +64,7 @@ __all__ = [
     "group_member",
     "struct_name",
     "type_member",
+    "type_sets",
 ]
 
 
@@ -72,6 +73,17 @@ def definitions(family: Family, op: Op) -> str:
     emitter = _Emitter(family, op)
     text = "\n\n".join([emitter.struct(), emitter.bind(), emitter.begin(), emitter.infer()])
     return "\n".join(piece for line in text.split("\n") for piece in wrap(line)) + "\n"
+
+
+def type_sets(of: ShapePlan) -> Iterator[str]:
+    """Yield the declaration of the dtypes each bound type variable may stand for, for the statements of its steps."""
+    bound = [s.variable for s in of.steps if isinstance(s, BindType)]
+    bound += [s.operand.type for s in of.steps if isinstance(s, MatchType) and isinstance(s.operand.type, TypeVar)]
+    for variable in dict.fromkeys(bound):
+        members = ", ".join(f"opc::dtype_{d}" for d in variable.dtypes)
+        head = f"  constexpr uint32_t {variable.name}_types ="
+        line = f"{head} opc::one_of({members});"
+        yield line if len(line) <= WIDTH else f"{head}\n      opc::one_of({members});"
 
 
 class _Emitter:
@@ -110,7 +122,7 @@ class _Emitter:
         lines = [
             f"/* Checks the inputs and attributes of a call of {op.name} and says what its outputs must look like. */",
             self._signature(f"bind_{op.name}", parameters),
-            *self._type_sets(),
+            *type_sets(self.plan),
             f"  opc::matcher match({string_literal(op.name)}, context);",
         ]
         steps = self.plan.steps
@@ -136,16 +148,6 @@ class _Emitter:
         for need in dict.fromkeys(need for s in outputs for need in s.needs):
             yield from self.steps.need(need, margin="    ")
         yield "  }"
-
-    def _type_sets(self) -> Iterator[str]:
-        """Yield the declaration of the dtypes each bound type variable may stand for."""
-        bound = [s.variable for s in self.plan.steps if isinstance(s, BindType)]
-        bound += [s.operand.type for s in self.plan.steps if isinstance(s, MatchType) and isinstance(s.operand.type, TypeVar)]
-        for variable in dict.fromkeys(bound):
-            members = ", ".join(f"opc::dtype_{d}" for d in variable.dtypes)
-            head = f"  constexpr uint32_t {variable.name}_types ="
-            line = f"{head} opc::one_of({members});"
-            yield line if len(line) <= WIDTH else f"{head}\n      opc::one_of({members});"
 
     def _unsure(self) -> Iterator[str]:
         """Yield the members that stay unbound when every operand that has them is absent."""

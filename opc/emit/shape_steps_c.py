@@ -177,10 +177,11 @@ class StepText:
         if isinstance(operand.type, TypeVar):
             calls.append(self._bind_call(operand.type, operand.name, f"opc::dtype_of(*{tensor})"))
         else:
-            calls.append(f"match.has_type({self._dtype(operand.type)}, {name}, *{tensor})")
+            calls.append(f"match.has_type({self.element(operand.type)}, {name}, *{tensor})")
         yield from unless(*calls, guard=guard)
 
-    def _dtype(self, t: ElementType) -> str:
+    def element(self, t: ElementType) -> str:
+        """Return the expression of the opc::dtype that a type stands for."""
         match t:
             case DType():
                 return f"opc::dtype_{t}"
@@ -189,7 +190,7 @@ class StepText:
             case Acc(of=DType() as dtype):
                 return f"opc::dtype_{dtype.accumulator}"
             case Acc():
-                return f"opc::accumulator_dtype({self._dtype(t.of)})"
+                return f"opc::accumulator_dtype({self.element(t.of)})"
 
     def _input(self, operand: Operand) -> str:
         return f"inputs[{self.op.inputs.index(operand)}]"
@@ -264,7 +265,7 @@ class StepText:
             yield f"  types[{index}].ndim = -1;"
             yield f"  if ({bound}) {{"
             margin = "    "
-        yield f"{margin}opc::start_type(types[{index}], {self._dtype(operand.type)});  // {operand.name}"
+        yield f"{margin}opc::start_type(types[{index}], {self.element(operand.type)});  // {operand.name}"
         yield from unless(*(self._append(operand, dim, f"types[{index}]") for dim in operand.dims), margin=margin)
         if step.needs:
             yield "  }"
