@@ -9,15 +9,6 @@ nox.options.error_on_missing_interpreters = True
 # libgomp's threads spin between parallel regions by default, which starves the other processes on shared cores.
 QUIET = {"OMP_WAIT_POLICY": "passive"}
 
-# Generated tests that do not hold yet, though `opc test` proves these ops on these backends: they compare with a standard
-# operator that keeps an axis, or take differences where there are none. The list is there to be emptied.
-NOT_YET = {
-    "onnx": ("argmax", "attention", "lp_normalize", "lrn"),
-    "onnxruntime": ("argmax", "lrn"),
-    "numpy": ("instance_norm", "quantize_linear"),
-    "torch": ("batch_norm", "kl_div", "quantize_linear"),
-}
-
 
 @nox.session
 def lint(session: nox.Session) -> None:
@@ -34,8 +25,7 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     session.run("opc", "test", "specs", "specs/native", "--report", "report.html", "--junit", "junit.xml", env=QUIET)
     session.run("opc", "build", "specs/leaky_relu.yaml", "specs/dual_residual.yaml", env=QUIET)
-    left_out = [f"--ignore=generated/{op}/tests/test_{backend}.py" for backend, ops in NOT_YET.items() for op in ops]
-    session.run("pytest", "-n", "auto", "tests", "generated", *left_out, *session.posargs, env=QUIET)
+    session.run("pytest", "-n", "auto", "tests", "generated", *session.posargs, env=QUIET)
 
 
 @nox.session

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from opc.emit.onnx_types import used_variables
 from opc.emit.python_text import Bracket, literal, quoted
-from opc.ir.dtypes import DType, TypeVar, resolve
+from opc.ir.dtypes import DType, TypeVar, candidates, resolve
 from opc.ir.op import AttributeKind, Example, Family, Operand
 
 TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
@@ -75,6 +75,12 @@ def _entry(name: str, value: object) -> str | Bracket:
     if isinstance(shown, Bracket):
         return Bracket(f"{quoted(name)}: {shown.head}", shown.items, shown.tail)
     return f"{quoted(name)}: {shown}"
+
+
+def precise(o: Operand) -> DType:
+    """Return the dtype that holds an example's numbers of an operand best: float64, else the first of the operand's own."""
+    dtypes = candidates(o.type)
+    return DType.FLOAT64 if DType.FLOAT64 in dtypes else dtypes[0]
 
 
 def number(value: object) -> str | Bracket:

@@ -18,7 +18,8 @@ from opc.emit.python_text import comment, docstring, literal, quoted
 from opc.ir.op import AttributeValue, Family, Op
 
 _GROUPS: tuple[Shape, ...] = ((), (2,), (2, 3))
-_SIZES = (4, 6, 8, 12)
+_SIZES = ((4, 6, 8, 12), (6,))
+"""Sizes of dimensions in turn: different ones, or the same for all where an op asks for equal ones."""
 _OTHER = 97
 
 
@@ -101,9 +102,9 @@ def calls(op: Op) -> tuple[ShapeCall, ...]:
     """Return right calls of an op: groups of no, one and two axes, optional operands given and absent."""
     found = []
     for shapes, attributes in _candidates(op):
-        env = _try(op, shapes, attributes)
-        if isinstance(env, tuple):
-            found.append(ShapeCall(op.name, tuple(shapes.get(o.name) for o in op.inputs), attributes, env))
+        answer = _try(op, shapes, attributes)
+        if isinstance(answer, tuple):
+            found.append(ShapeCall(op.name, tuple(shapes.get(o.name) for o in op.inputs), attributes, answer))
     return tuple(found)
 
 
@@ -137,6 +138,12 @@ def _try(op: Op, shapes: Mapping[str, Shape | None], attributes: Mapping[str, At
 def _candidates(op: Op) -> Iterator[tuple[dict[str, Shape | None], dict[str, AttributeValue]]]:
     """Yield calls that fit the signature; an op may still refuse them for its other rules."""
     for groups in _GROUPS:
-        yield sample(op, groups, _SIZES)
+        yield _sample(op, groups)
     if any(o.optional for o in op.inputs):
-        yield sample(op, _GROUPS[-1], _SIZES, optional=False)
+        yield _sample(op, _GROUPS[-1], optional=False)
+
+
+def _sample(op: Op, groups: Shape, optional: bool = True) -> tuple[dict[str, Shape | None], dict[str, AttributeValue]]:
+    """Return a call with the first sizes that the op takes, or with the first of all."""
+    found = [sample(op, groups, sizes, optional) for sizes in _SIZES]
+    return next((call for call in found if isinstance(_try(op, *call), tuple)), found[0])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opc.backends.numpy.session import widest
+from opc.backends.example_text import precise
 from opc.emit.python_text import Bracket, literal, quoted
-from opc.ir.dtypes import candidates
 from opc.ir.op import Attribute, AttributeKind, Example, Family
 
 
@@ -20,6 +19,7 @@ def values(family: Family) -> dict[str, object]:
         "examples": examples.render(),
         "each_input": Bracket("@pytest.mark.parametrize(", ['"name"', Bracket("[", names, "]")], ")").render(),
         "bad_attributes": [bad for a in family.forward.attributes if (bad := _bad(a)) is not None],
+        "outputs": Bracket("OUTPUTS = [", [quoted(o.name) for o in family.forward.outputs], "]").render(),
         "single": len(family.forward.outputs) == 1,
     }
 
@@ -29,7 +29,7 @@ def _example(family: Family, example: Example) -> Bracket:
     forward = family.forward
     inputs: list[str | Bracket] = []
     for o in forward.inputs:
-        dtype = widest(candidates(o.type)).value
+        dtype = precise(o).value
         if given.get(o.name) is None:
             inputs.append(f"{quoted(o.name)}: None")
         else:

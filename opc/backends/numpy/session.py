@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opc.backends import example_text
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.numpy.face import has_choice
-from opc.ir.dtypes import DType, candidates
+from opc.ir.dtypes import DType
 from opc.ir.op import Example, Family
 
 if TYPE_CHECKING:
@@ -152,17 +153,12 @@ class _OnlyDlpack:
 
 
 def arguments(family: Family, example: Example) -> tuple[dict[str, Array | None], dict[str, Any]]:
-    """Return an example's inputs as arrays of the widest dtype they may have, and its attributes."""
+    """Return an example's inputs as arrays of the dtypes that hold its numbers best, and its attributes."""
     import numpy as np
 
     values = dict(example.values)
     inputs = {
-        o.name: None if values.get(o.name) is None else np.asarray(values[o.name], dtype=widest(candidates(o.type)).value)
+        o.name: None if values.get(o.name) is None else np.asarray(values[o.name], dtype=example_text.precise(o).value)
         for o in family.forward.inputs
     }
     return inputs, {a.name: values[a.name] for a in family.forward.attributes if a.name in values}
-
-
-def widest(dtypes: Sequence[DType]) -> DType:
-    """Return the dtype that holds an example's numbers best: float64, else the one with most bits, the first of equals."""
-    return DType.FLOAT64 if DType.FLOAT64 in dtypes else max(dtypes, key=lambda d: (d.is_floating, d.bits))

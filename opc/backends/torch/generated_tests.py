@@ -6,13 +6,13 @@ import ast
 import math
 from typing import Any
 
+from opc.backends.example_text import precise
 from opc.backends.torch.derivatives import differentiable
 from opc.backends.torch.front import attribute_default
 from opc.backends.torch.library import templates
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import Bracket, literal, quoted
-from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Attribute, AttributeKind, Example, Family, Operand
+from opc.ir.op import Attribute, AttributeKind, Example, Family
 
 _MODULES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg")
 _NODES = (
@@ -36,8 +36,9 @@ def test_source(family: Family) -> str:
         .render(
             source=family.source_name,
             family=family.name,
-            dtypes=[(x.name, widest(x).value) for x in op.inputs],
+            dtypes=[(x.name, precise(x).value) for x in op.inputs],
             examples=Bracket("EXAMPLES = [", [_example(family, e) for e in family.examples], "]").render(),
+            names=Bracket("OUTPUTS = [", [quoted(o.name) for o in op.outputs], "]").render(),
             outputs=len(op.outputs),
             gradient=family.backward is not None,
             moving=Bracket("MOVING = [", list(map(quoted, moving)), "]").render(),
@@ -48,12 +49,6 @@ def test_source(family: Family) -> str:
             refused=[bad for a in op.attributes if (bad := _bad(a)) is not None],
         )
     )
-
-
-def widest(operand: Operand) -> DType:
-    """Return the dtype of an operand that holds an example's numbers best."""
-    dtypes = candidates(operand.type)
-    return DType.FLOAT64 if DType.FLOAT64 in dtypes else max(dtypes, key=lambda d: (d.is_floating, d.bits))
 
 
 def _example(family: Family, example: Example) -> Bracket:
