@@ -37,7 +37,6 @@ def types_definition(family: Family, op: Op) -> str:
 
     The text needs "opc/shape.h" and the family's header.
     """
-    head = f"static int32_t {types_name(op)}("
     steps = [s for s in plan(op).steps if isinstance(s, BindType | MatchType)]
     writer = StepText(op)
     body = [line for step in steps for line in writer.step(step)]
@@ -47,8 +46,9 @@ def types_definition(family: Family, op: Op) -> str:
         body.append(f"  {guard}opc::set_type(types[{i}], {writer.element(o.type)});")
     text = "\n".join(body)
     lines = [
-        f"{head}const DLTensor *const *inputs, const {attributes_type(family)} *attributes,",
-        f"{' ' * len(head)}opc_tensor_type *types, const opc_context *context) {{",
+        f"static int32_t {types_name(op)}(",
+        f"    const DLTensor *const *inputs, const {attributes_type(family)} *attributes,",
+        "    opc_tensor_type *types, const opc_context *context) {",
         *type_sets(plan(op)),
     ]
     if "call." in text:

@@ -1,0 +1,167 @@
+"""The C++ source of a family's MindSpore library, over `runtime/include/opc/mindspore.h`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import jinja2
+
+from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.c_native import header_path as native_header_path
+from opc.emit.c_native import torch_function
+from opc.emit.output_axes import OutputAxes
+from opc.emit.shape_types_c import types_definition, types_name
+from opc.ir.dtypes import Acc, DType, ElementType
+from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
+
+MAX_OPERANDS = 32
+"""`opc::mindspore::max_operands`."""
+
+DERIVED = {
+    "": "The op itself.",
+    "_backward": "The gradient.",
+    "_backward_backward": "The gradient of the gradient.",
+    "_jvp": "Forward mode.",
+    "_backward_jvp": "Forward mode of the gradient.",
+}
+"""What the ops of a family are, by the ends of their names."""
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """Return the environment of this backend's templates."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("opc.backends.mindspore"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The array that tells one output's axes, and its entries."""
+
+    name: str
+    entries: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """One op of the family as the template sees it.
+
+    `symbol` is the function MindSpore calls; an op with `several` outputs declared returns a tuple, also of one that is wanted.
+    """
+
+    name: str
+    symbol: str
+    title: str
+    inputs: int
+    outputs: int
+    several: bool
+    types: str
+    types_name: str
+    sample: list[str]
+    shapes: list[_Shape]
+    axis: str | None
+    kernel: str
+    infer: str
+
+
+def symbol(op: Op) -> str:
+    """Return the name of the function that computes an op for MindSpore: `LeakyRelu`."""
+    return op.class_name
+
+
+def is_several(op: Op) -> bool:
+    """Whether the op returns a tuple: it has more than one output declared."""
+    return len(op.outputs) > 1
+
+
+def native_code(family: Family) -> Native | None:
+    """Return the code on at::Tensor that MindSpore's library runs in place of the kernel, None where there is none.
+
+    C++ code of the spec's author needs no other framework, and goes first.
+    """
+    return None if family.native_for("cpp") else family.native_for("torch")
+
+
+def library_source(family: Family) -> str:
+    """Return the text of `mindspore/<op>_mindspore.cpp`."""
+    native = native_code(family) is not None
+    return (
+        templates()
+        .get_template("library.cpp.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            header=native_header_path(family) if native else header_path(family),
+            attributes_type=attributes_type(family),
+            attributes=[_take(a) for a in family.forward.attributes],
+            ops=[
+                _op(family, op, torch_function(op) if native and op is family.forward else function_name(op)) for op in family.ops
+            ],
+        )
+    )
+
+
+def threads_source(family: Family) -> str:
+    """Return the text of `mindspore/threads.c`."""
+    return templates().get_template("threads.c.j2").render(source=family.source_name)
+
+
+def _op(family: Family, op: Op, kernel: str) -> _Op:
+    axes = OutputAxes(op)
+    return _Op(
+        name=op.name,
+        symbol=symbol(op),
+        title=DERIVED[op.name.removeprefix(family.name)],
+        inputs=len(op.inputs),
+        outputs=len(op.outputs),
+        several=is_several(op),
+        types=types_definition(family, op),
+        types_name=types_name(op),
+        sample=list(_sample(op)),
+        shapes=[_Shape(f"{op.name}_{o.name}_axes", axes.output(o)) for o in op.outputs],
+        axis=axes.axis.name if axes.axis else None,
+        kernel=kernel,
+        infer=infer_name(op),
+    )
+
+
+def _sample(op: Op) -> Iterator[str]:
+    """Yield the statements that give each input a dtype that fits."""
+    bound = {a.binds: f"static_cast<opc::dtype>(attributes.{a.name})" for a in op.attributes if a.binds is not None}
+
+    def element(t: ElementType) -> str:
+        match t:
+            case DType():
+                return f"opc::dtype_{t}"
+            case Acc():
+                return f"opc::accumulator_dtype({element(t.of)})"
+            case _:
+                return bound.get(t.name) or f"opc::dtype_{t.dtypes[0]}"
+
+    for i, o in enumerate(op.inputs):
+        yield f"types[{i}] = {element(o.type)};"
+
+
+def _take(attribute: Attribute) -> str:
+    """Return the statement that takes an attribute into the struct."""
+    field = f"attributes.{attribute.name}"
+    if attribute.length is not None:
+        if attribute.length < 0:
+            return f"{field} = from.list<{c_type(attribute)}>(&{field}_length);"
+        return f"from.list({field}, {attribute.length});"
+    match attribute.kind:
+        case AttributeKind.FLOAT:
+            return f"{field} = from.number();"
+        case AttributeKind.BOOL:
+            return f"{field} = from.boolean();"
+        case AttributeKind.STR if not attribute.values:
+            return f"{field} = from.text();"
+        case _:
+            return f"{field} = from.integer();"

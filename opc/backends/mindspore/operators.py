@@ -1,0 +1,174 @@
+"""The Python side of a family's ops: their primitives, and the functions MindSpore calls for gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from opc.backends.mindspore.library import symbol, templates
+from opc.emit.python_layout import laid_out
+from opc.emit.python_text import Bracket, literal, quoted
+from opc.ir.dtypes import candidates
+from opc.ir.op import Attribute, Derivation, Family, Op, Operand, Role
+
+_RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "ops", "bprop"}
+"""What a `bprop` calls things by; an operand of such a name gets an underscore."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """One op of the family as the template sees it: finished texts, empty where there is none."""
+
+    name: str
+    definition: str
+    rule: str
+
+
+def operators_source(family: Family) -> str:
+    """Return the text of `mindspore/operators.py`."""
+    op = family.forward
+    # A rule names the op that computes the gradient, which therefore stands before it.
+    operators = [_operator(family, op) for op in reversed(family.ops)]
+    kinds = {"Op", "constant"} | ({"Attribute"} if op.attributes else set())
+    kinds |= {"Rule"} if family.backward is not None else set()
+    rules = "".join(o.rule for o in operators)
+    return (
+        templates()
+        .get_template("operators.py.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            imported=sorted(kinds),
+            attributes=Bracket("ATTRIBUTES = (", [_attribute(a) for a in op.attributes], ")", single=True).render()
+            if op.attributes
+            else "",
+            operators=operators,
+            uses_ops="ops." in rules,
+        )
+    )
+
+
+def support_source(family: Family) -> str:
+    """Return the text of `mindspore/support.py`, which is the same for every family."""
+    return templates().get_template("support.py.j2").render(source=family.source_name)
+
+
+def gradient_of(family: Family, op: Op) -> Op | None:
+    """Return the op that computes the gradient of `op`, None where there is none."""
+    if op is family.forward:
+        return family.backward
+    return family.backward_backward if op is family.backward else None
+
+
+def is_differentiable(operand: Operand) -> bool:
+    """Whether an operand may have a floating dtype."""
+    return any(d.is_floating for d in candidates(operand.type))
+
+
+def _attribute(a: Attribute) -> Bracket:
+    items = [quoted(a.name), quoted(a.kind.value)]
+    items += [f"length={a.length}"] if a.length is not None else []
+    items += [f"values={literal(a.values)}"] if a.values else []
+    return Bracket("Attribute(", items, ")")
+
+
+def _operator(family: Family, op: Op) -> _Operator:
+    gradient = gradient_of(family, op)
+    items: list[str | Bracket] = ["LIBRARY", quoted(op.name), quoted(symbol(op))]
+    items.append(Bracket("inputs=(", [quoted(x.name) for x in op.inputs], ")", single=True))
+    items.append(Bracket("outputs=(", [quoted(o.name) for o in op.outputs], ")", single=True))
+    items += ["attributes=ATTRIBUTES"] if op.attributes else []
+    rule = ""
+    if gradient is not None:
+        items.append(_rule_of(op, gradient))
+        rule = "\n".join(_bprop(op, gradient))
+    elif op is family.forward and not any(is_differentiable(o) for o in op.outputs):
+        items.append(f"zeros=_{op.name}_zeros")
+        rule = "\n".join(_zeros(op))
+    return _Operator(op.name, Bracket(f"{op.name} = Op(", items, ")").render(), rule)
+
+
+def _derivation(op: Op) -> Derivation:
+    if op.derivation is None:
+        raise ValueError(f"{op.name} is not derived")
+    return op.derivation
+
+
+def _rule_of(op: Op, gradient: Op) -> Bracket:
+    inputs = [x.name for x in op.inputs]
+    outputs = [o.name for o in op.outputs]
+    places = []
+    for role, name in _derivation(gradient).inputs:
+        side = int(role is not Role.INPUT)
+        places.append(f"({side}, {(outputs if side else inputs).index(name)})")
+    of = [str(inputs.index(name)) for name in _derivation(gradient).outputs]
+    items: list[str | Bracket] = [gradient.name]
+    items += [Bracket("(", places, ")", single=True), Bracket("(", of, ")", single=True), f"_{op.name}_bprop"]
+    return Bracket("rule=Rule(", items, ")")
+
+
+def _local(name: str) -> str:
+    return f"{name}_" if name in _RESERVED else name
+
+
+def _bprop(op: Op, gradient: Op) -> Iterator[str]:
+    """Yield the lines of the function that makes an op's `bprop`."""
+    names = [_local(x.name) for x in op.inputs]
+    yield f"def _{op.name}_bprop(gradient, inputs, outputs):"
+    yield f'    """Return the `bprop` of {op.name}."""'
+    yield ""
+    yield Bracket("def bprop(", [*names, "out", "dout"], "):").render(4).join(("    ", ""))
+    yield laid_out(f"        found = gradient({', '.join(_arguments(op, gradient))})")
+    yield Bracket("return (", list(_gradients(op, gradient)), ")", single=True).render(8).join(("        ", ""))
+    yield ""
+    yield "    return bprop"
+
+
+def _arguments(op: Op, gradient: Op) -> Iterator[str]:
+    """Yield what a gradient is called with."""
+    outputs = [o.name for o in op.outputs]
+    for role, name in _derivation(gradient).inputs:
+        if role is Role.INPUT:
+            yield _local(name)
+            continue
+        source = "out" if role is Role.OUTPUT else "dout"
+        if len(outputs) == 1:
+            yield source
+        elif op.output(name).optional:
+            place = f"outputs[{outputs.index(name)}]"
+            yield f"{source}[{place}] if {place} >= 0 else None"
+        else:
+            yield f"{source}[{outputs.index(name)}]"
+
+
+def _gradients(op: Op, gradient: Op) -> Iterator[str]:
+    """Yield what `bprop` returns for each input."""
+    of = _derivation(gradient).outputs
+    for i, x in enumerate(op.inputs):
+        name = _local(x.name)
+        if x.name not in of:
+            yield _zero(x, name)
+        elif len(of) == 1 and not x.optional:
+            yield "found"
+        elif len(of) == 1:
+            yield f"{name} if inputs[{i}] < 0 else found"
+        elif x.optional:
+            yield f"{name} if inputs[{i}] < 0 else found[inputs[{i}]]"
+        else:
+            yield f"found[inputs[{i}]]"
+
+
+def _zero(x: Operand, name: str) -> str:
+    zeros = f"ops.zeros_like({name})"
+    return f"{name} if {name} is None else {zeros}" if x.optional else zeros
+
+
+def _zeros(op: Op) -> Iterator[str]:
+    """Yield the lines of the `bprop` of an op whose outputs are integers, so that nothing flows back through it."""
+    names = [_local(x.name) for x in op.inputs]
+    yield Bracket(f"def _{op.name}_zeros(", [*names, "out", "dout"], "):").render()
+    yield f'    """Return the gradients of {op.name}, whose outputs are no floating-point numbers."""'
+    yield Bracket("return (", [_zero(x, n) for x, n in zip(op.inputs, names)], ")", single=True).render(4).join(("    ", ""))
+
+
+__all__: Sequence[str] = ("gradient_of", "is_differentiable", "operators_source", "support_source")

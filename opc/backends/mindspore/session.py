@@ -1,0 +1,224 @@
+"""A built package in live MindSpore, as the proof calls it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opc.analysis.shape import ShapeError, infer
+from opc.backends import package as packages
+from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.mindspore.front import dtype_name
+from opc.backends.mindspore.operators import is_differentiable
+from opc.ir.dtypes import DType
+from opc.ir.op import AttributeKind, Family, Op, Role
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+REFUSALS = (RuntimeError, ValueError, TypeError)
+"""What MindSpore raises for a bad call."""
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[None]:
+    """Work in a temporary folder: MindSpore writes `rank_0` and `kernel_meta` to the current one."""
+    with tempfile.TemporaryDirectory(prefix="opc-mindspore-") as folder, contextlib.chdir(folder):
+        yield
+
+
+def to_mindspore(array: Array) -> Any:
+    """Return a tensor with the array's values, and its strides where none is negative."""
+    import mindspore
+
+    if array.flags.c_contiguous:
+        return mindspore.Tensor(array)
+    if any(s < 0 for s in array.strides):
+        raise Unsupported("MindSpore's tensors have no negative strides")
+    from mindspore.ops.auto_generate.gen_ops_prim import AsStrided
+
+    strides = tuple(s // array.itemsize for s in array.strides)
+    count = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
+    memory = np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,))
+    return AsStrided()(mindspore.Tensor(np.ascontiguousarray(memory)), array.shape, strides, 0)
+
+
+def to_numpy(tensor: Any) -> Array:
+    """Return an array with the tensor's values."""
+    array: Array = tensor.asnumpy()
+    if array.dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return array.view(np.uint16).view(ml_dtypes.bfloat16)
+    return array
+
+
+def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attribute values as MindSpore's functions take them: dtypes are MindSpore's own, lists tuples; defaults filled in."""
+    import mindspore
+
+    values = {a.name: a.default for a in op.attributes if not a.required} | dict(given)
+    for a in op.attributes:
+        value = values.get(a.name)
+        if isinstance(value, list):
+            values[a.name] = tuple(value)
+        if a.kind is AttributeKind.DTYPE and isinstance(value, str | DType):
+            known = str(value) in [d.value for d in DType]
+            values[a.name] = getattr(mindspore, dtype_name(DType(value))) if known else value
+    return values
+
+
+class MindSporeSession:
+    """Calls the primitives of a built package, in PyNative mode."""
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Import the package.
+
+        Raises:
+            ImportError: when it is not built.
+        """
+        # Refused calls are part of the proof: their messages are caught, and need not be logged as well.
+        os.environ.setdefault("GLOG_v", "4")
+        import mindspore
+
+        mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+        self.family = family
+        self.package = package
+        self.module = packages.load(package, "mindspore")
+        self.operators = packages.load(package, "mindspore.operators")
+        self.function = getattr(self.module, family.name)
+        self._ops = {op.name: op for op in family.ops}
+
+    def call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op of the family; see `opc.backends.base.Session`."""
+        described = self._ops[op]
+        with scratch():
+            tensors = {x.name: None if (a := inputs.get(x.name)) is None else to_mindspore(a) for x in described.inputs}
+            values = attribute_values(described, attributes)
+            try:
+                if described is self.family.forward:
+                    wanted = [o.name for o in described.outputs]
+                    result = self.function(**tensors, **values)
+                else:
+                    wanted = self._wanted(described, tensors, values) if only is None else list(only)
+                    result = self._derived(described, tensors, values, wanted)
+                results = result if isinstance(result, tuple) else (result,)
+                names = [o.name for o in described.outputs if o.name in wanted]
+                made = {name: to_numpy(t) for name, t in zip(names, results, strict=True)}
+            except REFUSALS as error:
+                raise OpError(message(error)) from error
+        return made if only is None else {name: made[name] for name in only}
+
+    def _derived(self, op: Op, tensors: Mapping[str, Any], values: Mapping[str, Any], wanted: Sequence[str]) -> Any:
+        """Call an op of which there is no function with defaults."""
+        given = [tensors[x.name] is not None for x in op.inputs]
+        attributes = [values.get(a.name) for a in op.attributes]
+        chosen = [o.name in wanted for o in op.outputs]
+        return getattr(self.operators, op.name).primitive(given, chosen, attributes)(*tensors.values())
+
+    @staticmethod
+    def _wanted(op: Op, tensors: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        """Return the outputs whose shape the inputs tell, but gradients of absent operands; all of them for a bad call."""
+        try:
+            shapes = infer(op, {n: None if t is None else tuple(t.shape) for n, t in tensors.items()}, values).outputs
+        except (ShapeError, TypeError, ValueError, KeyError):
+            return [o.name for o in op.outputs]
+        if op.derivation is None:
+            return list(shapes)
+        roles = zip(op.derivation.inputs, op.inputs, strict=True)
+        absent = {of for (role, of), x in roles if role is Role.INPUT and tensors[x.name] is None}
+        pairs = zip(op.outputs, op.derivation.outputs, strict=True)
+        return [o.name for o, of in pairs if o.name in shapes and of not in absent]
+
+    def gradient(
+        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Return the gradients of the floating inputs through MindSpore's autograd, by input name."""
+        with scratch():
+            tensors, leaves = self._leaves(inputs)
+            first = self._first(tensors, leaves, attributes, list(cotangents))
+            found = first(*leaves.values(), *(to_mindspore(c) for c in cotangents.values()))
+            return {name: to_numpy(g) for name, g in zip(leaves, found, strict=True)}
+
+    def second_gradient(
+        self,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        cotangents: Mapping[str, Array],
+        second: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """Return the gradients of sum(gradient[x] * second[x]) for the inputs, and for the cotangents as `d_<output>`."""
+        from mindspore import ops
+
+        with scratch():
+            tensors, leaves = self._leaves(inputs)
+            seeds = {n: to_mindspore(c) for n, c in cotangents.items()}
+            first = self._first(tensors, leaves, attributes, list(seeds))
+            places = [i for i, name in enumerate(leaves) if name in second]
+
+            def chosen(*arguments: Any) -> Any:
+                found = first(*arguments)
+                return tuple(found[i] for i in places)
+
+            directions = tuple(to_mindspore(second[name]) for name in leaves if name in second)
+            again = ops.GradOperation(get_all=True, sens_param=True)(chosen)
+            found = again(*leaves.values(), *seeds.values(), directions)
+            names = [*leaves, *(f"d_{n}" for n in seeds)]
+            return {name: to_numpy(g) for name, g in zip(names, found, strict=True)}
+
+    def _leaves(self, inputs: Mapping[str, Array | None]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the inputs as tensors, and those among them that a gradient is asked for."""
+        tensors = {x.name: None if (a := inputs.get(x.name)) is None else to_mindspore(a) for x in self.family.forward.inputs}
+        leaves = {
+            x.name: tensors[x.name]
+            for x in self.family.forward.inputs
+            if (a := inputs.get(x.name)) is not None and is_differentiable(x) and a.dtype.kind not in "iub"
+        }
+        return tensors, leaves
+
+    def _first(
+        self, tensors: Mapping[str, Any], leaves: Mapping[str, Any], attributes: Mapping[str, Any], seeds: Sequence[str]
+    ) -> Any:
+        """Return the function from the leaves and the cotangents to the gradients of the leaves."""
+        if self.family.backward is None:
+            raise Unsupported("the spec says gradient: none")
+        from mindspore import ops
+
+        values = attribute_values(self.family.forward, attributes)
+        outputs = [o.name for o in self.family.forward.outputs]
+
+        def forward(*given: Any) -> Any:
+            return self.function(**{**tensors, **dict(zip(leaves, given, strict=True))}, **values)
+
+        gradient = ops.GradOperation(get_all=True, sens_param=True)(forward)
+        whole = forward(*leaves.values())
+
+        def first(*given: Any) -> Any:
+            floats, arriving = given[: len(leaves)], dict(zip(seeds, given[len(leaves) :], strict=True))
+            if not isinstance(whole, tuple):
+                return gradient(*floats, arriving[outputs[0]])
+            cotangents = tuple(arriving.get(name, ops.zeros_like(y)) for name, y in zip(outputs, whole, strict=True))
+            return gradient(*floats, cotangents)
+
+        return first
+
+    def checks(self) -> Sequence[Check]:
+        """Return what MindSpore promises of an op beyond values and gradients."""
+        return ()
+
+
+def message(error: Exception) -> str:
+    """Return what MindSpore says is wrong, without the places in its own code."""
+    return str(error).split("\n\n---")[0].strip()
