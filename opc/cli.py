@@ -141,11 +141,16 @@ def show(
 
 
 @app.command()
-def backends(json: Json = False) -> None:
+def backends(
+    specs: Annotated[
+        list[Path] | None, typer.Argument(metavar="SPEC", help="Tell which of these ops each can't carry.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
     """List the backends, and how to get those that are missing."""
     from opc import cli_backends
 
-    raise typer.Exit(cli_backends.backends(json))
+    raise typer.Exit(cli_backends.backends(specs or [], json))
 
 
 env = typer.Typer(help="Make environments for backends that can't live beside the others.", no_args_is_help=True)

@@ -1,39 +1,77 @@
-"""`opc backends`: what is registered, what can be used, and how to get the rest."""
+"""`opc backends`: what is registered, what can be used and where, how to get the rest, and which ops each can't carry."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opc.cli_console import OK, say, show_diagnostics
+from opc.cli_console import FAILED, OK, find_specs, say, show_diagnostics, shown
+
+if TYPE_CHECKING:
+    from opc.backends.base import Backend
+    from opc.diagnostics import Diagnostic
+    from opc.ir.op import Family
+
+Refusals = dict[str, tuple["Diagnostic", ...]]
+"""Why a backend can't carry an op, by the op's name."""
 
 
-def backends(as_json: bool) -> int:
-    """List the registered backends with their frameworks' versions, or the line that installs them."""
-    from opc.backends import registry
+def backends(given: Sequence[Path], as_json: bool) -> int:
+    """List the backends with version and interpreter, or the line that installs them; for specs also what each refuses."""
+    from opc.backends import environments, registry
 
     usable, broken = registry.load_all()
-    rows = [(b.name, b.title, b.probe()) for b in usable]
+    families, ok = _families(given)
+    rows = [(b, b.probe(), str(environments.interpreter(b.name)), _refusals(b, families)) for b in usable]
     if as_json:
         data = [
             {
-                "name": name,
-                "title": title,
-                "available": probe.available,
-                "version": probe.version,
-                "reason": probe.reason,
-                "install": probe.install,
+                "name": backend.name,
+                "title": backend.title,
+                **asdict(probe),
+                "interpreter": python,
+                "refused": {op: [d.as_dict() for d in reasons] for op, reasons in refused.items()},
             }
-            for name, title, probe in rows
+            for backend, probe, python, refused in rows
         ]
         data += [{"name": b.name, "title": b.name, "available": False, "reason": b.diagnostic.message} for b in broken]
         say(json.dumps(data, indent=2))
-        return OK
-    width = max((len(name) for name, _, _ in rows), default=0)
-    titles = max((len(title) for _, title, _ in rows), default=0)
-    for name, title, probe in rows:
-        state = probe.version or "available" if probe.available else f"not available: {probe.reason}"
-        say(f"{name:<{width}}  {title:<{titles}}  {state}")
+        return OK if ok else FAILED
+    width = max((len(b.name) for b, *_ in rows), default=0)
+    titles = max((len(b.title) for b, *_ in rows), default=0)
+    versions = max((len(probe.version or "") for _, probe, *_ in rows if probe.available), default=0)
+    for backend, probe, python, refused in rows:
+        state = f"{probe.version or '':<{versions}}  {shown(python)}" if probe.available else f"not available: {probe.reason}"
+        say(f"{backend.name:<{width}}  {backend.title:<{titles}}  {state}")
         if not probe.available and probe.install:
             say(f"{'':<{width}}  install it: {probe.install}")
+        for op, reasons in refused.items():
+            say(f"{'':<{width}}  refuses {op}: {'; '.join(d.message for d in reasons)}")
+        if families:
+            say(f"{'':<{width}}  carries {len(families) - len(refused)} of {len(families)} ops")
     show_diagnostics(b.diagnostic for b in broken)
-    return OK
+    return OK if ok else FAILED
+
+
+def _families(given: Sequence[Path]) -> tuple[list[Family], bool]:
+    """Return the families of specs, and whether all could be read; mistakes are told."""
+    if not given:
+        return [], True
+    from opc.diagnostics import SpecError
+    from opc.pipeline import load_family
+
+    found, ok = [], True
+    for spec in find_specs(given):
+        try:
+            found.append(load_family(spec))
+        except SpecError as error:
+            show_diagnostics(error.diagnostics)
+            ok = False
+    return found, ok
+
+
+def _refusals(backend: Backend, families: Sequence[Family]) -> Refusals:
+    return {family.name: reasons for family in families if (reasons := backend.requires(family))}

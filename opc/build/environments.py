@@ -28,6 +28,9 @@ from opc.diagnostics import Diagnostic, Severity, SpecError
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished stages, their total, and what is being done."""
 
+TRIAL = "import opc.testing.worker, opc.testing.execution"
+"""What must work in an environment: the code of the proof."""
+
 _DISTRIBUTION = "opc"
 _MOST_LINES = 25
 """How many of the last lines of a failed command are shown."""
@@ -192,9 +195,8 @@ def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
     stages += [([*pip, *want.requirements], "installing what is pinned")]
     stages += [([*pip, "--no-deps", *want.alone], f"installing {' '.join(want.alone)} alone")] if want.alone else []
     with imports.links() as path:
-        # In the interpreter's own terms, so that what opc needs and is missing is found now and not in the first proof.
-        check = f"import sys; sys.path.append({str(path)!r}); import opc.testing.worker, opc.testing.execution"
-        stages += [([python, "-c", check], "trying it")]
+        # What opc needs and is missing is found now, and not in the first proof.
+        stages += [([python, "-c", f"import sys; sys.path.append({str(path)!r}); {TRIAL}"], "trying it")]
         for number, (command, what) in enumerate(stages):
             label = f"{want.name}: {what}"
             progress(number, len(stages), label)

@@ -19,7 +19,7 @@ from opc.cli_console import WrongUse, find_specs
 from tests.cli.conftest import SPECS, Outcome
 
 Opc = Callable[..., Outcome]
-COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "run", "bench", "schema")
+COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "env", "run", "bench", "schema")
 BAD = "op: broken\ndomain: opc.nn\nversion: 1\ndoc: x.\ntypes: {T: floating}\ninputs: {x: 'T[...]'}\noutputs: {y: 'T[...]'}\n"
 
 
