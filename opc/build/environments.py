@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from opc.backends import environments, registry
@@ -190,8 +191,12 @@ def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
         SpecError: when a step fails, with what it said.
     """
     python = str(environments.python_of(folder))
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
-    stages = [([sys.executable, "-m", "venv", str(folder / "venv")], "making the virtual environment")]
+    venv, pip = [sys.executable, "-m", "venv", str(folder / "venv")], [python, "-m", "pip"]
+    if find_spec("pip") is not None:
+        # Ours can install there; giving the environment one of its own takes longer than all the rest of making it.
+        venv, pip = [*venv, "--without-pip"], [sys.executable, "-m", "pip", "--python", python]
+    pip += ["install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    stages = [(venv, "making the virtual environment")]
     stages += [([*pip, *want.requirements], "installing what is pinned")]
     stages += [([*pip, "--no-deps", *want.alone], f"installing {' '.join(want.alone)} alone")] if want.alone else []
     with imports.links() as path:
