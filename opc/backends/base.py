@@ -100,6 +100,12 @@ class Session(Protocol):
 
     `op` names a member of the family (`leaky_relu`, `leaky_relu_backward`, ...). A None input is an absent optional operand.
     Strided inputs reach the framework as strided tensors where it has them.
+
+    A session may have more members, where its framework needs them:
+
+    - `prepare(calls)` is given every call that is to be accepted, as `(op, inputs, attributes)`, before the first of them, by a
+      proof that is going to make them all: where it is dear to set up a call, it sets up many at once.
+    - `storage`, a `DType`, is what the framework rounds floating outputs to, whatever type they are declared with.
     """
 
     def call(

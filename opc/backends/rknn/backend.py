@@ -1,0 +1,67 @@
+"""RKNN: the custom op of Rockchip's NPU toolkit, which converts models and simulates them on x86."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from opc.backends import environments
+from opc.backends.base import Availability, BuildStep, Session
+from opc.backends.rknn import emit
+from opc.diagnostics import Diagnostic
+from opc.ir.dtypes import DType, candidates
+from opc.ir.op import Family, Operand
+
+SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
+"""The dtypes of tensors in the toolkit's models."""
+
+
+class RknnBackend:
+    """Custom ops of RKNN's toolkit."""
+
+    name = "rknn"
+    title = "RKNN"
+
+    def probe(self) -> Availability:
+        """Say whether the toolkit is installed where this backend runs."""
+        return environments.probe("rknn", "rknn-toolkit2")
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return why RKNN can't carry the op. Ops derived from it take no part: RKNN runs inference only."""
+        return tuple(_requires(family))
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the subpackage `rknn`."""
+        return emit.files(family)
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return nothing: the toolkit's op is plain Python."""
+        return ()
+
+    def session(self, family: Family, package: Path) -> Session:
+        """Load the custom op."""
+        from opc.backends.rknn.session import RknnSession
+
+        return RknnSession(family, package)
+
+
+def _requires(family: Family) -> Iterator[Diagnostic]:
+    op = family.forward
+    if op.opaque:
+        yield Diagnostic(f"{op.name} has native code only, and RKNN's toolkit simulates an op by a body in NumPy")
+    if not op.inputs:
+        yield Diagnostic(f"{op.name} has no inputs, and RKNN takes them for the inputs of a model")
+    for o in (*op.inputs, *op.outputs):
+        dtypes = candidates(o.type)
+        if not set(dtypes) & set(SIMULATED):
+            names = ", ".join(map(str, dtypes))
+            yield Diagnostic(f"{o.name} of {op.name} is {names}, which RKNN has no tensors of", o.span)
+        elif _only_half(o):
+            yield Diagnostic(
+                f"{o.name} of {op.name} can't be float32, as which RKNN's toolkit gives every floating tensor", o.span
+            )
+
+
+def _only_half(o: Operand) -> bool:
+    floating = [d for d in candidates(o.type) if d.is_floating]
+    return bool(floating) and DType.FLOAT32 not in floating
