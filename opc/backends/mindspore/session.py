@@ -60,7 +60,7 @@ def to_numpy(tensor: Any) -> Array:
 
 
 def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attribute values as MindSpore's functions take them: dtypes are MindSpore's own, lists tuples; defaults filled in."""
+    """Return attribute values with defaults, as MindSpore's functions take them: dtypes are its own, lists are tuples."""
     import mindspore
 
     values = {a.name: a.default for a in op.attributes if not a.required} | dict(given)
