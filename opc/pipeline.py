@@ -12,7 +12,7 @@ from typing import overload
 from opc.analysis.native import natives_of
 from opc.analysis.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
-from opc.ir.op import Family, Op, Scatter, Ties
+from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
@@ -54,15 +54,16 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
         jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
     scatter = Scatter(gradient.scatter)
     return Family(
-        forward=_final(forward),
-        backward=_final(backward, scatter),
-        backward_backward=_final(second, scatter),
-        jvp=_final(jvp_forward, scatter),
-        backward_jvp=_final(jvp_backward, scatter),
+        forward=_final(forward, spec),
+        backward=_final(backward, spec, scatter),
+        backward_backward=_final(second, spec, scatter),
+        jvp=_final(jvp_forward, spec, scatter),
+        backward_jvp=_final(jvp_backward, spec, scatter),
         explicit_backward=mode == "body",
         examples=examples_of(spec),
         reference=reference_of(spec),
         native=natives_of(spec),
+        names=tuple(BackendName(key, name, spec.key_span("names", key)) for key, name in spec.model.names.items()),
         source_hash=spec.hash,
         source_name=Path(spec.source.name).name,
     )
@@ -84,12 +85,16 @@ def normalise(op: Op) -> Op:
 
 
 @overload
-def _final(op: Op, scatter: Scatter = ...) -> Op: ...
+def _final(op: Op, spec: Spec, scatter: Scatter = ...) -> Op: ...
 @overload
-def _final(op: None, scatter: Scatter = ...) -> None: ...
-def _final(op: Op | None, scatter: Scatter = Scatter.DETERMINISTIC) -> Op | None:
-    """Return the op without `stop_gradient`, which means nothing once everything is differentiated."""
-    return None if op is None else _checked(replace(erase(op), scatter=scatter))
+def _final(op: None, spec: Spec, scatter: Scatter = ...) -> None: ...
+def _final(op: Op | None, spec: Spec, scatter: Scatter = Scatter.DETERMINISTIC) -> Op | None:
+    """Return the op with its op type, and without `stop_gradient`, which means nothing once everything is differentiated."""
+    if op is None:
+        return None
+    name = spec.model.onnx_name
+    onnx_name = f"{name}{camel_case(op.name.removeprefix(spec.model.op))}" if name else ""
+    return _checked(replace(erase(op), scatter=scatter, onnx_name=onnx_name))
 
 
 def _checked(op: Op) -> Op:

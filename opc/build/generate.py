@@ -18,7 +18,7 @@ from opc.backends import registry
 from opc.backends.base import Backend
 from opc.backends.kernel.backend import KernelBackend
 from opc.build import files, manifest
-from opc.diagnostics import Diagnostic, SpecError
+from opc.diagnostics import Diagnostic, SpecError, did_you_mean
 from opc.emit import shape_python, shape_tests
 from opc.emit.python_text import docstring
 from opc.ir.op import Family
@@ -137,6 +137,7 @@ def check(family: Family, out: Path, backends: Sequence[Backend] | None = None) 
 
 def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend] | None) -> _Package:
     """Return every file of the package; backends that the package holds already join those asked for."""
+    _check_names(family)
     chosen = {b.name: b for b in (registry.select() if backends is None else backends)}
     known = registry.registered() if set(old.backends) - set(chosen) else {}
     chosen |= {name: registry.load(name) for name in old.backends if name not in chosen and name in known}
@@ -149,11 +150,29 @@ def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend]
     sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
     for name, texts in sources:
         for path, text in texts.items():
+            if path in owner and made[path] == text:
+                # Two backends of one framework may share a file.
+                continue
             if path in owner or path == manifest.NAME or path.split("/")[0] == files.BUILD:
                 other = f"'{owner[path]}' makes too" if path in owner else "is opc's own"
                 raise SpecError([Diagnostic(f"backend '{name}' makes the file '{path}', which {other}")])
             made[path], owner[path] = text, name
     return _Package(dict(sorted(made.items())), carried, skipped)
+
+
+def _check_names(family: Family) -> None:
+    """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
+    registered = registry.names()
+    mistakes = []
+    for name in family.names:
+        if name.backend in registered:
+            if not getattr(registry.load(name.backend), "takes_name", False):
+                message = f"the backend '{name.backend}' has no name of its own for an op"
+                mistakes.append(Diagnostic(message, name.span, hint="it goes by op, domain and onnx_name"))
+        elif hint := did_you_mean(name.backend, registered):  # other backends may be installed elsewhere
+            mistakes.append(Diagnostic(f"there is no backend '{name.backend}'", name.span, hint=hint))
+    if mistakes:
+        raise SpecError(mistakes)
 
 
 def _package_files(family: Family) -> dict[str, str]:

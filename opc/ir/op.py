@@ -159,7 +159,7 @@ class Op:
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
     output to the input whose memory it may reuse, already proved legal. An op with native code and no body names what computes
     the same (`stands_for`). `ties` tells how the op and those derived from it are differentiated, `scatter` how sums over data-
-    dependent positions may be computed.
+    dependent positions may be computed. `onnx_name` is empty where the op type follows from the name.
     """
 
     name: str
@@ -180,6 +180,7 @@ class Op:
     stands_for: Reference | None = None
     ties: Ties = Ties.FIRST
     scatter: Scatter = Scatter.DETERMINISTIC
+    onnx_name: str = ""
 
     @property
     def opaque(self) -> bool:
@@ -188,8 +189,8 @@ class Op:
 
     @property
     def class_name(self) -> str:
-        """The CamelCase name, which is the ONNX op type: `leaky_relu` -> `LeakyRelu`."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
+        """The ONNX op type: what the spec says, else the name in CamelCase, `leaky_relu` -> `LeakyRelu`."""
+        return self.onnx_name or camel_case(self.name)
 
     def input(self, name: str) -> Operand:
         """Return the input of that name; KeyError when there is none."""
@@ -211,6 +212,11 @@ class Op:
     def assignments(self) -> Mapping[str, Assign]:
         """The statement that defines each temporary and output."""
         return {s.target: s for s in self.body}
+
+
+def camel_case(name: str) -> str:
+    """Return a snake_case name in CamelCase."""
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 def _named(operands: tuple[Operand, ...], name: str) -> Operand:
@@ -268,13 +274,23 @@ class Native:
 
 
 @dataclass(frozen=True, slots=True)
+class BackendName:
+    """What one backend calls the op: `name` or `domain::name`."""
+
+    backend: str
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Everything opc knows of one spec: the op and the ops derived from it.
 
     `backward` is None for an op without gradient. `backward_backward` is the vjp of `backward`; `jvp` and `backward_jvp` push
     tangents through `forward` and `backward`. `explicit_backward` is True when the spec gave the gradient's body.
     `native` is the code that computes the forward op in place of its body, where the spec has some; an op without a body has
-    some for every compiled backend, and no `jvp`. `source_hash` is the SHA-256 of the spec's text.
+    some for every compiled backend, and no `jvp`. `names` are what single backends call the op. `source_hash` is the SHA-256 of
+    the spec's text.
     """
 
     forward: Op
@@ -286,6 +302,7 @@ class Family:
     examples: tuple[Example, ...] = ()
     reference: Reference = Reference()
     native: tuple[Native, ...] = ()
+    names: tuple[BackendName, ...] = ()
     source_hash: str = ""
     source_name: str = ""
 
@@ -293,6 +310,10 @@ class Family:
     def name(self) -> str:
         """The name of the forward op."""
         return self.forward.name
+
+    def name_for(self, backend: str) -> str | None:
+        """Return what the spec says that a backend calls the op, `name` or `domain::name`; None where it says nothing."""
+        return next((n.name for n in self.names if n.backend == backend), None)
 
     def native_for(self, target: str) -> Native | None:
         """Return the forward op's native code for a compiler, None when there is none."""
@@ -310,6 +331,7 @@ __all__ = [
     "Attribute",
     "AttributeKind",
     "AttributeValue",
+    "BackendName",
     "CodeLine",
     "DType",
     "Derivation",
@@ -325,4 +347,5 @@ __all__ = [
     "Role",
     "Scatter",
     "Ties",
+    "camel_case",
 ]

@@ -11,7 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from opc.spec.text import domain_problem, header_problem, library_problem, name_problem, op_name_problem
+from opc.spec.text import (
+    backend_name_problem,
+    domain_problem,
+    header_problem,
+    library_problem,
+    name_problem,
+    onnx_name_problem,
+    op_name_problem,
+)
 
 
 def _op_name(value: Any) -> Any:
@@ -23,6 +31,18 @@ def _op_name(value: Any) -> Any:
 def _domain(value: Any) -> Any:
     if isinstance(value, str) and (problem := domain_problem(value)):
         raise ValueError(f"'{value}' can't be a domain: {problem}")
+    return value
+
+
+def _onnx_name(value: Any) -> Any:
+    if isinstance(value, str) and (problem := onnx_name_problem(value)):
+        raise ValueError(f"'{value}' can't be an op type of ONNX: {problem}")
+    return value
+
+
+def _backend_name(value: Any) -> Any:
+    if isinstance(value, str) and (problem := backend_name_problem(value)):
+        raise ValueError(f"'{value}' can't be what a backend calls the op: {problem}")
     return value
 
 
@@ -193,6 +213,15 @@ class SpecModel(Model):
     op: Annotated[StrictStr, BeforeValidator(_op_name)] = Field(description="Name in snake_case.")
     domain: Annotated[StrictStr, BeforeValidator(_domain)] = Field(
         description="ONNX domain; the torch namespace has _ for each dot."
+    )
+    onnx_name: Annotated[StrictStr, BeforeValidator(_onnx_name)] | None = Field(
+        None, description="Op type in ONNX models; by default the op's name in CamelCase."
+    )
+    names: Annotated[
+        dict[Name, Annotated[StrictStr, BeforeValidator(_backend_name)]],
+        BeforeValidator(_empty_mapping),
+    ] = Field(
+        default_factory=dict, description="What single backends call the op, by the backend's name: rknn: my_domain::cstMyOp."
     )
     version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")]
     doc: StrictStr = Field(description="What the op computes.")

@@ -207,6 +207,27 @@ def domain_problem(name: str) -> str | None:
     return None
 
 
+_TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*")
+_GENERATED_CLASSES = ("ReferenceOp", "Derivative", "DEFAULTS", "DOMAIN", "OPS")
+_QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9_.]*::)?[A-Za-z][A-Za-z0-9_]*")
+
+
+def onnx_name_problem(name: str) -> str | None:
+    """Return why `name` can't be an op type in ONNX, or None. It also names the classes of generated Python."""
+    if len(name) > _MAX_NAME or not _TYPE_NAME.fullmatch(name) or name.islower():
+        return "an op type is ASCII letters and digits with a capital among them, such as LeakyRelu"
+    if keyword.iskeyword(name) or name in _GENERATED_CLASSES:
+        return "generated Python uses the name for something else"
+    return None
+
+
+def backend_name_problem(name: str) -> str | None:
+    """Return why `name` can't be what a backend calls an op, or None."""
+    if len(name) > 2 * _MAX_NAME or not _QUALIFIED.fullmatch(name):
+        return "it is a name, or a domain and a name as in rknn_cst::cstLeakyRelu"
+    return None
+
+
 _HEADER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 

@@ -21,6 +21,7 @@ class RknnBackend:
 
     name = "rknn"
     title = "RKNN"
+    takes_name = True
 
     def probe(self) -> Availability:
         """Say whether the toolkit is installed where this backend runs."""

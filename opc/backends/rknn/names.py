@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opc.ir.op import Family
 
 DOMAIN = "rknn_cst"
-"""The domain of an op whose spec names none for RKNN."""
+"""The domain of an op whose spec gives RKNN none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,13 @@ class Name:
 
 
 def rknn_name(family: Family) -> Name:
-    """Return what RKNN calls the op.
+    """Return what RKNN calls the op: `names: {rknn: ...}` of its spec, else its op type behind `cst`.
 
-    The toolkit looks an op up by its type alone, and takes no type that ONNX has too, so the type begins with `cst`.
+    The toolkit looks an op up by its type alone, and takes no type that ONNX has too.
     """
-    return Name(DOMAIN, f"cst{family.forward.class_name}")
+    own = family.name_for("rknn")
+    if own is None:
+        op_type = family.forward.class_name
+        return Name(DOMAIN, op_type if op_type.startswith("cst") else f"cst{op_type}")
+    domain, _, op_type = own.rpartition("::")
+    return Name(domain or DOMAIN, op_type)
