@@ -1,0 +1,103 @@
+"""The backends of Paddle: one on its dynamic and static graphs, one on its inference library. They share a package's library.
+
+A package's `paddle/` holds the C++ library, which registers the operators (`library`), and its Python side (`front`). Of Paddle's
+headers two are compiled, in less than two seconds an op.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opc.backends import environments
+from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
+from opc.backends.kernel.backend import KernelBackend
+from opc.backends.paddle.front import dispatch_source, front_source, operators_source
+from opc.backends.paddle.library import library_source, threads_source
+from opc.backends.paddle.signature import MAX_OPERANDS
+from opc.diagnostics import Diagnostic, SpecError
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    from opc.backends.paddle.session import PaddleSession
+
+VERSIONS = ">=3.0"
+"""The versions of Paddle whose graphs are its new intermediate representation's."""
+
+LIBRARIES = ("libphi_core.so", "libphi.so", "libcommon.so")
+"""Paddle's libraries that hold what operators use; some versions lack some."""
+
+
+def library_path(family: Family) -> str:
+    """Return the path of the built library, relative to the package directory."""
+    return f"build/lib{family.name}_paddle.so"
+
+
+class PaddleBackend:
+    """Emits, builds and runs an op family for Paddle."""
+
+    name = "paddle"
+    title = "Paddle"
+    environment = Environment("paddle")
+
+    def probe(self) -> Availability:
+        """Say whether Paddle is installed, without importing it."""
+        return environments.probe(self.name, "paddlepaddle", versions=VERSIONS)
+
+    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
+        """Return why Paddle can't carry the family: too many operands, or no operand to tell a call by."""
+        found = []
+        for op in family.ops:
+            if max(len(op.inputs), len(op.outputs)) > MAX_OPERANDS:
+                found.append(Diagnostic(f"{op.name} has more operands than the {MAX_OPERANDS} that Paddle's adapter takes"))
+        return tuple(found)
+
+    def emit(self, family: Family) -> dict[str, str]:
+        """Return the files of `paddle/` and its test."""
+        name = family.name
+        return {
+            "paddle/__init__.py": front_source(family),
+            "paddle/dispatch.py": dispatch_source(family),
+            "paddle/operators.py": operators_source(family),
+            f"paddle/{name}_paddle.cpp": library_source(family),
+            "paddle/threads.c": threads_source(family),
+        }
+
+    def build(self, family: Family) -> tuple[BuildStep, ...]:
+        """Return the steps that make `build/lib<op>_paddle.so`.
+
+        It is linked with Paddle's own libraries by their names alone: the process that loads an operator has loaded them.
+
+        Raises:
+            SpecError: when Paddle, whose headers are compiled, is not installed.
+        """
+        folder = environments.folder(self.name, "paddle")
+        if folder is None:
+            reason = f"{family.name} needs Paddle's headers, and paddlepaddle is not installed"
+            raise SpecError([Diagnostic(reason, hint=f"opc env create {self.name}")])
+        include = folder / "include"
+        libraries = [str(path) for name in LIBRARIES if (path := folder / "libs" / name).exists()]
+        kernel = KernelBackend()
+        adapter, threads = f"build/{family.name}_paddle.o", "build/paddle_threads.o"
+        # -isystem: the warnings of Paddle's headers are not the user's.
+        flags = ("-O1", "-std=c++17", "-DPADDLE_NO_PYTHON", "-isystem", str(include), "-isystem", str(include / "third_party"))
+        return (
+            *kernel.build(family),
+            Compile(f"paddle/{family.name}_paddle.cpp", adapter, flags),
+            Compile("paddle/threads.c", threads, ("-O2", "-D_GNU_SOURCE"), "c"),
+            Link(
+                (adapter, threads, *kernel.objects(family)),
+                library_path(family),
+                (*libraries, *kernel.link_flags(family), "-lpthread"),
+            ),
+        )
+
+    def session(self, family: Family, package: Path) -> PaddleSession:
+        """Load the built package.
+
+        Raises:
+            ImportError: when it has not been built.
+        """
+        from opc.backends.paddle.session import PaddleSession
+
+        return PaddleSession(family, package)

@@ -1,0 +1,202 @@
+"""The Python side of a family for Paddle: the function people call, and the operators it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opc.backends.paddle.library import in_place_positions, templates
+from opc.backends.paddle.signature import cotangent, derivation, differentiable, has_mask, likes, operator_name, vjp
+from opc.emit.python_layout import bracketed
+from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
+from opc.ir.dtypes import DType, TypeVar
+from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
+
+_PYTHON = {
+    AttributeKind.INT: "int",
+    AttributeKind.AXIS: "int",
+    AttributeKind.FLOAT: "float",
+    AttributeKind.BOOL: "bool",
+    AttributeKind.STR: "str",
+    AttributeKind.DTYPE: "paddle.dtype",
+}
+_CONVERT = {
+    AttributeKind.INT: "dispatch.integer",
+    AttributeKind.AXIS: "dispatch.integer",
+    AttributeKind.FLOAT: "float",
+    AttributeKind.BOOL: "dispatch.flag",
+    AttributeKind.STR: "dispatch.text",
+    AttributeKind.DTYPE: "dispatch.dtype_name",
+}
+_ELEMENTS = _CONVERT | {AttributeKind.FLOAT: "dispatch.number_text"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """One function of the package's face."""
+
+    signature: str
+    doc: str
+    call: str
+
+
+def dispatch_source(family: Family) -> str:
+    """Return the text of `paddle/dispatch.py`, which is the same for every family."""
+    return templates().get_template("dispatch.py.j2").render(source=family.source_name)
+
+
+def operators_source(family: Family) -> str:
+    """Return the text of `paddle/operators.py`."""
+    names = [quoted(operator_name(family, op)) for op in family.ops]
+    names += [quoted(f"{operator_name(family, family.forward)}_")] if in_place_positions(family.forward) is not None else []
+    attributes = [tuple_of([quoted(a.name), _convert(a)]) for a in family.forward.attributes]
+    return (
+        templates()
+        .get_template("operators.py.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            open=Bracket(
+                "dispatch.open_library(", ["LIBRARY", Bracket("[", names, "]"), quoted(family.source_hash)], ")"
+            ).render(),
+            attributes=Bracket("_ATTRIBUTES = (", attributes, ")", single=True).render() if attributes else "",
+            operators=[_operator(family, op) for op in family.ops],
+            gradients=[text for op in family.ops if (text := _gradient(family, op))],
+        )
+    )
+
+
+def _convert(attribute: Attribute) -> str:
+    """Return what makes an attribute's value one that Paddle carries."""
+    if attribute.length is None:
+        return _CONVERT[attribute.kind]
+    # There are no lists of bool; integers stand for them.
+    return f"dispatch.list_of({_ELEMENTS[attribute.kind]})"
+
+
+def _names(operands: tuple[Operand, ...] | list[Operand]) -> Bracket:
+    return tuple_of([quoted(o.name) for o in operands])
+
+
+def _operator(family: Family, op: Op) -> str:
+    floating = [o for o in op.outputs if differentiable(o)]
+    passed: list[str | Bracket] = [quoted(operator_name(family, op)), _names(op.inputs), _names(op.outputs)]
+    passed += ["_ATTRIBUTES"] if op.attributes else ["()"] if floating or has_mask(op) else []
+    passed += [_names(floating)] if floating else ["()"] if has_mask(op) else []
+    passed += ["masked=True"] if has_mask(op) else []
+    made = Bracket(f"{op.name} = Operator(", passed, ")").render()
+    if op is family.forward and in_place_positions(op) is not None:
+        # Paddle marks what writes to its operands by an underscore.
+        made += "\n" + Bracket(f"{op.name}_ = Operator(", [quoted(f"{operator_name(family, op)}_"), *passed[1:]], ")").render()
+    return made
+
+
+def _gradient(family: Family, op: Op) -> str | None:
+    """Return the statement that tells how an operator is differentiated."""
+    gradient = vjp(family, op)
+    if gradient is None:
+        return None
+    given = [quoted(cotangent(n) if role is Role.COTANGENT else n) for role, n in derivation(gradient).inputs]
+    names = {x.name: n for x, (_, n) in zip(gradient.inputs, derivation(gradient).inputs, strict=True)}
+    like = [literal(None if n is None else names[n]) for n in likes(op, gradient)]
+    passed: list[str | Bracket] = [
+        gradient.name,
+        tuple_of(given),
+        tuple_of(like),
+        tuple_of([quoted(n) for n in derivation(gradient).outputs]),
+    ]
+    return Bracket(f"{op.name}.gradient = Gradient(", passed, ")").render()
+
+
+def front_source(family: Family) -> str:
+    """Return the text of `paddle/__init__.py`."""
+    op = family.forward
+    in_place = _in_place(op) if in_place_positions(op) is not None else None
+    return (
+        templates()
+        .get_template("init.py.j2")
+        .render(
+            source=family.source_name,
+            family=family.name,
+            exported=[quoted(n) for n in ("LIBRARY", family.name, *((f"{family.name}_",) if in_place else ()))],
+            lists=any(a.length is not None for a in op.attributes),
+            dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+            functions=[_function(op), *((in_place,) if in_place else ())],
+        )
+    )
+
+
+def _function(op: Op) -> _Function:
+    tensors = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
+    last = "[0]" if len(op.outputs) == 1 else ""
+    return _Function(
+        signature=bracketed(f"def {op.name}(", parameters(op), f") -> {tensors}:", 0),
+        doc=docstring(_document(op, op.doc.strip()), 4),
+        call=_call(op, op.name, last),
+    )
+
+
+def _in_place(op: Op) -> _Function:
+    """Return the function that writes to its inputs."""
+    written = ", ".join(f"{o} to {i}" for o, i in op.inplace)
+    doc = f"{op.name} in place, where no gradient is recorded: writes {written}."
+    tensors = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
+    return _Function(
+        signature=bracketed(f"def {op.name}_(", parameters(op), f") -> {tensors}:", 0),
+        doc=docstring(_document(op, doc), 4),
+        call=_call(op, f"{op.name}_.in_place", "[0]" if len(op.outputs) == 1 else ""),
+    )
+
+
+def _call(op: Op, function: str, last: str) -> str:
+    inputs = tuple_of([x.name for x in op.inputs])
+    attributes = tuple_of([a.name for a in op.attributes])
+    return "    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4)
+
+
+def attribute_default(attribute: Attribute) -> str | None:
+    """Return the Python expression of an attribute's default, None when it must be given."""
+    if attribute.required:
+        return None
+    if attribute.kind is AttributeKind.DTYPE and isinstance(attribute.default, str | DType):
+        return f"paddle.{DType(attribute.default)}"
+    return literal(attribute.default)
+
+
+def parameters(op: Op) -> list[str]:
+    """Return the parameters of the op's function: inputs, then attributes.
+
+    An attribute without default that follows a parameter with one is keyword-only, and so are all after it.
+    """
+    found = [f"{x.name}: Tensor | None = None" if x.optional else f"{x.name}: Tensor" for x in op.inputs]
+    defaulted = any(x.optional for x in op.inputs)
+    for a in op.attributes:
+        default = attribute_default(a)
+        if default is None and defaulted and "*" not in found:
+            found.append("*")
+        defaulted = defaulted or default is not None
+        element = _PYTHON[a.kind]
+        annotation = element if a.length is None else f"Sequence[{element}]"
+        found.append(f"{a.name}: {annotation}" + ("" if default is None else f" = {default}"))
+    return found
+
+
+def _document(op: Op, doc: str) -> str:
+    """Return the documentation of a function of the face."""
+    lines = [doc, "", "Args:", *(f"    {x.name}: {_operand(x)}" for x in op.inputs)]
+    for a in op.attributes:
+        parts = [a.doc.strip()] if a.doc else []
+        parts += [f"One of {', '.join(map(literal, a.values))}."] if a.values else []
+        parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
+        lines.append(f"    {a.name}: {' '.join(parts) or 'An attribute.'}")
+    lines += ["", "Returns:", *(f"    {o.name}: {_operand(o)}" for o in op.outputs)]
+    lines += ["", "Raises:", "    Exception: Paddle's own, when an operand or attribute does not fit; the message says which."]
+    return "\n".join(lines)
+
+
+def _operand(operand: Operand) -> str:
+    """Return what the documentation says of an operand: its shape, dtypes and purpose."""
+    text = f"{operand.type}[{', '.join(str(d) for d in operand.dims)}]"
+    if isinstance(operand.type, TypeVar):
+        text += f", {operand.type} one of {', '.join(map(str, operand.type.dtypes))}"
+    text += ", or None" if operand.optional else ""
+    return f"{text}. {operand.doc.strip()}".rstrip()

@@ -1,0 +1,91 @@
+"""How a family's operators are called in Paddle: names, attributes as Paddle carries them, and which inputs a gradient reads."""
+
+from __future__ import annotations
+
+import re
+
+from opc.ir.dtypes import candidates
+from opc.ir.op import Attribute, AttributeKind, Derivation, Family, Op, Operand, Role
+
+MAX_RANK = 9
+"""The most axes of a Paddle tensor."""
+
+MAX_OPERANDS = 32
+"""`opc::pd::max_operands`."""
+
+MASK = "output_mask"
+"""The last attribute of an operator some of whose outputs may be left out: which of them are wanted."""
+
+_TYPES = {
+    AttributeKind.INT: "int64_t",
+    AttributeKind.AXIS: "int64_t",
+    AttributeKind.FLOAT: "double",
+    AttributeKind.BOOL: "bool",
+    AttributeKind.STR: "std::string",
+    AttributeKind.DTYPE: "std::string",
+}
+_LISTS = _TYPES | {AttributeKind.BOOL: "int64_t", AttributeKind.FLOAT: "std::string"}
+
+
+def operator_name(family: Family, op: Op) -> str:
+    """Return the name Paddle knows an op by, the domain in front: `opc_nn_leaky_relu`."""
+    namespace = re.sub(r"\W", "_", family.forward.domain)
+    return f"{namespace}_{op.name}"
+
+
+def attribute_type(attribute: Attribute) -> str:
+    """Return the type Paddle carries an attribute as.
+
+    It has no lists of bool or of float64, which become lists of integers and of texts, and no dtypes, which become their names.
+    """
+    if attribute.length is None:
+        return _TYPES[attribute.kind]
+    return f"std::vector<{_LISTS[attribute.kind]}>"
+
+
+def has_mask(op: Op) -> bool:
+    """Whether the caller says which outputs of a derived op are wanted: there are several, and some may be left out."""
+    return op.derivation is not None and len(op.outputs) > 1 and any(o.optional for o in op.outputs)
+
+
+def differentiable(operand: Operand) -> bool:
+    """Whether an operand can be floating, and then takes part in differentiation."""
+    return any(d.is_floating for d in candidates(operand.type))
+
+
+def cotangent(name: str) -> str:
+    """Return the name of the cotangent of an output."""
+    return f"d_{name}"
+
+
+def derivation(op: Op) -> Derivation:
+    """Return how a derived op came about.
+
+    Raises:
+        ValueError: when it is not derived.
+    """
+    if op.derivation is None:
+        raise ValueError(f"{op.name} was not derived from another op")
+    return op.derivation
+
+
+def vjp(family: Family, op: Op) -> Op | None:
+    """Return the op that is the gradient of another of the family, None when there is none."""
+    return {family.name: family.backward, f"{family.name}_backward": family.backward_backward}.get(op.name)
+
+
+def likes(op: Op, gradient: Op) -> tuple[str | None, ...]:
+    """Return for each input of a gradient the input of the same shape when it must not be missing, else None.
+
+    By broadcasting, the shape of a result may come from a cotangent whose own value is zero.
+    """
+    names = {(role, of): x.name for x, (role, of) in zip(gradient.inputs, derivation(gradient).inputs, strict=True)}
+    found: list[str | None] = []
+    for x, (role, of) in zip(gradient.inputs, derivation(gradient).inputs, strict=True):
+        if role is not Role.COTANGENT or (x.optional and not gradient.broadcast):
+            found.append(None)
+            continue
+        dims = op.output(of).dims
+        same = next((i.name for i in op.inputs if i.dims == dims and not i.optional and (Role.INPUT, i.name) in names), None)
+        found.append(names[(Role.INPUT, same)] if same else names.get((Role.OUTPUT, of)))
+    return tuple(found)

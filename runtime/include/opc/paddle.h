@@ -1,0 +1,435 @@
+/* What a generated Paddle library is made of: functions that Paddle calls for a custom operator, which hand its tensors and
+ * attributes to a kernel and to the kernel's own shape inference.
+ *
+ * Only two of Paddle's headers are taken, since they cost most of an op's build. Nothing here is Python's, so that the library also
+ * serves programs without it. */
+#ifndef OPC_PADDLE_H
+#define OPC_PADDLE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <forward_list>
+#include <string>
+#include <vector>
+
+#include "opc/abi.h"
+#include "opc/output_axes.h"
+#include "opc/pages.h"
+#include "opc/tensor.h"
+#include "paddle/phi/api/ext/op_meta_info.h"
+#include "paddle/phi/api/include/api.h"
+
+/* Runs a kernel's loop on the library's own threads, since Paddle lends none; defined by opc/host_threads.c. */
+extern "C" void opc_host_parallel_for(void *pool, int64_t count, int64_t grain, opc_range_body body, void *argument);
+
+namespace opc {
+namespace pd {
+
+using ::paddle::CustomOpKernelContext;
+using ::paddle::Tensor;
+using phi::DataType;
+using Values = std::vector<::paddle::any>;
+using Shapes = std::vector<std::vector<int64_t>>;
+using DTypes = std::vector<DataType>;
+
+constexpr int dtype_count = 10;
+
+/* In the order of opc.ir.dtypes.ANY, by which attribute structs number dtypes. */
+struct DTypeRow {
+  const char *name;
+  DataType paddle;
+  DLDataType dlpack;
+};
+
+constexpr DTypeRow dtypes[dtype_count] = {
+    {"float16", DataType::FLOAT16, {kDLFloat, 16, 1}}, {"bfloat16", DataType::BFLOAT16, {kDLBfloat, 16, 1}},
+    {"float32", DataType::FLOAT32, {kDLFloat, 32, 1}}, {"float64", DataType::FLOAT64, {kDLFloat, 64, 1}},
+    {"int8", DataType::INT8, {kDLInt, 8, 1}},          {"int16", DataType::INT16, {kDLInt, 16, 1}},
+    {"int32", DataType::INT32, {kDLInt, 32, 1}},       {"int64", DataType::INT64, {kDLInt, 64, 1}},
+    {"uint8", DataType::UINT8, {kDLUInt, 8, 1}},       {"bool", DataType::BOOL, {kDLBool, 8, 1}},
+};
+
+/* A type that no operand may have (complex, float8, ...) becomes an opaque one, which kernels refuse. */
+inline DLDataType to_dlpack(DataType type) {
+  constexpr uint8_t opaque = 3;
+  for (const DTypeRow &row : dtypes)
+    if (row.paddle == type) return row.dlpack;
+  return {opaque, 0, 1};
+}
+
+inline DataType to_paddle(DLDataType type) {
+  for (const DTypeRow &row : dtypes)
+    if (row.dlpack.code == type.code && row.dlpack.bits == type.bits) return row.paddle;
+  return DataType::UNDEFINED;
+}
+
+template <class... Parts>
+[[noreturn]] void refuse(const char *format, Parts... parts) {
+  char message[1024];
+  snprintf(message, sizeof message, format, parts...);
+  PD_THROW(static_cast<const char *>(message));
+}
+
+/* The attributes of a call, read one after the other in the order they are declared; what lists and texts point to lives as long as
+ * this object. */
+class Arguments {
+ public:
+  Arguments(const char *op, const Values &values) : op_(op), values_(values) {}
+  Arguments(const Arguments &) = delete;
+  Arguments &operator=(const Arguments &) = delete;
+
+  double number(const char *name) { return value<double>(name); }
+  int64_t integer(const char *name) { return value<int64_t>(name); }
+  int32_t boolean(const char *name) { return value<bool>(name); }
+  const char *text(const char *name) { return value<std::string>(name).c_str(); }
+
+  /* The position of a string among the `count` values an attribute admits; `admitted` names them for the message. */
+  int64_t choice(const char *name, const char *const *values, int64_t count, const char *admitted) {
+    const char *given = text(name);
+    for (int64_t i = 0; i < count; ++i)
+      if (strcmp(values[i], given) == 0) return i;
+    refuse("%s: %s = '%s' is not one of %s", op_, name, given, admitted);
+  }
+
+  /* The position in opc.ir.dtypes.ANY of a dtype, which Paddle carries by its name. */
+  int64_t dtype(const char *name) {
+    const char *given = text(name);
+    for (int i = 0; i < dtype_count; ++i)
+      if (strcmp(dtypes[i].name, given) == 0) return i;
+    refuse("%s: %s must be a dtype that opc knows, not '%s'", op_, name, given);
+  }
+
+  /* The elements of a list, whose length goes to `length`. Numbers are carried as texts, for want of lists of float64. */
+  template <class T>
+  const T *list(const char *name, int64_t *length) {
+    const std::vector<T> &kept = elements(name, static_cast<T *>(nullptr));
+    *length = static_cast<int64_t>(kept.size());
+    return kept.data();
+  }
+
+  /* The elements of a list that must have `length` of them. */
+  template <class T>
+  void list(const char *name, T *target, int64_t length) {
+    int64_t given = 0;
+    const T *source = list<T>(name, &given);
+    if (given != length)
+      refuse("%s: %s must have %lld elements, but has %lld", op_, name, static_cast<long long>(length),
+             static_cast<long long>(given));
+    for (int64_t i = 0; i < length; ++i) target[i] = source[i];
+  }
+
+  /* Whether the caller wants output `index`: the mask is the last attribute, and empty where all are wanted. */
+  static bool wanted(const Values &values, int index) {
+    const auto *mask = ::paddle::any_cast<std::vector<int64_t>>(&values.back());
+    return mask == nullptr || static_cast<size_t>(index) >= mask->size() || (*mask)[index] != 0;
+  }
+
+ private:
+  template <class T>
+  const T &value(const char *name) {
+    const T *found = next_ < values_.size() ? ::paddle::any_cast<T>(&values_[next_]) : nullptr;
+    if (found == nullptr) refuse("%s: the attribute %s is missing or has another type", op_, name);
+    ++next_;
+    return *found;
+  }
+
+  const std::vector<int64_t> &elements(const char *name, int64_t *) { return value<std::vector<int64_t>>(name); }
+
+  const std::vector<int32_t> &elements(const char *name, int32_t *) {
+    const std::vector<int64_t> &given = value<std::vector<int64_t>>(name);
+    booleans_.emplace_front(given.begin(), given.end());
+    return booleans_.front();
+  }
+
+  const std::vector<double> &elements(const char *name, double *) {
+    numbers_.emplace_front();
+    for (const std::string &given : value<std::vector<std::string>>(name)) numbers_.front().push_back(strtod(given.c_str(), nullptr));
+    return numbers_.front();
+  }
+
+  const std::vector<const char *> &elements(const char *name, const char **) {
+    texts_.emplace_front();
+    for (const std::string &given : value<std::vector<std::string>>(name)) texts_.front().push_back(given.c_str());
+    return texts_.front();
+  }
+
+  const char *op_;
+  const Values &values_;
+  size_t next_ = 0;
+  std::forward_list<std::vector<int32_t>> booleans_;
+  std::forward_list<std::vector<double>> numbers_;
+  std::forward_list<std::vector<const char *>> texts_;
+};
+
+/* The most operands an op may have on one side. */
+constexpr int max_operands = 32;
+
+/* One operator. `A` is the family's attribute struct. `masked`: the last attribute says which outputs are wanted. `like` holds, for
+ * each input, -1 or the position of the input whose shape a missing one takes, which then counts as zeros; NULL for none. */
+template <class A>
+struct Op {
+  const char *name;
+  int inputs, outputs;
+  bool masked;
+  const bool *optional; /* of each input, whether the shape of a scalar says that it is missing */
+  const int *like;
+  const OutputShape *shapes;                                       /* where sizes are not known */
+  int64_t (*axis)(const A &);                                      /* the axis attribute; NULL for none */
+  void (*take)(Arguments &, A &);                                  /* reads the attributes */
+  void (*some_types)(const A &, dtype *inputs);                    /* element types that the inputs may have */
+  void (*types)(const A &, const dtype *inputs, dtype *outputs);   /* the outputs' element types */
+  int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
+  int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const A *, const opc_context *);
+};
+
+/* The first element type that is known: a type variable is that of any of its operands that is given. */
+template <class... Rest>
+dtype first(dtype one, Rest... rest) {
+  if constexpr (sizeof...(rest) > 0)
+    return one != dtype_unknown ? one : first(rest...);
+  else
+    return one;
+}
+
+inline dtype acc(dtype type) { return type == dtype_unknown ? type : accumulator_dtype(type); }
+
+/* The views of a call's tensors that kernels take. */
+class Views {
+ public:
+  DLTensor *of_shape(int index, const std::vector<int64_t> &sizes, dtype element) {
+    DLTensor &view = views_[index];
+    shapes_[index] = sizes;
+    const DLDataType type = dtypes[element].dlpack;
+    view = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes.size()), type, shapes_[index].data(), nullptr, 0};
+    return &view;
+  }
+
+  /* Paddle hands contiguous tensors to custom operators, except in a static graph, where a view of another tensor may come. */
+  DLTensor *of(int index, const Tensor &tensor) {
+    DLTensor &view = views_[index];
+    const auto &sizes = tensor.dims();
+    shapes_[index].assign(sizes.Get(), sizes.Get() + sizes.size());
+    view = {const_cast<void *>(tensor.data()), {tensor.is_cpu() ? kDLCPU : kDLCUDA, 0}, sizes.size(), to_dlpack(tensor.dtype()),
+            shapes_[index].data(), nullptr, 0};
+    if (!tensor.is_contiguous()) {
+      const auto &steps = tensor.strides();
+      strides_[index].assign(steps.Get(), steps.Get() + steps.size());
+      view.strides = strides_[index].data();
+    }
+    return &view;
+  }
+
+  /* Zeros of the shape of another view: one element, read again and again. */
+  DLTensor *zeros(int index, const DLTensor &like) {
+    static uint64_t zero = 0;
+    DLTensor &view = views_[index];
+    strides_[index].assign(static_cast<size_t>(like.ndim), 0);
+    view = like;
+    view.data = &zero;
+    view.strides = strides_[index].data();
+    view.byte_offset = 0;
+    return &view;
+  }
+
+ private:
+  DLTensor views_[max_operands];
+  std::vector<int64_t> shapes_[max_operands], strides_[max_operands];
+};
+
+/* Whether an operand is there. Neither an absent one nor the gradient of an output nobody used has memory; a tensor without elements need
+ * not have any, but has a type. */
+inline bool is_given(const Tensor &tensor) {
+  return tensor.defined() && (tensor.has_allocation() || (tensor.dtype() != DataType::UNDEFINED && tensor.numel() == 0));
+}
+
+/* Raises what a kernel refused. */
+inline void check(int32_t code, const char *op, const char *message) {
+  if (code != OPC_OK) refuse("%s", message[0] ? message : op);
+}
+
+/* An op as the gradient of another, which Paddle calls without a mask. */
+template <class A>
+constexpr Op<A> gradient(Op<A> op, const int *like) {
+  op.masked = false;
+  op.like = like;
+  return op;
+}
+
+template <class A>
+A attributes_of(const Op<A> &op, Arguments &arguments) {
+  A attributes = {};
+  op.take(arguments, attributes);
+  return attributes;
+}
+
+/* Tells what the outputs are, which needs all sizes of the inputs. */
+template <class A>
+void infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types) {
+  char message[1024] = "";
+  const opc_context context = {nullptr, nullptr, message, sizeof message};
+  check(op.infer(inputs, &attributes, types, &context), op.name, message);
+}
+
+/* Runs the kernel: what Paddle calls in every mode. An output that nobody wants, or that only absent operands could tell the shape of,
+ * becomes a tensor of no elements. `in_place` holds the position of the input that each output is written to. */
+template <class A>
+void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = nullptr) {
+  const Values &values = context->Attrs();
+  Arguments arguments(op.name, values);
+  const A attributes = attributes_of(op, arguments);
+  Views views, results;
+  const DLTensor *inputs[max_operands];
+  for (int i = 0; i < op.inputs; ++i) {
+    const auto &range = context->InputRangeAt(i);
+    const bool given = range.first < range.second && is_given(context->InputAt(range.first));
+    inputs[i] = given ? views.of(i, context->InputAt(range.first)) : nullptr;
+  }
+  for (int i = 0; op.like != nullptr && i < op.inputs; ++i)
+    if (inputs[i] == nullptr && op.like[i] >= 0) inputs[i] = views.zeros(i, *inputs[op.like[i]]);
+  opc_tensor_type types[max_operands];
+  infer(op, attributes, inputs, types);
+  DLTensor *outputs[max_operands] = {};
+  std::vector<Tensor> made;
+  for (int i = 0; i < op.outputs; ++i) {
+    if (in_place != nullptr) {
+      outputs[i] = const_cast<DLTensor *>(inputs[in_place[i]]);
+      continue;
+    }
+    const auto &range = context->OutputRangeAt(i);
+    if (range.first == range.second) continue;  // of a gradient that Paddle does not ask for
+    const opc_tensor_type &type = types[i];
+    const bool wanted = type.ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
+    std::vector<int64_t> sizes(type.shape, type.shape + (wanted ? type.ndim : 0));
+    if (!wanted) sizes.push_back(0);
+    made.push_back(::paddle::experimental::empty(sizes, to_paddle(type.dtype), phi::CPUPlace()));
+    if (!wanted) continue;
+    outputs[i] = results.of(i, made.back());
+    opc_advise_huge_pages(outputs[i]->data, static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
+  }
+  char message[1024] = "";
+  const opc_context lent = {opc_host_parallel_for, nullptr, message, sizeof message};
+  check(op.kernel(inputs, outputs, &attributes, &lent), op.name, message);
+  if (in_place == nullptr) context->ValidateAndAssignOutputs(made);
+}
+
+/* One output's shape by the table of its axes, with -1 for every size that is not known. */
+inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axes, const Shapes &inputs, int64_t axis) {
+  std::vector<int64_t> found;
+  size_t base = 0;
+  bool continued = false;
+  for (int i = 0; i < axes.count; ++i) {
+    const Axes &a = axes.axes[i];
+    if (a.kind == Axes::kSize || a.kind == Axes::kComputed) {
+      if (a.kind == Axes::kComputed && a.size < 0) refuse("%s: the number of an output's axes is not known in a static graph", op);
+      found.push_back(a.kind == Axes::kSize ? a.size : -1);
+      continued = false;
+      continue;
+    }
+    const std::vector<int64_t> &shape = inputs[static_cast<size_t>(a.input)];
+    const int64_t rank = static_cast<int64_t>(shape.size());
+    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
+    if (from < 0 || to < from || to > rank) {
+      if (a.kind == Axes::kCopy) refuse("%s: an operand has too few axes", op);
+      continue;  // an absent operand broadcasts nothing
+    }
+    if (!continued) base = found.size();
+    continued = a.kind == Axes::kBroadcast && a.more;
+    if (a.kind == Axes::kCopy) {
+      found.insert(found.end(), shape.begin() + from, shape.begin() + to);
+      continue;
+    }
+    while (static_cast<int64_t>(found.size() - base) < to - from) found.insert(found.begin() + static_cast<ptrdiff_t>(base), 1);
+    for (int64_t k = 1; k <= to - from; ++k) {
+      int64_t &size = found[found.size() - static_cast<size_t>(k)];
+      const int64_t other = shape[static_cast<size_t>(to - k)];
+      if (size == 1 || (size < 0 && other > 1)) size = other;
+    }
+  }
+  return found;
+}
+
+/* The shapes of the outputs, with -1 for a size that is not known while a graph is built. Paddle tells a missing operand by the
+ * shape of a scalar here; what it is does not matter then, for no other operand takes its axes from a scalar. */
+template <class A>
+Shapes shapes(const Op<A> &op, const Shapes &given, const Values &values) {
+  Arguments arguments(op.name, values);
+  const A attributes = attributes_of(op, arguments);
+  bool known = true;
+  for (const std::vector<int64_t> &sizes : given)
+    for (const int64_t size : sizes) known = known && size >= 0;
+  Shapes found;
+  if (!known) {
+    const int64_t axis = op.axis == nullptr ? 0 : op.axis(attributes);
+    for (int i = 0; i < op.outputs; ++i) {
+      const bool wanted = !op.masked || Arguments::wanted(values, i);
+      found.push_back(wanted ? shape_by_axes(op.name, op.shapes[i], given, axis) : std::vector<int64_t>{0});
+    }
+    return found;
+  }
+  dtype elements[max_operands];
+  op.some_types(attributes, elements);
+  Views views;
+  const DLTensor *inputs[max_operands];
+  for (int i = 0; i < op.inputs; ++i) {
+    const auto &sizes = given[static_cast<size_t>(i)];
+    inputs[i] = op.optional[i] && sizes.empty() ? nullptr : views.of_shape(i, sizes, elements[i]);
+  }
+  opc_tensor_type types[max_operands];
+  infer(op, attributes, inputs, types);
+  for (int i = 0; i < op.outputs; ++i) {
+    const bool wanted = types[i].ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
+    found.emplace_back(types[i].shape, types[i].shape + (wanted ? types[i].ndim : 0));
+    if (!wanted) found.back().push_back(0);
+  }
+  return found;
+}
+
+/* The element types of the outputs. */
+template <class A>
+DTypes types(const Op<A> &op, const DTypes &given, const Values &values) {
+  Arguments arguments(op.name, values);
+  const A attributes = attributes_of(op, arguments);
+  dtype inputs[max_operands], outputs[max_operands];
+  for (int i = 0; i < op.inputs; ++i) inputs[i] = dtype_of(to_dlpack(given[static_cast<size_t>(i)]));
+  op.types(attributes, inputs, outputs);
+  DTypes found;
+  for (int i = 0; i < op.outputs; ++i) {
+    if (outputs[i] == dtype_unknown) refuse("%s: the operands' dtypes do not fit", op.name);
+    found.push_back(dtypes[outputs[i]].paddle);
+  }
+  return found;
+}
+
+/* The functions that Paddle's macros take, for one operator each. */
+template <const auto &op>
+void kernel(CustomOpKernelContext *context) {
+  run(op, context);
+}
+
+/* Writes each output to the input that Paddle's map of in-place operands names for it. */
+template <const auto &op, const auto &positions>
+void kernel_in_place(CustomOpKernelContext *context) {
+  run(op, context, positions);
+}
+
+template <const auto &op>
+Shapes infer_shapes(const Shapes &given, const std::vector<Shapes> &, const Values &values) {
+  return shapes(op, given, values);
+}
+
+template <const auto &op>
+DTypes infer_types(const DTypes &given, const std::vector<DTypes> &, const Values &values) {
+  return types(op, given, values);
+}
+
+/* With all outputs in place, there is nothing to infer. */
+inline Shapes no_shapes(const Shapes &, const std::vector<Shapes> &, const Values &) { return {}; }
+inline DTypes no_types(const DTypes &, const std::vector<DTypes> &, const Values &) { return {}; }
+
+}  // namespace pd
+}  // namespace opc
+
+#endif /* OPC_PADDLE_H */
