@@ -23,11 +23,16 @@ _LOG = logging.getLogger("opc")
 _KEY_LENGTH = 20
 
 
-class LoadedOp:
-    """An op as a function: NumPy arrays in and out, or torch tensors in and out with gradients.
+FRAMEWORKS = ("torch", "paddle", "mindspore")
+"""Modules with a class `Tensor`, whose tensors are answered with tensors; backends have the same names."""
 
-    Its signature and documentation are those of the generated function. `numpy` and `torch` are the generated modules, which also
-    hold the gradient and the other derived ops as functions; `torch` is built when it is first needed.
+
+class LoadedOp:
+    """An op as a function: NumPy arrays in and out; or tensors of torch, Paddle or MindSpore in and out, with gradients.
+
+    Its signature and documentation are those of the generated function. `numpy`, `torch`, `paddle` and `mindspore` are the
+    generated modules, of which the first and the second also hold the gradient and the other derived ops as functions; a
+    framework's is built when it is first needed.
     """
 
     def __init__(self, spec: Path, out: Path, package: Path) -> None:
@@ -46,12 +51,13 @@ class LoadedOp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the op; see the instance's own documentation."""
-        torch = sys.modules.get("torch")
         # The usual call is told by its first argument. Attributes are never tensors, so that otherwise any tensor decides.
-        if torch is not None and not (args and type(args[0]) is self._array):
-            for value in (*args, *kwargs.values()):
-                if isinstance(value, torch.Tensor):
-                    return getattr(self.torch, self.__name__)(*args, **kwargs)
+        if not (args and type(args[0]) is self._array):
+            for name in FRAMEWORKS:
+                # A tensor's framework has been imported; while that is going on it has no class yet.
+                tensor = getattr(sys.modules.get(name), "Tensor", None)
+                if tensor is not None and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
+                    return getattr(getattr(self, name), self.__name__)(*args, **kwargs)
         return self._function(*args, **kwargs)
 
     @cached_property
@@ -61,23 +67,45 @@ class LoadedOp:
         Raises:
             SpecError: when the op can't be built for torch.
         """
-        spec = self._out / self._spec.name
-        _build(spec, self._out, "torch")
-        try:
-            return packages.load(self._package, "torch")
-        except ImportError:
-            # torch keeps an op until the process ends: one of this name, loaded before its spec was changed, is in the way.
-            return packages.load(self._build_beside(spec), "torch")
+        return self._framework("torch")
 
-    def _build_beside(self, spec: Path) -> Path:
-        """Return a package of the same op in a domain, and so a torch namespace, of its own."""
+    @cached_property
+    def paddle(self) -> ModuleType:
+        """The generated Paddle module.
+
+        Raises:
+            SpecError: when the op can't be built for Paddle.
+        """
+        return self._framework("paddle")
+
+    @cached_property
+    def mindspore(self) -> ModuleType:
+        """The generated MindSpore module.
+
+        Raises:
+            SpecError: when the op can't be built for MindSpore.
+        """
+        return self._framework("mindspore")
+
+    def _framework(self, name: str) -> ModuleType:
+        spec = self._out / self._spec.name
+        _build(spec, self._out, name)
+        try:
+            return packages.load(self._package, name)
+        except ImportError:
+            # A framework keeps an op until the process ends: one of this name, loaded before its spec was changed, is in the way.
+            return packages.load(self._build_beside(spec, name), name)
+
+    def _build_beside(self, spec: Path, framework: str) -> Path:
+        """Return a package of the same op in a domain, and so a framework's namespace, of its own."""
         from opc.pipeline import load_family
 
         family = load_family(spec)
         domain = f"{family.forward.domain}.r{self._out.name[-_KEY_LENGTH:]}"
         ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
         renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}
-        return _package(builder.build_families([replace(family, **renamed)], self._out / "reloaded", ["torch"], say=_LOG.warning))
+        built = builder.build_families([replace(family, **renamed)], self._out / "reloaded", [framework], say=_LOG.warning)
+        return _package(built)
 
     def __repr__(self) -> str:
         return f"<op {self.__name__} from {self._spec}>"
@@ -87,7 +115,7 @@ class LoadedOp:
 
 
 def load(spec: str | os.PathLike[str]) -> LoadedOp:
-    """Return the op that a spec describes as a function.
+    """Return the op that a spec describes as a function, which answers tensors with tensors and arrays with arrays.
 
     The first call builds it, which takes seconds; later ones, in this process or another, find it in the cache, as long as
     neither the spec, opc nor the compiler changes. The cache is `$OPC_CACHE_DIR`, else `$XDG_CACHE_HOME/opc`, else
@@ -96,6 +124,7 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
         leaky_relu = opc.load("specs/leaky_relu.yaml")
         leaky_relu(numpy.array([-1.0, 2.0]), alpha=0.1)
         leaky_relu(torch.tensor([-1.0, 2.0], requires_grad=True)).sum().backward()
+        leaky_relu(paddle.to_tensor([-1.0, 2.0]))
 
     Raises:
         SpecError: with every mistake in the spec, or the reason it can't be built.

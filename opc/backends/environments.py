@@ -6,6 +6,8 @@ asks here for the version of its framework (`probe`) and the folder of its heade
 
 An environment is a folder `.opc/env/NAME` beside the pyproject.toml that holds here, with a virtual environment in it and the
 record `environment.json`, which is written last: an environment without one was never finished and counts for nothing.
+
+Every `opc build` comes through here before it knows whether there is anything to do, so this imports little.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opc import config
-from opc.backends.base import Availability
+
+if TYPE_CHECKING:
+    from opc.backends.base import Availability
 
 FOLDER = Path(".opc", "env")
 """Where a project's environments lie."""
@@ -143,6 +147,8 @@ def probe(backend: str, distribution: str, *, versions: str | None = None) -> Av
 
     `versions` is a PEP 440 specifier of the versions that will do.
     """
+    from opc.backends.base import Availability
+
     install = f"opc env create {backend}"
     python = interpreter(backend)
     if not python.exists():
@@ -156,6 +162,12 @@ def probe(backend: str, distribution: str, *, versions: str | None = None) -> Av
         if not SpecifierSet(versions).contains(found, prereleases=True):
             return Availability(False, found, f"{distribution} {found} is not {versions}", install)
     return Availability(True, found)
+
+
+def installed() -> list[str]:
+    """Return the folders that packages are installed in, here and in the environments; each changes with what it holds."""
+    places = [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+    return places + [str(path) for path in record_files()] + [place for record in records() for place in _places(record.python)]
 
 
 def _is_own(python: Path) -> bool:

@@ -137,7 +137,7 @@ def build_families(
             results[family.name] = Built(family.name, generated.package, False, generated, mistakes, skipped)
             if not mistakes:
                 done = set(names) - set(made.skipped)
-                text = stamp.text(family.source_hash, done, read | made.signatures)
+                text = stamp.text(family.source_hash, done, made.skipped, read | made.signatures)
                 files.write(generated.package / stamp.NAME, text, generated.package / files.BUILD)
     return tuple(results[family.name] for family in families)
 

@@ -195,7 +195,8 @@ def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
     if find_spec("pip") is not None:
         # Ours can install there; giving the environment one of its own takes longer than all the rest of making it.
         venv, pip = [*venv, "--without-pip"], [sys.executable, "-m", "pip", "--python", python]
-    pip += ["install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    # Byte code is made of what is imported, when it is; of the rest there is a lot.
+    pip += ["install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-compile"]
     stages = [(venv, "making the virtual environment")]
     stages += [([*pip, *want.requirements], "installing what is pinned")]
     stages += [([*pip, "--no-deps", *want.alone], f"installing {' '.join(want.alone)} alone")] if want.alone else []

@@ -1,9 +1,9 @@
 """Whether anything a build depends on has changed since it last succeeded, found out without loading a spec or a backend.
 
-After a build, `build/stamp.json` of the package records the spec's hash, the settings that count, and the size and modification
-time of every file the build read or made: the generated files, the libraries, opc's own sources and headers, other backends'
-sources, the compiler. While all of it is still so, there is nothing to do. Anything unknown or unreadable means "not fresh",
-and the full path decides. This runs before everything else, so it imports little.
+After a build, `build/stamp.json` of the package records the spec's hash, the settings that count, what is installed, and the size
+and modification time of every file the build read or made: the generated files, the libraries, opc's own sources and headers,
+other backends' sources, the compiler. While all of it is still so, there is nothing to do. Anything unknown or unreadable means
+"not fresh", and the full path decides. This runs before everything else, so it imports little.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from opc import config
+from opc.backends import environments
 
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
@@ -41,10 +42,11 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
             return None
         package = out / found[1].decode()
         stamp = json.loads((package / NAME).read_text(encoding="utf-8"))
-        wanted = registered() if backends is None else backends
+        # A backend that could not be built is left out of "all", as it was; who asks for it by name is told why.
+        wanted = {*registered()} - {*stamp["left_out"]} if backends is None else {*backends}
         same = (
             stamp["spec"] == hashlib.sha256(text).hexdigest()
-            and set(wanted) <= set(stamp["backends"])
+            and wanted <= {*stamp["backends"]}
             and stamp["settings"] == settings()
             and set(own_files()) <= set(stamp["files"])
             and all(signature(path) == known for path, known in stamp["files"].items())
@@ -54,9 +56,19 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
     return package if same else None
 
 
-def text(spec_hash: str, backends: Iterable[str], signatures: Mapping[str, str]) -> str:
-    """Return the stamp of a build that just succeeded; `signatures` are those of every file it read or made, by absolute path."""
-    data = {"backends": sorted(backends), "files": dict(signatures), "settings": settings(), "spec": spec_hash}
+def text(spec_hash: str, backends: Iterable[str], left_out: Iterable[str], signatures: Mapping[str, str]) -> str:
+    """Return the stamp of a build that just succeeded.
+
+    `left_out` are backends that could not be built on this machine; `signatures` are those of every file the build read or made,
+    by absolute path.
+    """
+    data = {
+        "backends": sorted(backends),
+        "files": dict(signatures),
+        "left_out": sorted(left_out),
+        "settings": settings(),
+        "spec": spec_hash,
+    }
     return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
 
@@ -75,12 +87,17 @@ def signature(path: str) -> str:
 
 
 def settings() -> str:
-    """Return a digest of what counts besides files' contents: interpreter, environment variables, which pyproject.toml holds."""
+    """Return a digest of what counts besides files' contents.
+
+    That is the interpreter, environment variables, which pyproject.toml holds, and the state of the folders that packages are
+    installed in, whose frameworks' headers a build may read.
+    """
     values = [
         sys.executable,
         sys.version,
         str(config.find(Path.cwd())),
         *(f"{name}={os.environ.get(name, '')}" for name in SETTINGS),
+        *(f"{place}={signature(place)}" for place in environments.installed()),
     ]
     return hashlib.sha256("\0".join(values).encode(errors="surrogateescape")).hexdigest()
 
