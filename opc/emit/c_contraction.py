@@ -13,7 +13,7 @@ from opc.ir.op import Group, Op
 from opc.lower.factors import AxisIndex, Factor, Part
 from opc.lower.loop_ir import ContractionStage, Term
 
-_ANY_SIZE = "INT64_MAX"
+_ANY_SIZE = "opc::any_size"
 
 
 class ContractionText:

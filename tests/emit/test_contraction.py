@@ -133,6 +133,11 @@ CONVOLUTIONS = [
     ((1, 4, 12, 13), 8, 3, 3, 0, 2, 4),
     ((2, 8, 6, 6), 3, 1, 2, 0, 1, 1),
     ((2, 4, 6, 7), 4, 2, 2, 0, 1, 2),
+    # What is read from slabs: pieces of a line, several lines, strides, several steps.
+    ((1, 2, 4, 2500), 20, 3, 1, 1, 1, 1),
+    ((1, 3, 30, 130), 6, 7, 2, 3, 1, 1),
+    ((2, 100, 12, 60), 9, 3, 1, 1, 1, 1),
+    ((1, 6, 40, 50), 8, 3, 3, 2, 2, 2),
 ]
 
 
@@ -146,6 +151,16 @@ def test_convolution(
     x, w = rng.standard_normal(shape).astype(dtype), rng.standard_normal((o, shape[1] // g, k, k)).astype(dtype)
     total, size = _columns(x, w, at)
     _close(conv.call(conv.family.forward, {"x": x, "w": w}, at)["y"], total, size, w[0].size)
+
+
+def test_blocks_of_columns_within_images_and_across_them(tmp_path: Path) -> None:
+    """One thread takes both by turns: what lies together is read where it is, what does not is packed, beside rows that are kept."""
+    library = _library(CONV, tmp_path)
+    rng = np.random.default_rng(0)
+    at = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1}
+    x, w = rng.standard_normal((3, 40, 37, 50)).astype(np.float32), rng.standard_normal((2, 40, 1, 1)).astype(np.float32)
+    total, size = _columns(x, w, at)
+    _close(library.call(library.family.forward, {"x": x, "w": w}, at)["y"], total, size, w[0].size)
 
 
 @pytest.mark.parametrize(("shape", "o", "k", "s", "p", "d", "g"), CONVOLUTIONS)
@@ -168,13 +183,14 @@ def test_gradient_of_convolution(
         assert abs((got["d_w"] * u).sum() - (d_y * along_w).sum()) <= 1e-13 * (np.abs(d_y) * size_w).sum()
 
 
-def test_what_a_guard_leaves_out_does_not_count(conv: KernelLibrary) -> None:
+@pytest.mark.parametrize("width", [5, 60])
+def test_what_a_guard_leaves_out_does_not_count(conv: KernelLibrary, width: int) -> None:
     """An infinite weight reaches those points of the gradient only at which the window holds it."""
     backward = conv.family.backward
     assert backward is not None
     rng = np.random.default_rng(0)
-    x, w = rng.standard_normal((1, 2, 5, 5)).astype(np.float32), rng.standard_normal((3, 2, 3, 3)).astype(np.float32)
-    d_y = rng.standard_normal((1, 3, 5, 5)).astype(np.float32)
+    x, w = rng.standard_normal((1, 2, 5, width)).astype(np.float32), rng.standard_normal((3, 2, 3, 3)).astype(np.float32)
+    d_y = rng.standard_normal((1, 3, 5, width)).astype(np.float32)
     w[1, 1, 0, 0] = np.inf
     at = {"stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1}
     d_x = conv.call(backward, {"x": x, "w": w, "d_y": d_y}, at)["d_x"]

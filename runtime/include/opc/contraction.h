@@ -78,6 +78,23 @@ struct packing {
   } guard[max_guards];
 };
 
+/* Copies a box of elements of a tensor into a slab, contiguously, and 0 where an index is outside its axis. The index of axis[n] is its
+ * start plus, for each loop over that axis, the loop's step times its point; the last loop makes the lines. */
+struct slab_copy {
+  void *to;
+  const char *from; /* where every index is 0 */
+  dtype stored;
+  int32_t axes, loops;
+  struct {
+    int64_t start, size, stride;
+    bool guarded;
+  } axis[OPC_MAX_RANK + max_guards];
+  struct {
+    int32_t axis;
+    int64_t count, step;
+  } loop[OPC_MAX_RANK + max_guards + 2];
+};
+
 /* c[i * pitch + j] (+)= sum of a[k * rows + i] * b[offsets[k] + j] over k < depth, for `rows` rows and 1, 2 or 3 vectors of columns. */
 typedef void (*contraction_kernel)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t pitch,
                                    bool add);
@@ -98,6 +115,7 @@ struct contraction_functions {
   contraction_line line;
   contraction_dots dots;
   void (*pack)(const packing &);
+  void (*copy)(const slab_copy &);
   bool (*all_finite)(const void *, int64_t count);
 };
 
@@ -183,6 +201,9 @@ static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divi
   ++x.axis;
   return p;
 }
+
+/* The size of a condition that has no upper bound: more than any, and no distance from it overflows. */
+static constexpr int64_t any_size = INT64_MAX / 2;
 
 /* Adds a condition 0 <= index < size that is part of no axis. */
 static inline axis_index &add_guard(factor_axes &x, int64_t size, int64_t offset) {

@@ -150,7 +150,7 @@ static bool all_finite(const void *elements, int64_t count) {
 }
 
 template <typename T>
-static constexpr contraction_functions contraction_of(void (*pack)(const packing &)) {
+static constexpr contraction_functions contraction_of(void (*pack)(const packing &), void (*copy)(const slab_copy &)) {
   return {strip_rows,
           vector_bytes / sizeof(T),
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
@@ -158,11 +158,12 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           add_lines<T>,
           add_dots<T>,
           pack,
+          copy,
           all_finite<T>};
 }
 
-static constexpr contraction_functions contraction_float = contraction_of<float>(pack_float);
-static constexpr contraction_functions contraction_double = contraction_of<double>(pack_stored<double, double>);
+static constexpr contraction_functions contraction_float = contraction_of<float>(pack_float, copy_float);
+static constexpr contraction_functions contraction_double = contraction_of<double>(pack_stored<double, double>, copy_box<double, double>);
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

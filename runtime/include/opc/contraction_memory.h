@@ -2,7 +2,7 @@
 #ifndef OPC_CONTRACTION_MEMORY_H
 #define OPC_CONTRACTION_MEMORY_H
 
-#include "opc/contraction_plan.h"
+#include "opc/contraction_slab.h"
 #include "opc/run.h"
 
 namespace opc {
@@ -25,6 +25,9 @@ struct contraction_memory {
   contraction_table inner[2], rows, columns;
   char *rows_packed;
   char *panels; /* packed columns */
+  char *slab;
+  slab_layout layout;     /* of what inner points the slab is laid out for */
+  int64_t *slab_offset;   /* of each inner point */
   char *sums;
   char *staged;
   packed_key *kept; /* what the packed rows of each step hold */
@@ -59,7 +62,12 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   take_table(memory, used, m.columns, p.most_columns);
   m.rows_packed = take(memory, used, p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1));
   m.kept = reinterpret_cast<packed_key *>(take(memory, used, p.keeps_rows ? p.steps * static_cast<int64_t>(sizeof(packed_key)) : 0));
-  m.panels = take(memory, used, p.most_inner * p.most_columns * item);
+  /* A slab is packed, too, where an infinity makes the products be looked at one by one. */
+  const bool packs = !p.slab.used || p.term[0].skips;
+  m.panels = take(memory, used, packs ? p.most_inner * p.most_columns * item : 0);
+  m.slab = take(memory, used, p.slab.used ? (p.slab.elements + strip_vectors * p.f->lanes) * item : 0);
+  m.slab_offset = reinterpret_cast<int64_t *>(take(memory, used, p.slab.used ? p.most_inner * static_cast<int64_t>(sizeof(int64_t)) : 0));
+  m.layout.first_inner = -1;
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
   m.term = m.first_inner = m.first_row = m.first_column = -1;

@@ -107,6 +107,20 @@ OPC_INLINE void copy_apart(T *to, const Stored *from, int64_t count, int64_t mov
   for (int64_t i = 0; i < count; ++i) to[i] = element(from + i * move);
 }
 
+/* Every other element: two vectors at a time while there is an element behind them. */
+OPC_INLINE void copy_apart(float *to, const float *from, int64_t count, int64_t move) {
+  typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+  int64_t i = 0;
+  for (; move == 2 && i + 8 < count; i += 8) {
+    four part[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) part[k] = *reinterpret_cast<const four *>(from + 2 * i + 4 * k);
+    *reinterpret_cast<four *>(to + i) = __builtin_shufflevector(part[0], part[1], 0, 2, 4, 6);
+    *reinterpret_cast<four *>(to + i + 4) = __builtin_shufflevector(part[2], part[3], 0, 2, 4, 6);
+  }
+  for (; i < count; ++i) to[i] = from[i * move];
+}
+
 template <typename T>
 OPC_INLINE void clear_stretch(T *to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
@@ -282,6 +296,61 @@ static void pack_stored(const packing &p) {
     const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
     const packed_panel<T> panel = {first, count, width, static_cast<T *>(p.to) + first * p.depth};
     pack_panel<Stored, T>(p, panel, divided, inner, points);
+  }
+}
+
+/* Copies the lines of a slab. */
+template <typename Stored, typename T>
+static void copy_box(const slab_copy &job) {
+  const Stored *from = reinterpret_cast<const Stored *>(job.from);
+  T *to = static_cast<T *>(job.to);
+  const auto &line = job.loop[job.loops - 1];
+  int64_t at[OPC_MAX_RANK + max_guards + 2] = {};
+  int64_t index[OPC_MAX_RANK + max_guards];
+  int64_t place = 0;
+  for (int32_t n = 0; n < job.axes; ++n) {
+    index[n] = job.axis[n].start;
+    place += index[n] * job.axis[n].stride;
+  }
+  const int64_t move = line.step * job.axis[line.axis].stride;
+  for (bool more = true; more; to += line.count) {
+    bool inside = true;
+    for (int32_t n = 0; n < job.axes; ++n) {
+      if (job.axis[n].guarded && n != line.axis) inside = inside && index[n] >= 0 && index[n] < job.axis[n].size;
+    }
+    int64_t begin = 0;
+    int64_t end = inside ? line.count : 0;
+    if (inside && job.axis[line.axis].guarded) {
+      if (index[line.axis] < 0) begin = (line.step - 1 - index[line.axis]) / line.step;
+      if (begin > end) begin = end;
+      const int64_t left = job.axis[line.axis].size - (index[line.axis] + begin * line.step);
+      const int64_t held = left > 0 ? (left - 1) / line.step + 1 : 0;
+      if (held < end - begin) end = begin + held;
+    }
+    clear_stretch(to, begin);
+    if (begin < end && move == 1) {
+      copy_stretch(to + begin, from + place + begin, end - begin);
+    } else if (begin < end) {
+      copy_apart(to + begin, from + place + begin * move, end - begin, move);
+    }
+    clear_stretch(to + end, line.count - end);
+    more = false;
+    for (int32_t i = job.loops - 2; i >= 0 && !more; --i) {
+      const auto &loop = job.loop[i];
+      more = ++at[i] < loop.count;
+      const int64_t moved = more ? loop.step : (1 - loop.count) * loop.step;
+      if (!more) at[i] = 0;
+      index[loop.axis] += moved;
+      place += moved * job.axis[loop.axis].stride;
+    }
+  }
+}
+
+static void copy_float(const slab_copy &job) {
+  switch (job.stored) {
+    case dtype_float16: return copy_box<float16, float>(job);
+    case dtype_bfloat16: return copy_box<bfloat16, float>(job);
+    default: return copy_box<float, float>(job);
   }
 }
 

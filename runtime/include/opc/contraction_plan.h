@@ -61,6 +61,19 @@ struct contraction_step {
   int64_t inner, depth;
 };
 
+/* How the columns of a contraction are read from a slab, if they are: see opc/contraction_slab.h. */
+struct slab_plan {
+  bool used;
+  int32_t point_loop, line_loop;   /* the last two loops of the columns; line_loop is -1 where there is only one */
+  int32_t point_place, line_place; /* the places of the factor that move with them, in steps of: */
+  int64_t point_step, line_step;
+  int64_t reach; /* elements of a line beyond its points */
+  int64_t all_points, all_lines;
+  int64_t points, lines;             /* of a block, at most */
+  int64_t point_blocks, line_blocks; /* one of them is 1 */
+  int64_t columns, elements;         /* of a block with those that are dropped, and of its slab, at most */
+};
+
 struct contraction_plan {
   const contraction *c;
   const contraction_functions *f;
@@ -77,6 +90,7 @@ struct contraction_plan {
   int64_t size[max_contraction_loops];
   int64_t step[max_contraction_loops];
   contraction_side rows, columns;
+  slab_plan slab;
   loop_list batch;
   int64_t batches;
   int32_t terms;
@@ -89,6 +103,8 @@ struct contraction_plan {
   int32_t staged;
   const int64_t *panel_offset[strip_vectors];
 };
+
+static inline int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
@@ -351,46 +367,6 @@ static void plan_loops(contraction_plan &p) {
 static inline int64_t block_start(int64_t count, int64_t blocks, int64_t block) { return count * block / blocks; }
 
 static inline int64_t blocks_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
-
-/* Plans a contraction; false when it has no points. */
-static bool plan_blocks(contraction_plan &p, int64_t *units) {
-  const stage &s = *p.c->s;
-  plan_loops(p);
-  plan_runs(p, p.rows);
-  plan_runs(p, p.columns);
-  p.batches = points_of(p, p.batch);
-  if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
-  p.steps = 0;
-  p.work = 0;
-  p.most_inner = 1;
-  for (int32_t t = 0; t < p.terms; ++t) {
-    contraction_term &of = p.term[t];
-    of.blocks = blocks_of(of.depth, inner_block);
-    p.steps += of.blocks;
-    p.work += of.depth;
-    const int64_t deepest = of.blocks > 0 ? blocks_of(of.depth, of.blocks) : 0;
-    if (deepest > p.most_inner) p.most_inner = deepest;
-  }
-  p.work *= p.batches * p.rows.points * p.columns.points;
-  const int64_t panel = strip_vectors * p.f->lanes;
-  p.row_strips = blocks_of(p.rows.points, p.f->rows);
-  p.row_blocks = blocks_of(p.rows.points, block_rows);
-  p.column_panels = blocks_of(p.columns.points, panel);
-  int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
-  if (panels > 16) panels = 16;
-  p.column_blocks = blocks_of(p.column_panels, panels);
-  p.joined_blocks = blocks_of(joined_rows, block_rows);
-  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
-  p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
-  p.keeps_rows = p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
-                 p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
-  p.whole_sums = p.steps > 1;
-  for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
-  p.staged = 0;
-  for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
-  *units = p.batches * p.row_blocks * p.column_blocks;
-  return true;
-}
 
 static inline contraction_step step_of(const contraction_plan &p, int64_t step) {
   int32_t t = 0;

@@ -8,9 +8,8 @@
 #ifndef OPC_CONTRACTION_RUN_H
 #define OPC_CONTRACTION_RUN_H
 
-#include "opc/contraction_memory.h"
+#include "opc/contraction_finish.h"
 #include "opc/contraction_split.h"
-#include "opc/rows.h"
 
 namespace opc {
 
@@ -35,59 +34,6 @@ static void pack_points(const contraction_plan &p, const contraction_factor &f, 
   p.f->pack(job);
 }
 
-/* A block of the result: `row_count` rows from `row` on and `column_count` columns from `column` on. */
-struct contraction_block {
-  int64_t row, row_count, column, column_count;
-};
-
-/* Hands rows [first, first + count) of a block of sums to the tile function, in pieces in which every operand has one stride. */
-static void finish_strip(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const char *sums,
-                         int64_t first, int64_t count) {
-  const stage &s = *p.c->s;
-  const int64_t item = itemsize(p.computed);
-  tile t;
-  t.scratch = nullptr;
-  t.scratch_pitch = 0;
-  for (int64_t row = 0; row < count;) {
-    const int64_t rows = run_of_points(p, p.rows, b.row + first + row, count - row);
-    for (int64_t column = 0; column < b.column_count;) {
-      const int64_t columns = run_of_points(p, p.columns, b.column + column, b.column_count - column);
-      t.rows = rows;
-      t.columns = columns;
-      t.data[0] = const_cast<char *>(sums) + (row * m.pitch + column) * item;
-      t.step[0] = m.pitch;
-      char *buffer = m.staged;
-      char *place[max_operands];
-      for (int32_t k = 1; k < s.operand_count; ++k) {
-        const operand &o = s.operands[k];
-        t.data[k] = t.data[0]; /* for an absent input, which nothing uses: vector loads of no lanes are slow where there is no memory */
-        t.step[k] = 0;
-        if (o.data == nullptr) continue;
-        const int64_t offset = p.operand_offset[k] + operand_offset(p, p.rows, b.row + first + row, o) +
-                               operand_offset(p, p.columns, b.column + column, o);
-        place[k] = o.data + offset * itemsize(o.stored);
-        t.data[k] = place[k];
-        t.step[k] = p.rows.stride[k];
-        if (is_staged(p, k)) {
-          t.data[k] = buffer;
-          t.step[k] = columns;
-          buffer += aligned_bytes(p.f->rows * p.most_columns * 8);
-          const block part = {rows, columns, p.rows.stride[k], p.columns.stride[k]};
-          if (o.what == role_input) load_block(*p.conversions, t.data[k], columns, o.stored, place[k], part);
-        }
-      }
-      p.function(t, p.arguments);
-      for (int32_t k = 1; k < s.operand_count; ++k) {
-        const operand &o = s.operands[k];
-        if (o.data == nullptr || o.what == role_input || !is_staged(p, k)) continue;
-        store_block(*p.conversions, place[k], o.stored, {rows, columns, p.rows.stride[k], p.columns.stride[k]}, t.data[k], columns);
-      }
-      column += columns;
-    }
-    row += rows;
-  }
-}
-
 static inline bool follow(const int64_t *offsets, int64_t count) {
   for (int64_t i = 1; i < count; ++i) {
     if (offsets[i] != offsets[0] + i) return false;
@@ -96,7 +42,7 @@ static inline bool follow(const int64_t *offsets, int64_t count) {
 }
 
 /* How the columns of a block are multiplied: packed, or where they lie, which pays for few rows. */
-enum column_way { columns_packed, columns_in_panels, columns_in_lines, columns_in_dots };
+enum column_way { columns_packed, columns_in_slab, columns_in_panels, columns_in_lines, columns_in_dots };
 
 static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
                          int64_t depth) {
@@ -114,10 +60,12 @@ static void fill_tables(const contraction_plan &p, contraction_memory &m, const 
   const contraction_term &t = p.term[at.term];
   const bool fresh = m.term != at.term;
   if (fresh || m.first_inner != at.inner) {
-    for (int32_t i = 0; i < 2; ++i) fill_table(p, t.factors[i], t.inner, at.inner, at.depth, m.inner[i]);
+    for (int32_t i = 0; i < (p.slab.used ? 1 : 2); ++i) fill_table(p, t.factors[i], t.inner, at.inner, at.depth, m.inner[i]);
   }
   if (fresh || m.first_row != b.row) fill_table(p, t.factors[0], p.rows.loops, b.row, b.row_count, m.rows);
-  if (fresh || m.first_column != b.column) fill_table(p, t.factors[1], p.columns.loops, b.column, b.column_count, m.columns);
+  if (!p.slab.used && (fresh || m.first_column != b.column)) {
+    fill_table(p, t.factors[1], p.columns.loops, b.column, b.column_count, m.columns);
+  }
   m.term = at.term;
   m.first_inner = at.inner;
   m.first_row = b.row;
@@ -166,26 +114,59 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
   for (int64_t i = 0; i < b.row_count; ++i) {
     T *sums = reinterpret_cast<T *>(m.sums) + i * m.pitch;
     for (int64_t j = 0; j < b.column_count; ++j) {
-      T sum = add ? sums[j] : T(0);
+      T &total = sums[position(b, j)];
+      T sum = add ? total : T(0);
       for (int64_t k = 0; k < at.depth; ++k) {
         if (!counts(f[0], m.rows, m.inner[0], i, k) || !counts(f[1], m.columns, m.inner[1], j, k)) continue;
         sum += packed_element<T>(strips, i, k, b.row_count, p.f->rows, p.f->rows / 2, at.depth) *
                packed_element<T>(m.panels, j, k, b.column_count, lanes * strip_vectors, lanes, at.depth);
       }
-      sums[j] = sum;
+      total = sum;
     }
   }
 }
 
+/* Packs the columns of a step over a block. */
+static void pack_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  const int64_t lanes = p.f->lanes;
+  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * strip_vectors, lanes, m.panels);
+}
+
 /* Adds a step in that way if it has to be; tells whether it did. */
-template <typename T>
-static bool add_nonfinite(const contraction_plan &p, const contraction_memory &m, const contraction_block &b,
-                          const contraction_step &at, const char *strips, bool add) {
-  const int64_t rows = round_up(b.row_count, p.f->rows / 2);
-  const int64_t columns = round_up(b.column_count, p.f->lanes);
-  if (p.f->all_finite(strips, rows * at.depth) && p.f->all_finite(m.panels, columns * at.depth)) return false;
-  add_exactly<T>(p, m, b, at, strips, add);
+static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                          const char *strips, bool add) {
+  const contraction_term &t = p.term[at.term];
+  const char *read = p.slab.used ? m.slab : m.panels;
+  const int64_t count = p.slab.used ? m.layout.elements : round_up(b.column_count, p.f->lanes) * at.depth;
+  if (p.f->all_finite(strips, round_up(b.row_count, p.f->rows / 2) * at.depth) && p.f->all_finite(read, count)) return false;
+  if (p.slab.used) {
+    fill_table(p, t.factors[1], t.inner, at.inner, at.depth, m.inner[1]);
+    fill_table(p, t.factors[1], p.columns.loops, b.column, b.column_count, m.columns);
+    pack_columns(p, m, b, at);
+  }
+  if (p.computed == dtype_float64) {
+    add_exactly<double>(p, m, b, at, strips, add);
+  } else {
+    add_exactly<float>(p, m, b, at, strips, add);
+  }
   return true;
+}
+
+/* Copies what a step over a block of columns reads into the slab. */
+static void fill_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  slab_layout &s = m.layout;
+  const int64_t lines = b.column_count / b.line;
+  if (s.first_inner != at.inner || s.lines != lines || s.points != b.line) {
+    find_reach(p, at, s);
+    lay_out_slab(p, s, lines, b.line);
+    find_offsets(p, at, s, m.slab_offset);
+    s.first_inner = at.inner;
+  }
+  int64_t index[max_contraction_loops];
+  locate(p, p.columns.loops, b.column, index);
+  slab_copy job;
+  describe_copy(p, s, index, m.slab, job);
+  p.f->copy(job);
 }
 
 /* Adds one step of the sums of few rows, one row at a time. */
@@ -194,6 +175,7 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
   const contraction_factor &right = p.term[at.term].factors[1];
   const int64_t item = itemsize(p.computed);
   pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
+  if (p.keeps_rows) m.kept[0].count = -1;
   for (int64_t row = 0; row < b.row_count; ++row) {
     const char *left = m.rows_packed + row * at.depth * item;
     char *sums = m.sums + row * m.pitch * item;
@@ -216,26 +198,55 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const int64_t lanes = p.f->lanes;
   const int64_t panel = lanes * strip_vectors;
   fill_tables(p, m, b, at);
-  const column_way way = way_of(p, p.term[at.term], m, b, at.depth);
-  if (way == columns_packed) pack_points(p, right, m.columns, m.inner[1], at.depth, b.column_count, panel, lanes, m.panels);
+  const column_way way = p.slab.used ? columns_in_slab : way_of(p, p.term[at.term], m, b, at.depth);
+  if (way == columns_in_slab) fill_slab(p, m, b, at);
+  if (way == columns_packed) pack_columns(p, m, b, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
-  const bool ready = way == columns_in_panels;
   const char *strips = packed_rows(p, m, b, step, at);
-  const bool done = p.term[at.term].skips && (p.computed == dtype_float64 ? add_nonfinite<double>(p, m, b, at, strips, step > 0)
-                                                                          : add_nonfinite<float>(p, m, b, at, strips, step > 0));
+  const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, step > 0);
+  const int64_t columns = position(b, b.column_count - 1) + 1;
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows;
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
-    for (int64_t c = 0; c < b.column_count && !done; c += panel) {
-      const int64_t count = b.column_count - c < panel ? b.column_count - c : panel;
+    for (int64_t c = 0; c < columns && !done; c += panel) {
+      const int64_t count = columns - c < panel ? columns - c : panel;
       const int64_t vectors = blocks_of(count, lanes);
-      const void *from = ready ? right.data + m.columns.offset[c] * item : m.panels + c * at.depth * item;
-      const int64_t *offsets = ready ? m.inner[1].offset : p.panel_offset[vectors - 1];
+      const void *from = m.panels + c * at.depth * item;
+      const int64_t *offsets = p.panel_offset[vectors - 1];
+      if (way == columns_in_slab) {
+        from = m.slab + c * item;
+        offsets = m.slab_offset;
+      } else if (way == columns_in_panels) {
+        from = right.data + m.columns.offset[c] * item;
+        offsets = m.inner[1].offset;
+      }
       p.f->kernel[half][vectors - 1](at.depth, strips + row * at.depth * item, from, offsets, sums + c * item, m.pitch, step > 0);
     }
     if (step == p.steps - 1) finish_strip(p, m, b, sums, row, rows);
   }
+}
+
+/* Sets the columns of a block of a contraction: `number` is its place among them. */
+static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
+  if (p.slab.used) {
+    const slab_plan &of = p.slab;
+    const int64_t piece = number % of.point_blocks;
+    const int64_t lines = number / of.point_blocks % of.line_blocks;
+    const int64_t line = block_start(of.all_lines, of.line_blocks, lines);
+    const int64_t point = block_start(of.all_points, of.point_blocks, piece);
+    const int64_t count = block_start(of.all_lines, of.line_blocks, lines + 1) - line;
+    b.line = block_start(of.all_points, of.point_blocks, piece + 1) - point;
+    b.line_pitch = of.reach + b.line;
+    b.column = (number / of.point_blocks / of.line_blocks * of.all_lines + line) * of.all_points + point;
+    b.column_count = count * b.line;
+    return;
+  }
+  const int64_t panel = strip_vectors * p.f->lanes;
+  b.column = block_start(p.column_panels, p.column_blocks, number) * panel;
+  b.column_count = block_start(p.column_panels, p.column_blocks, number + 1) * panel;
+  b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
+  b.line = b.line_pitch = b.column_count;
 }
 
 /* Computes a block that no term adds to. */
@@ -274,10 +285,7 @@ static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
     b.row = block_start(p.row_strips, p.row_blocks, row) * p.f->rows;
     b.row_count = block_start(p.row_strips, p.row_blocks, row + count) * p.f->rows;
     b.row_count = (b.row_count < p.rows.points ? b.row_count : p.rows.points) - b.row;
-    const int64_t panel = strip_vectors * p.f->lanes;
-    b.column = block_start(p.column_panels, p.column_blocks, column) * panel;
-    b.column_count = block_start(p.column_panels, p.column_blocks, column + 1) * panel;
-    b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
+    choose_columns(p, column, b);
     if (p.steps == 0) finish_nothing(p, m, b);
     for (int64_t step = 0; step < p.steps; ++step) add_step(p, m, b, step);
     unit += count;

@@ -1,0 +1,292 @@
+/* Slabs: where the windows of a convolution overlap, a factor is not packed, window by window, but copied once, with its padding, and
+ * read from there.
+ *
+ * A slab holds what a step over a block of columns reads of the columns' factor. Its last two axes run along the last two loops of the
+ * columns, here called lines and points, so that a vector of columns is one of elements; where the columns step over several elements,
+ * those that lie a step apart are brought together. Between the points of one line and those of the next lie a few elements that only
+ * windows reach: columns are computed for these too, and dropped.
+ */
+#ifndef OPC_CONTRACTION_SLAB_H
+#define OPC_CONTRACTION_SLAB_H
+
+#include "opc/contraction_plan.h"
+
+namespace opc {
+
+enum : int64_t {
+  slab_bytes = 3 << 17,     /* with the packed rows it stays in a second-level cache */
+  slab_columns = 768,       /* columns of a block */
+  cost_of_packing = 24,     /* of an element, in multiplications */
+  cost_of_copying = 30
+};
+
+/* What the inner points of a step add to the index of a place, from `low` to `low + span`, and how the slab is laid out: the index
+ * `low + r + step * q` is at r * rest_pitch + q * pitch. */
+struct slab_axis {
+  int64_t low, span;
+  int64_t pitch, rest_pitch;
+};
+
+struct slab_layout {
+  int64_t first_inner, lines, points; /* what it is for; first_inner is -1 for nothing */
+  int64_t line_pitch;
+  int64_t elements;
+  slab_axis axis[OPC_MAX_RANK + max_guards];
+};
+
+/* Whether the index at a place moves in even steps. */
+static bool is_even_place(const contraction_plan &p, const contraction_factor &f, int32_t n) {
+  const axis_index &at = f.f->at[n];
+  for (int32_t i = 0; i < at.parts; ++i) {
+    if (at.part_list[i].divisor != 1 && moves(p, at.part_list[i])) return false;
+  }
+  return at.divisor == 1 || (p.whole && at.guarded != inside);
+}
+
+/* How far the index at a place moves with each point of a loop. */
+static inline int64_t step_at(const contraction_plan &p, const axis_index &at, int32_t loop) {
+  int64_t step;
+  is_even(p, at, loop, &step);
+  return step / at.divisor;
+}
+
+/* Finds the place whose index moves with a loop of the columns, forwards; -1 unless there is exactly one. */
+static int32_t place_of(const contraction_plan &p, const contraction_factor &f, int32_t loop) {
+  int32_t found = -1;
+  for (int32_t n = 0; n < f.f->places; ++n) {
+    const int64_t step = step_at(p, f.f->at[n], loop);
+    if (step == 0) continue;
+    if (step < 0 || found >= 0) return -1;
+    found = n;
+  }
+  return found;
+}
+
+static inline int64_t residues_of(const slab_axis &axis, int64_t step) { return least_of(step, axis.span + 1); }
+
+/* Lays out the slab of a step over `lines` lines of `points` points, from what its inner points add to each index. */
+static void lay_out_slab(const contraction_plan &p, slab_layout &s, int64_t lines, int64_t points) {
+  const slab_plan &of = p.slab;
+  slab_axis &point_axis = s.axis[of.point_place];
+  s.lines = lines;
+  s.points = points;
+  s.line_pitch = of.reach + points;
+  point_axis.pitch = 1;
+  s.elements = s.line_pitch;
+  if (of.line_place >= 0) {
+    slab_axis &line_axis = s.axis[of.line_place];
+    line_axis.pitch = s.elements;
+    s.elements *= line_axis.span / of.line_step + lines;
+    line_axis.rest_pitch = s.elements;
+    s.elements *= residues_of(line_axis, of.line_step);
+  }
+  point_axis.rest_pitch = s.elements;
+  s.elements *= residues_of(point_axis, of.point_step);
+  const int32_t places = p.term[0].factors[1].f->places;
+  for (int32_t n = places - 1; n >= 0; --n) {
+    if (n == of.point_place || n == of.line_place) continue;
+    s.axis[n].pitch = s.elements;
+    s.elements *= s.axis[n].span + 1;
+  }
+}
+
+/* Finds how far the inner points of a step reach. */
+static void find_reach(const contraction_plan &p, const contraction_step &at, slab_layout &s) {
+  const contraction_term &t = p.term[0];
+  const contraction_factor &f = t.factors[1];
+  for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
+  int64_t below = t.depth; /* points of this loop and those inside it */
+  bool full = false;
+  for (int32_t i = 0; i < t.inner.count; ++i) {
+    const int64_t size = p.size[t.inner.loop[i]];
+    const int64_t each = below / size;
+    const int64_t from = full ? 0 : at.inner % below / each;
+    const int64_t to = full ? size - 1 : (at.inner + at.depth - 1) % below / each;
+    below = each;
+    full = full || from != to;
+    for (int32_t n = 0; n < f.f->places; ++n) {
+      const int64_t step = step_at(p, f.f->at[n], t.inner.loop[i]);
+      s.axis[n].low += least_of(step * from, step * to);
+      s.axis[n].span += (step < 0 ? -step : step) * (to - from);
+    }
+  }
+}
+
+/* Sets where the elements of each inner point of a step begin in the slab. */
+static void find_offsets(const contraction_plan &p, const contraction_step &step, const slab_layout &s, int64_t *offset) {
+  const slab_plan &of = p.slab;
+  const contraction_term &t = p.term[0];
+  const contraction_factor &f = t.factors[1];
+  const int32_t places = f.f->places;
+  int64_t move[max_contraction_loops][OPC_MAX_RANK + max_guards];
+  int64_t at[max_contraction_loops];
+  int64_t value[OPC_MAX_RANK + max_guards];
+  for (int32_t n = 0; n < places; ++n) value[n] = -s.axis[n].low;
+  int64_t rest = step.inner;
+  for (int32_t i = t.inner.count - 1; i >= 0; --i) {
+    const int32_t loop = t.inner.loop[i];
+    at[i] = rest % p.size[loop];
+    rest /= p.size[loop];
+    for (int32_t n = 0; n < places; ++n) {
+      move[i][n] = step_at(p, f.f->at[n], loop);
+      value[n] += at[i] * move[i][n];
+    }
+  }
+  for (int64_t k = 0; k < step.depth; ++k) {
+    offset[k] = 0;
+    for (int32_t n = 0; n < places; ++n) {
+      const slab_axis &axis = s.axis[n];
+      const int64_t apart = n == of.point_place ? of.point_step : n == of.line_place ? of.line_step : 1;
+      offset[k] += apart == 1 ? value[n] * axis.pitch : value[n] % apart * axis.rest_pitch + value[n] / apart * axis.pitch;
+    }
+    for (int32_t i = t.inner.count - 1; i >= 0; --i) {
+      const int64_t size = p.size[t.inner.loop[i]];
+      const bool wraps = ++at[i] == size;
+      for (int32_t n = 0; n < places; ++n) value[n] += wraps ? (1 - size) * move[i][n] : move[i][n];
+      if (!wraps) break;
+      at[i] = 0;
+    }
+  }
+}
+
+/* Describes the copying of what a block of columns reads at a step; its first column is where the loops of the columns have `index`. */
+static void describe_copy(const contraction_plan &p, const slab_layout &s, const int64_t *index, void *to, slab_copy &job) {
+  const slab_plan &of = p.slab;
+  const contraction_factor &f = p.term[0].factors[1];
+  bool moving[max_contraction_loops] = {};
+  for (int32_t n = 0; n < p.columns.loops.count; ++n) moving[p.columns.loops.loop[n]] = true;
+  job.to = to;
+  job.from = f.data;
+  job.stored = f.f->stored;
+  job.axes = f.f->places;
+  job.loops = 0;
+  int32_t guards = 0;
+  for (int32_t n = 0; n < f.f->places; ++n) {
+    const axis_index &at = f.f->at[n];
+    const bool guarded = at.guarded != inside;
+    const int64_t base = guarded ? f.base[guards++] : 0;
+    job.axis[n] = {base + distance(p, at, moving, index) / at.divisor + s.axis[n].low, at.size, at.stride, guarded};
+    if (n != of.point_place && n != of.line_place) job.loop[job.loops++] = {n, s.axis[n].span + 1, 1};
+  }
+  const slab_axis &point_axis = s.axis[of.point_place];
+  job.loop[job.loops++] = {of.point_place, residues_of(point_axis, of.point_step), 1};
+  if (of.line_place >= 0) {
+    const slab_axis &line_axis = s.axis[of.line_place];
+    job.loop[job.loops++] = {of.line_place, residues_of(line_axis, of.line_step), 1};
+    job.loop[job.loops++] = {of.line_place, line_axis.span / of.line_step + s.lines, of.line_step};
+  }
+  job.loop[job.loops++] = {of.point_place, s.line_pitch, of.point_step};
+}
+
+/* Plans the columns of a contraction as windows over a slab, if that is less work than to pack them. */
+static bool plan_slab(contraction_plan &p) {
+  slab_plan &of = p.slab;
+  of.used = false;
+  const loop_list &loops = p.columns.loops;
+  if (p.terms != 1 || loops.count == 0 || p.term[0].depth == 0) return false;
+  const contraction_term &t = p.term[0];
+  const contraction_factor &f = t.factors[1];
+  for (int32_t n = 0; n < f.f->places; ++n) {
+    if (!is_even_place(p, f, n)) return false;
+  }
+  of.point_loop = loops.loop[loops.count - 1];
+  of.line_loop = loops.count > 1 ? loops.loop[loops.count - 2] : -1;
+  of.point_place = place_of(p, f, of.point_loop);
+  of.line_place = of.line_loop >= 0 ? place_of(p, f, of.line_loop) : -1;
+  if (of.point_place < 0 || (of.line_loop >= 0 && (of.line_place < 0 || of.line_place == of.point_place))) return false;
+  of.point_step = step_at(p, f.f->at[of.point_place], of.point_loop);
+  of.line_step = of.line_loop >= 0 ? step_at(p, f.f->at[of.line_place], of.line_loop) : 1;
+  const int64_t points = of.all_points = p.size[of.point_loop];
+  const int64_t lines = of.all_lines = of.line_loop >= 0 ? p.size[of.line_loop] : 1;
+  slab_layout s;
+  of.reach = 0;
+  for (int64_t step = p.steps - 1; step >= 0; --step) {
+    find_reach(p, step_of(p, step), s);
+    const int64_t reach = s.axis[of.point_place].span / of.point_step;
+    if (reach > of.reach) of.reach = reach;
+  }
+  /* Whole lines, as many as fit, or pieces of one; that number of them that leaves the fewest lanes of vectors unused. */
+  const int64_t most = slab_bytes / itemsize(p.computed);
+  const int64_t lanes = p.f->lanes;
+  lay_out_slab(p, s, 1, points);
+  of.points = points;
+  while (of.points > 1 && (s.elements > most || of.points > slab_columns)) {
+    of.points = (of.points + 1) / 2;
+    lay_out_slab(p, s, 1, of.points);
+  }
+  of.lines = 1;
+  int64_t vectors = blocks_of(of.points, lanes);
+  int64_t least = lines * vectors;
+  for (int64_t some = 2; of.points == points && some <= lines; ++some) {
+    lay_out_slab(p, s, some, points);
+    const int64_t columns = (some - 1) * s.line_pitch + points;
+    if (s.elements > most || columns > slab_columns) break;
+    vectors = blocks_of(columns, lanes);
+    const int64_t all = blocks_of(lines, some) * vectors;
+    if (all > least) continue;
+    least = all;
+    of.lines = some;
+  }
+  of.elements = 0;
+  for (int64_t step = 0; step < p.steps; ++step) {
+    find_reach(p, step_of(p, step), s);
+    lay_out_slab(p, s, of.lines, of.points);
+    if (s.elements > of.elements) of.elements = s.elements;
+  }
+  of.line_blocks = blocks_of(lines, of.lines);
+  of.point_blocks = blocks_of(points, of.points);
+  of.columns = (of.lines - 1) * s.line_pitch + of.points;
+  const int64_t rows = p.rows.points;
+  const int64_t computed = blocks_of(of.columns, lanes) * lanes;
+  const int64_t packed = of.lines * of.points * p.most_inner;
+  of.used = of.elements <= most && of.elements * cost_of_copying + (computed - of.lines * of.points) * p.most_inner * rows <
+                                      packed * cost_of_packing;
+  return of.used;
+}
+
+/* Plans a contraction; false when it has no points. */
+static bool plan_blocks(contraction_plan &p, int64_t *units) {
+  const stage &s = *p.c->s;
+  plan_loops(p);
+  plan_runs(p, p.rows);
+  plan_runs(p, p.columns);
+  p.batches = points_of(p, p.batch);
+  if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
+  p.steps = 0;
+  p.work = 0;
+  p.most_inner = 1;
+  for (int32_t t = 0; t < p.terms; ++t) {
+    contraction_term &of = p.term[t];
+    of.blocks = blocks_of(of.depth, inner_block);
+    p.steps += of.blocks;
+    p.work += of.depth;
+    const int64_t deepest = of.blocks > 0 ? blocks_of(of.depth, of.blocks) : 0;
+    if (deepest > p.most_inner) p.most_inner = deepest;
+  }
+  p.work *= p.batches * p.rows.points * p.columns.points;
+  const int64_t panel = strip_vectors * p.f->lanes;
+  p.row_strips = blocks_of(p.rows.points, p.f->rows);
+  p.row_blocks = blocks_of(p.rows.points, block_rows);
+  p.column_panels = blocks_of(p.columns.points, panel);
+  int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
+  if (panels > 16) panels = 16;
+  p.column_blocks = blocks_of(p.column_panels, panels);
+  p.joined_blocks = blocks_of(joined_rows, block_rows);
+  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
+  p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
+  if (plan_slab(p)) {
+    p.column_blocks = p.columns.points / (p.slab.all_lines * p.slab.all_points) * p.slab.line_blocks * p.slab.point_blocks;
+    p.most_columns = blocks_of(p.slab.columns, panel) * panel;
+  }
+  p.keeps_rows = p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
+                 p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
+  p.whole_sums = p.steps > 1;
+  for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
+  p.staged = 0;
+  for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
+  *units = p.batches * p.row_blocks * p.column_blocks;
+  return true;
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_SLAB_H
