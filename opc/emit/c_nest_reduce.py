@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from opc.emit.c_expr import Text, c_compute
-from opc.emit.c_nest_base import NestWriter, Unsupported
+from opc.emit.c_nest_base import NestWriter, Unsupported, parenthesised
 from opc.emit.c_nest_region import Leaf, Local, Range, Regions
 from opc.emit.c_text import string_literal
 from opc.ir.affine import Affine, Index
@@ -29,8 +29,8 @@ from opc.ir.expr import (
 )
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, is_identity, peel
 from opc.lower.nest import best_axis, holds_reduction
+from opc.lower.search import SEARCHES
 
-_SEARCHES = ("argmax", "argmin")
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&"}
 _START = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
 
@@ -105,35 +105,36 @@ class Reductions:
 
 
 class Fold:
-    """The loops of one reduction."""
+    """The loops of one reduction.
 
-    def __init__(self, regions: Regions, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool) -> None:
+    `results` are the variables that get what it finds: one, or of a search `by_axis`, the position along each axis.
+    """
+
+    def __init__(
+        self, regions: Regions, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool, by_axis: bool = False
+    ) -> None:
         self.regions, self.over, self.e, self.row = regions, over, e, row
         self.writer = w = regions.writer
         self.axes = [a for a in e.axes if isinstance(a, Axis)]
-        self.search = e.kind in _SEARCHES
+        self.search = e.kind in SEARCHES
+        # What a search ignores is what the greatest or least value ignores: it is better than nothing before it.
+        self.kind = e.kind.removeprefix("arg")
         self.value_kind = c_compute(e.body.type if self.search else e.type)
         self.result = w.names.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
         self.best = w.names.fresh("best") if self.search else ""
+        self.positions: tuple[str, ...] = ()
         size = "[opc::nest_lanes]" if row else ""
-        start = "" if row else f" = {self._start()}"
-        self.declarations = [
-            f"{c_compute(e.type)} {self.result}{size}{' = 0' if self.search and not row else '' if self.search else start};"
-        ]
-        if self.search:
-            self.declarations.append(f"{self.value_kind} {self.best}{size}{start};")
+        start = "" if row else " = 0" if self.search else f" = {self._start()}"
+        self.results = tuple(w.names.fresh(f"{self.result}_{a.index}") for a in self.axes) if by_axis else (self.result,)
+        self.declarations = [f"{c_compute(e.type)} {name}{size}{start};" for name in self.results]
         for a in self.axes:
             regions.bounded[Affine.of(Index(a.index))] = a.extent
-        found: tuple[Guard, ...] = ()
-        body = e.body
-        if not self.search:
-            found, body = peel(e.kind, e.body, w.sizes, regions.bounded, regions.positive)
+        found, body = peel(self.kind, e.body, w.sizes, regions.bounded, regions.positive)
         self.guards, self.body = [*under, *found], body
         self.lane = self._lane()
 
     def _start(self) -> str:
-        kind = "lowest" if self.e.kind in ("max", "argmax") else "highest"
-        return _START.get(self.e.kind) or f"opc::limits<{self.value_kind}>::{kind}"
+        return _START.get(self.kind) or f"opc::limits<{self.value_kind}>::{'lowest' if self.kind == 'max' else 'highest'}"
 
     def _lane(self) -> str:
         """Return the index the innermost loop runs over: the lane, or one of the reduction's own."""
@@ -149,15 +150,39 @@ class Fold:
     def write(self) -> None:
         """Write the loops."""
         w = self.writer
-        if self.e.kind in ("max", "min", *_SEARCHES):
+        if self.kind in ("max", "min"):
             self._refuse_nothing()
+        if self.search:
+            self._search()
+            return
         if self.row:
-            over = self.over
-            w.put(f"opc::fill({self.result}, {over.high}, {c_compute(self.e.type)}({'0' if self.search else self._start()}));")
-            if self.search:
-                w.put(f"opc::fill({self.best}, {over.high}, {self.value_kind}({self._start()}));")
+            w.put(f"opc::fill({self.result}, {self.over.high}, {c_compute(self.e.type)}({self._start()}));")
+        self._all_loops()
+
+    def _all_loops(self) -> None:
         early = self._due(set())
         self._within(early, lambda: self._loops(self.axes))
+
+    def _search(self) -> None:
+        """Write the loops of a search. Positions are as wide as the values while that holds them, so that both fill a vector."""
+        w = self.writer
+        leaf = Leaf(self.regions, Range("", "", ""))
+        extents = [parenthesised(leaf.affine(a.extent)) for a in self.e.axes if isinstance(a, Axis)]
+        self.positions = tuple(w.names.fresh(f"{name}_here") for name in self.results)
+        start = f"{self.value_kind}({self._start()})"
+        with w.block(f"opc::with_positions<{self.value_kind}>({' * '.join(extents)}, [&](auto zero)", "});"):
+            w.put("using position = decltype(zero);")
+            if not self.row:
+                w.put(f"{self.value_kind} {self.best} = {start};")
+                self._all_loops()
+                return
+            high = self.over.high
+            w.put(f"{self.value_kind} {self.best}[opc::nest_lanes];", f"opc::fill({self.best}, {high}, {start});")
+            for name in self.positions:
+                w.put(f"position {name}[opc::nest_lanes];", f"opc::fill({name}, {high}, zero);")
+            self._all_loops()
+            for name, here in zip(self.results, self.positions, strict=True):
+                w.put(f"opc::widen_row({name}, {here}, {high});")
 
     def _within(self, found: list[Guard], inner: Callable[[], None]) -> None:
         if not found:
@@ -227,7 +252,7 @@ class Fold:
         body = self.body
         for g in reversed([g for g in self.guards if not any(g is r for r in ranges)]):
             cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
-            body = Select(cond, body, Const(IDENTITY[self.e.kind], body.type), body.type)
+            body = Select(cond, body, Const(IDENTITY[self.kind], body.type), body.type)
         self.guards = []
         sink = Sink(self, over.lane)
         if not ranges:
@@ -261,15 +286,17 @@ class Fold:
                 return node.axes
         return self.e.axes
 
-    def number(self) -> str:
-        """Return the position of the element that the loops have reached, counted in row-major order."""
+    def numbers(self) -> list[str]:
+        """Return the position of the element that the loops have reached: counted in row-major order, or along each axis."""
         leaf = Leaf(self.regions, Range("", "", ""))
+        if len(self.results) > 1:
+            return [self.writer.indices[a.index] for a in self.e.axes if isinstance(a, Axis)]
         text = "0"
         for a in self.e.axes:
             assert isinstance(a, Axis), "a flat statement has no groups"
             name = self.writer.indices[a.index]
             text = name if text == "0" else f"({text}) * ({leaf.affine(a.extent)}) + {name}"
-        return text
+        return [text]
 
 
 class Sink:
@@ -280,16 +307,16 @@ class Sink:
 
     def ignores(self, e: Expr) -> bool:
         """Whether `e` changes nothing."""
-        return is_identity(self.fold.e.kind, e)
+        return is_identity(self.fold.kind, e)
 
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
         """Return the lines of the loop that takes `e` in."""
         fold = self.fold
-        kind = fold.e.kind
+        kind = fold.kind
         text = leaf.convert(e, fold.e.body.type if fold.search else fold.e.type)
         head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
         if fold.search:
-            return self._search(text.text, head)
+            return self._search(text.text, over)
         if fold.row:
             place = f"{fold.result}[{self.lane}]"
             return ["OPC_SIMD", f"{head} {self._taken(place, text)}"]
@@ -321,17 +348,24 @@ class Sink:
             return f"{place} = {place} {_OPERATOR[kind]} {text.at(3)};"
         return f"{place} = opc::{kind}imum({place}, {self.fold.value_kind}({text.text}));"
 
-    def _search(self, text: str, head: str) -> list[str]:
+    def _search(self, text: str, over: Range) -> list[str]:
         fold = self.fold
-        place = f"[{self.lane}]" if fold.row else ""
-        best, result = f"{fold.best}{place}", f"{fold.result}{place}"
-        better = f"here {'>' if fold.e.kind == 'argmax' else '<'} {best} || (here != here && {best} == {best})"
+        values, sign = fold.value_kind, "<=" if fold.kind == "max" else ">="
+        if fold.row:
+            best = f"{fold.best}[{self.lane}]"
+            numbers = zip(fold.positions, fold.numbers(), strict=True)
+            return [
+                "OPC_SIMD",
+                f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane}) {{",
+                f"  const {values} here = {text};",
+                f"  const bool better = !(here {sign} {best}) && {best} == {best};",
+                f"  {best} = better ? here : {best};",
+                *(f"  {p}[{self.lane}] = better ? position({n}) : {p}[{self.lane}];" for p, n in numbers),
+                "}",
+            ]
+        (number,) = fold.numbers()
         return [
-            *(["OPC_SIMD"] if fold.row else []),
-            f"{head} {{",
-            f"  const {fold.value_kind} here = {text};",
-            f"  const bool better = {better};",
-            f"  {best} = better ? here : {best};",
-            f"  {result} = better ? {fold.number()} : {result};",
-            "}",
+            f"opc::search_row<{values}, position>({over.low}, {over.high}, {fold.best}, {fold.result},",
+            f"    [&](int64_t {self.lane}) {{ return {number}; }}, [&](int64_t {self.lane}) -> {values} {{ return {text}; }},",
+            f"    [](const {values} here, const {values} best) {{ return !(here {sign} best) && best == best; }});",
         ]

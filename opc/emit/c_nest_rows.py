@@ -48,6 +48,10 @@ _OWN_NAMES = frozenset(
         "low_place",
         "high_place",
         "stride",
+        "zero",
+        "position",
+        "here",
+        "better",
     ]
 )
 """The parameters and variables of every nest's function."""

@@ -6,17 +6,35 @@ point of the indices that no term names, or a range of the first index that term
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 
+from opc.analysis.value_types import affine_of
 from opc.emit.c_expr import c_compute
 from opc.emit.c_nest_base import NestWriter
 from opc.emit.c_nest_reduce import Fold
-from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_nest_region import Leaf, Local, Range, Regions
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Const, Expr, IndexValue, Select, free_indices
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    map_affine,
+    rewrite,
+    walk,
+)
 from opc.lower.guards import Guard, guard_indices, is_identity
 from opc.lower.loop_ir import Scatter
+from opc.lower.search import searches
 
 
 def write_scatter(writer: NestWriter, plan: Scatter, regions: Regions) -> None:
@@ -74,6 +92,13 @@ class _Terms(Fold):
         early = self._due(set())
         self._within(early, lambda: self._loops(self.axes))
 
+    def _loops(self, axes: list[Axis]) -> None:
+        found = searches(p for _, p in self.plan.places)
+        if found and len(axes) == 1:
+            self._rows(axes[0], found)
+        else:
+            super()._loops(axes)
+
     def _innermost(self, over: Range) -> None:
         places = self.plan.places
         if any(over.lane in free_indices(p) for _, p in places) and over.lane:
@@ -88,6 +113,54 @@ class _Terms(Fold):
                 w.put(f"if ({self._missed(n)}) continue;")
             w.put(f"{c_compute(self.e.type)} *const to = out + ({self._offset()});")
             self.regions.write(self._guarded(), over, _Add(self, over))
+
+    def _rows(self, axis: Axis, found: list[Reduce]) -> None:
+        """Write the loop over the terms of the last axis in rows, with the searches that their places need before each row."""
+        w, regions = self.writer, self.regions
+        start, own = Index(w.names.fresh("start")), Index(w.names.fresh(axis.index))
+        position = Affine.of(start) + own
+        regions.bounded[position] = axis.extent
+
+        def to_rows(a: Affine) -> Affine:
+            return a.substitute(lambda s: position if s == Index(axis.index) else None)
+
+        def moved(e: Expr) -> Expr:
+            return map_affine(e, to_rows)
+
+        for symbol in (start, own):
+            w.indices[symbol.name] = symbol.name
+        extent = self._extent(axis)
+        with w.block(f"for (int64_t {start.name} = 0; {start.name} < {extent}; {start.name} += opc::nest_lanes)"):
+            count = w.names.fresh("count")
+            w.put(f"const int64_t {count} = opc::least({extent} - {start.name}, opc::nest_lanes);")
+            row = Range(own.name, "0", count)
+            places = [(index, moved(p)) for index, p in self.plan.places]
+            stands_for: dict[Expr, Expr] = {}
+            for e in found:
+                stands_for |= self._search(replace(e, body=moved(e.body)), row, [p for _, p in places])
+            places = [(index, rewrite(p, lambda n: stands_for.get(n, n))) for index, p in places]
+            self.plan = replace(self.plan, places=tuple(places))
+            self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
+            self.body = moved(self.body)
+            self._lane_by_lane(row)
+
+    def _search(self, e: Reduce, row: Range, places: list[Expr]) -> Mapping[Expr, Expr]:
+        """Write the loops of a search along a row, and return what stands for it, or for its parts, in the places."""
+        last = e.axes[-1]
+        assert isinstance(last, Axis), "a flat statement has no groups"
+        uses = [n for p in places for n in walk(p) if any(c == e for c in children(n))]
+        parts = [n for n in uses if isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == e]
+        by_axis = len(e.axes) == 2 and len(parts) == len(uses) and all(affine_of(n.args[1]) == last.extent for n in parts)
+        fold = Fold(self.regions, row, e, (), True, by_axis)
+        self.writer.put(*fold.declarations)
+        fold.write()
+        reads = []
+        for name in fold.results:
+            self.regions.locals[f"#{name}"] = Local(name, DType.INT64, True)
+            reads.append(Read(f"#{name}", (Affine.of(Index(row.lane)),), DType.INT64))
+        if not by_axis:
+            return {e: reads[0]}
+        return {n: reads[0] if n.fn == "floordiv" else reads[1] for n in parts}
 
     def _name(self, index: str) -> str:
         name = self.writer.indices[index] = self.writer.names.fresh(index)
@@ -125,7 +198,8 @@ class _Terms(Fold):
             leaf.inner.add(name)
             lines += [f"const int64_t {name} = {text};", f"if ({self._missed(n)}) continue;"]
         text = leaf.convert(self._guarded(), self.e.type).text
-        lines.append(f"out[{self._offset()} + {lane}] += {text};")
+        step = f" + {lane}" if self.plan.lane is not None else ""
+        lines.append(f"out[{self._offset()}{step}] += {text};")
         w.put(*leaf.before)
         with w.block(f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"):
             w.put(*lines)

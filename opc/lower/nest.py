@@ -21,6 +21,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     children,
@@ -59,7 +60,7 @@ def flat_statement(op: Op, assign: Assign) -> Flat | None:
     for entry, dim in zip(assign.indices, op.operand(assign.target).dims, strict=True):
         indices.append(names[entry.name] if isinstance(entry, GroupRef) else entry)
         extents.append(dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name)))
-    ends_in_group = len(indices) > 1 and isinstance(assign.indices[-1], GroupRef) and isinstance(assign.indices[-2], str)
+    ends_in_group = len(indices) > 1 and isinstance(assign.indices[-1], GroupRef)
     return Flat(
         assign.target, tuple(indices), tuple(extents), _flatten(assign.value, names), indices[-1] if ends_in_group else None
     )
@@ -76,6 +77,8 @@ def _groups(assign: Assign) -> list[str]:
             found |= {i.name: None for i in e.indices if isinstance(i, GroupRef)}
         elif isinstance(e, Reduce):
             found |= {a.name: None for a in e.axes if isinstance(a, GroupAxis)}
+        elif isinstance(e, Place):
+            found[e.group] = None
     return list(found)
 
 
@@ -92,6 +95,8 @@ def _flatten(e: Expr, names: dict[str, str]) -> Expr:
                     Axis(names[a.name], Affine.of(GroupSize(a.name))) if isinstance(a, GroupAxis) else a for a in node.axes
                 )
                 return replace(node, axes=axes)
+            case Place():
+                return IndexValue(Affine.of(Index(names[node.group])), node.span)
             case _:
                 return node
 
@@ -137,12 +142,20 @@ def _scattered(e: Reduce, index: str) -> int:
 
 
 def _jumps(r: Read, index: str) -> bool:
-    early = any(isinstance(i, Affine) and index in i.indices() for i in r.indices[:-1])
+    early = any(isinstance(i, Affine) and index in i.indices() for i in _moving(r)[:-1])
     return early or any(index in free_indices(i) for i in r.indices if not isinstance(i, Affine | GroupRef))
 
 
+def _moving(r: Read) -> tuple[Affine | GroupRef | Expr, ...]:
+    """Return the indices of a read without those at its end that are 0, as that of a group of one point is."""
+    kept = len(r.indices)
+    while kept and r.indices[kept - 1] == Affine.of(0):
+        kept -= 1
+    return r.indices[:kept]
+
+
 def _stands_last(e: Reduce, index: str) -> bool:
-    lasts = [r.indices[-1] for r in reads(e.body) if r.indices]
+    lasts = [_moving(r)[-1] for r in reads(e.body) if _moving(r)]
     return any(isinstance(i, Affine) and index in i.indices() for i in lasts)
 
 

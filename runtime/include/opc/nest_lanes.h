@@ -116,9 +116,10 @@ OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t r
   } else if (coefficient == -1) {
     high = greatest(least(high, rest + 1), low);
   } else if (coefficient > 0) {
-    low = least(greatest(low, -floordiv(rest, coefficient)), high);
+    /* Most ranges need no clipping, and a division takes long. */
+    if (coefficient * low + rest < 0) low = least(greatest(low, -floordiv(rest, coefficient)), high);
   } else if (coefficient < 0) {
-    high = greatest(least(high, floordiv(rest, -coefficient) + 1), low);
+    if (coefficient * (high - 1) + rest < 0) high = greatest(least(high, floordiv(rest, -coefficient) + 1), low);
   } else if (rest < 0) {
     high = low;
   }
@@ -167,6 +168,69 @@ template <typename T>
 OPC_INLINE void fill(T *row, int64_t count, T value) {
   OPC_SIMD
   for (int64_t i = 0; i < count; ++i) row[i] = value;
+}
+
+/* Calls f with a zero of the type that holds positions below `count`: as wide as T where that is enough. */
+template <typename T, typename F>
+OPC_INLINE void with_positions(int64_t count, F f) {
+  if constexpr (sizeof(T) <= sizeof(int32_t)) {
+    if (count <= INT32_MAX) return f(int32_t(0));
+  }
+  f(int64_t(0));
+}
+
+/* Stores a row of positions. */
+template <typename P>
+OPC_INLINE void widen_row(int64_t *to, const P *from, int64_t count) {
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+/* Looks for a better value than `best` among value(i), low <= i < high, and keeps the number of the first one of the best. Strips of
+ * lanes each look for their own. */
+template <typename T, typename P, typename Number, typename Value, typename Better>
+OPC_INLINE void search_row(int64_t low, int64_t high, T &best, int64_t &found, Number number, Value value, Better better) {
+  constexpr int64_t strip = 128 / sizeof(T);
+  int64_t i = low;
+  if (high - low >= 2 * strip) {
+    T bests[strip];
+    P places[strip];
+    const T first = value(low);
+    for (int64_t u = 0; u < strip; ++u) {
+      bests[u] = value(low + u);
+      places[u] = P(u);
+    }
+    for (i += strip; i + strip <= high; i += strip) {
+      const P start = P(i - low);
+      OPC_SIMD
+      for (int64_t u = 0; u < strip; ++u) {
+        const T here = value(i + u);
+        const bool is = better(here, bests[u]);
+        bests[u] = is ? here : bests[u];
+        places[u] = is ? P(start + P(u)) : places[u];
+      }
+    }
+    T top = first;
+    P place = 0;
+    for (int64_t u = 0; u < strip; ++u) {
+      const bool same = bests[u] == top || (bests[u] != bests[u] && top != top);
+      if (better(bests[u], top) || (same && places[u] < place)) {
+        top = bests[u];
+        place = places[u];
+      }
+    }
+    if (better(top, best)) {
+      best = top;
+      found = number(low + place);
+    }
+  }
+  for (; i < high; ++i) {
+    const T here = value(i);
+    if (better(here, best)) {
+      best = here;
+      found = number(i);
+    }
+  }
 }
 
 /* Copies a row of an operand to the target, both stored in one type. */
