@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opc.backends import environments
-from opc.backends.base import Availability, BuildStep, Session
+from opc.backends.base import Availability, BuildStep, Environment, Session
 from opc.backends.rknn import emit
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType, candidates
@@ -22,6 +22,7 @@ class RknnBackend:
     name = "rknn"
     title = "RKNN"
     takes_name = True
+    environment = Environment("rknn", alone=("rknn-toolkit2",))
 
     def probe(self) -> Availability:
         """Say whether the toolkit is installed where this backend runs."""
