@@ -89,6 +89,7 @@ def prove(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes run at once; one a processor.")] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE.html", help="Write a report for people.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write a JUnit report.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write a page for a repository.")] = None,
     sanitize: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +101,7 @@ def prove(
     """Build, prove each op on each backend, print the table."""
     from opc import cli_test
 
-    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, json, sanitize))
+    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize))
 
 
 @app.command()

@@ -16,12 +16,13 @@ def test(
     jobs: int | None,
     html: Path | None,
     junit: Path | None,
+    markdown: Path | None,
     as_json: bool,
     sanitize: str | None,
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
     specs = find_specs(given)
-    for path in (html, junit):
+    for path in (html, junit, markdown):
         if path is not None and not path.parent.is_dir():
             raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")
     from opc.testing import report as reports
@@ -47,6 +48,13 @@ def test(
     if junit is not None:
         reports.write_junit(report, junit)
         note(f"wrote {shown(junit)}")
+    if markdown is not None:
+        from opc.testing.markdown import markdown as page
+
+        chosen = "".join(f" --backend {b}" for b in backends or ())
+        command = " ".join(("opc test", *(shown(path) for path in given or ()))) + chosen
+        markdown.write_text(page(report, command), encoding="utf-8")
+        note(f"wrote {shown(markdown)}")
     return OK if report.ok else FAILED
 
 

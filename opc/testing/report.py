@@ -157,16 +157,22 @@ def truth_text(report: Report, kind: str) -> str:
     return f"{found}; {left:,} not run, for the reasons given" if left else found
 
 
-def _print_refusals(report: Report, console: Console) -> None:
-    """Print which ops each backend can't carry, and why."""
+def refusals(report: Report) -> dict[tuple[str, str], list[str]]:
+    """Return the ops that each backend refuses, by backend and reason."""
     found: dict[tuple[str, str], list[str]] = {}
     for r in report.results:
         if r.status is Status.REFUSED:
             found.setdefault((r.backend, _about_any(r.message, r.op)), []).append(r.op)
+    return {key: sorted(ops) for key, ops in found.items()}
+
+
+def _print_refusals(report: Report, console: Console) -> None:
+    """Print which ops each backend can't carry, and why."""
+    found = refusals(report)
     if found:
         console.print("Refused:")
     for (backend, reason), ops in found.items():
-        console.print(f"  {backend}: {', '.join(sorted(ops))}: {reason}", markup=False, highlight=False)
+        console.print(f"  {backend}: {', '.join(ops)}: {reason}", markup=False, highlight=False)
 
 
 def _about_any(reason: str, op: str) -> str:

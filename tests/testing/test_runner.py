@@ -14,6 +14,7 @@ from rich.console import Console
 
 from opc.build import imports
 from opc.testing import runner
+from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker
 from opc.testing.report import print_report, write_html, write_junit
 from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
@@ -157,3 +158,29 @@ def test_frameworks_may_print(tmp_path: Path) -> None:
         answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "cache": ""}))
         worker.close()
     assert "error" in answers[-1]
+
+
+def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
+    columns = {name: Column(name.title(), "1.2+cpu") for name in ["one", "two", "three", "four", "five", "six", "seven", "eight"]}
+    columns["eight"] = Column("Eight", reason="it is not installed; install with: opc env create eight")
+    report = Report(columns)
+    for name in (ORACLE, *list(columns)[:-1]):
+        status = {"two": Status.EMULATED, "three": Status.COMPILED}.get(name, Status.PASSED)
+        report.add(Result("a_rather_long_name", name, "forward", str(i), status, 0.5) for i in range(1234))
+    report.add([Result("a_rather_long_name", "four", "gradient", "g", Status.NOT_RUN, message="no autograd", count=3)])
+    report.add(Result("relu", name, "build", "relu", Status.REFUSED, message="relu has | in it") for name in ("one", "two"))
+    text = io.StringIO()
+    print_report(report, Console(file=text, width=110))
+    lines = text.getvalue().splitlines()
+    assert any(line.split()[:3] == ["a_rather_long_name", "1234", "0.50"] for line in lines)
+    assert "  one: relu: has | in it" in lines
+    assert any(line.startswith("Eight was not run: it is not installed; install with: opc env create eight") for line in lines)
+    page = markdown(report, "opc test specs")
+    assert "| One | 1 op, One 1.2, 1 refused |" in page
+    assert "| Two | 1 op emulated, Two 1.2, 1 refused |" in page
+    assert "| Three | 0 ops, Three 1.2, 1 compiled, not executed |" in page
+    assert "| Eight | not run: it is not installed; install with: opc env create eight |" in page
+    assert "| One | relu | has \\| in it |" in page
+    assert "| Four | 3 | gradient: no autograd |" in page
+    assert "| relu |  | refused | refused |" not in page
+    assert as_json(report)["cells"][-1]["refused"] == ["relu has | in it"]
