@@ -14,11 +14,12 @@ from opc.backends.base import Availability, BuildStep, Compile, Environment, Lin
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.front import dispatch_source, front_source, operators_source
 from opc.backends.paddle.library import library_source, threads_source
-from opc.backends.paddle.signature import MAX_OPERANDS
+from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
+    from opc.backends.paddle.inference import InferenceSession
     from opc.backends.paddle.session import PaddleSession
 
 VERSIONS = ">=3.0"
@@ -45,8 +46,11 @@ class PaddleBackend:
         return environments.probe(self.name, "paddlepaddle", versions=VERSIONS)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why Paddle can't carry the family: too many operands, or no operand to tell a call by."""
+        """Return why Paddle can't carry the family: its name, or too many operands."""
         found = []
+        if "_grad" in operator_name(family, family.forward):
+            reason = f"Paddle takes the '_grad' in the name {operator_name(family, family.forward)} for a gradient's"
+            found.append(Diagnostic(reason, hint="use another name"))
         for op in family.ops:
             if max(len(op.inputs), len(op.outputs)) > MAX_OPERANDS:
                 found.append(Diagnostic(f"{op.name} has more operands than the {MAX_OPERANDS} that Paddle's adapter takes"))
@@ -101,3 +105,20 @@ class PaddleBackend:
         from opc.backends.paddle.session import PaddleSession
 
         return PaddleSession(family, package)
+
+
+class PaddleInferenceBackend(PaddleBackend):
+    """Runs the same operators from saved models, in Paddle Inference."""
+
+    name = "paddle_inference"
+    title = "Paddle Inference"
+
+    def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]
+        """Load the built library.
+
+        Raises:
+            ImportError: when it has not been built.
+        """
+        from opc.backends.paddle.inference import InferenceSession
+
+        return InferenceSession(family, package)

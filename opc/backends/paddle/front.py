@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opc.backends.paddle.library import in_place_positions, templates
-from opc.backends.paddle.signature import cotangent, derivation, differentiable, has_mask, likes, operator_name, vjp
+from opc.backends.paddle.signature import (
+    cotangent,
+    derivation,
+    differentiable,
+    has_mask,
+    in_place_name,
+    likes,
+    operator_name,
+    vjp,
+)
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DType, TypeVar
@@ -22,12 +31,12 @@ _PYTHON = {
 _CONVERT = {
     AttributeKind.INT: "dispatch.integer",
     AttributeKind.AXIS: "dispatch.integer",
-    AttributeKind.FLOAT: "float",
+    AttributeKind.FLOAT: "dispatch.number_text",
     AttributeKind.BOOL: "dispatch.flag",
     AttributeKind.STR: "dispatch.text",
     AttributeKind.DTYPE: "dispatch.dtype_name",
 }
-_ELEMENTS = _CONVERT | {AttributeKind.FLOAT: "dispatch.number_text"}
+_ELEMENTS = _CONVERT | {AttributeKind.BOOL: "dispatch.integer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ def dispatch_source(family: Family) -> str:
 def operators_source(family: Family) -> str:
     """Return the text of `paddle/operators.py`."""
     names = [quoted(operator_name(family, op)) for op in family.ops]
-    names += [quoted(f"{operator_name(family, family.forward)}_")] if in_place_positions(family.forward) is not None else []
+    names += [quoted(in_place_name(family))] if in_place_positions(family.forward) is not None else []
     attributes = [tuple_of([quoted(a.name), _convert(a)]) for a in family.forward.attributes]
     return (
         templates()
@@ -85,8 +94,8 @@ def _operator(family: Family, op: Op) -> str:
     passed += ["masked=True"] if has_mask(op) else []
     made = Bracket(f"{op.name} = Operator(", passed, ")").render()
     if op is family.forward and in_place_positions(op) is not None:
-        # Paddle marks what writes to its operands by an underscore.
-        made += "\n" + Bracket(f"{op.name}_ = Operator(", [quoted(f"{operator_name(family, op)}_"), *passed[1:]], ")").render()
+        # In Python, Paddle marks what writes to its operands by an underscore.
+        made += "\n" + Bracket(f"{op.name}_ = Operator(", [quoted(in_place_name(family)), *passed[1:]], ")").render()
     return made
 
 

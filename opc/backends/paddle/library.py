@@ -8,7 +8,7 @@ from functools import cache
 
 import jinja2
 
-from opc.backends.paddle.signature import MASK, attribute_type, derivation, has_mask, likes, operator_name, vjp
+from opc.backends.paddle.signature import MASK, attribute_type, derivation, has_mask, in_place_name, likes, operator_name, vjp
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
 from opc.emit.c_layout import wrap
 from opc.emit.c_text import WIDTH, string_literal
@@ -217,10 +217,10 @@ def in_place_positions(op: Op) -> str | None:
 
 
 def _in_place(family: Family) -> _Registration:
-    """Return the operator that writes to its inputs, whose name ends in an underscore as Paddle's own do."""
+    """Return the operator that writes to its inputs."""
     op = family.forward
     pairs = tuple(_texts([string_literal(i), string_literal(o)]) for o, i in op.inplace)
-    return replace(_plain(family, op), name=f"{operator_name(family, op)}_", in_place=pairs)
+    return replace(_plain(family, op), name=in_place_name(family), in_place=pairs)
 
 
 def gradient_names(op: Op, gradient: Op, of: dict[str, str]) -> tuple[list[str], list[str]]:

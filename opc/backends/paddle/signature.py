@@ -19,12 +19,12 @@ MASK = "output_mask"
 _TYPES = {
     AttributeKind.INT: "int64_t",
     AttributeKind.AXIS: "int64_t",
-    AttributeKind.FLOAT: "double",
+    AttributeKind.FLOAT: "std::string",
     AttributeKind.BOOL: "bool",
     AttributeKind.STR: "std::string",
     AttributeKind.DTYPE: "std::string",
 }
-_LISTS = _TYPES | {AttributeKind.BOOL: "int64_t", AttributeKind.FLOAT: "std::string"}
+_LISTS = _TYPES | {AttributeKind.BOOL: "int64_t"}
 
 
 def operator_name(family: Family, op: Op) -> str:
@@ -33,10 +33,19 @@ def operator_name(family: Family, op: Op) -> str:
     return f"{namespace}_{op.name}"
 
 
+def in_place_name(family: Family) -> str:
+    """Return the name of the operator that writes to its inputs.
+
+    Paddle takes a name that ends in an underscore for that without it.
+    """
+    return f"{operator_name(family, family.forward)}_in_place"
+
+
 def attribute_type(attribute: Attribute) -> str:
     """Return the type Paddle carries an attribute as.
 
-    It has no lists of bool or of float64, which become lists of integers and of texts, and no dtypes, which become their names.
+    Its graphs have no float64, which becomes a text with all digits; no lists of bool, which become integers; no dtypes, which
+    become their names.
     """
     if attribute.length is None:
         return _TYPES[attribute.kind]

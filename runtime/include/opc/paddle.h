@@ -11,14 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <charconv>
 #include <forward_list>
 #include <string>
 #include <vector>
 
 #include "opc/abi.h"
+#include "opc/denormals.h"
 #include "opc/output_axes.h"
 #include "opc/pages.h"
 #include "opc/tensor.h"
+#include "paddle/common/enforce.h"
+#include "paddle/common/errors.h"
 #include "paddle/phi/api/ext/op_meta_info.h"
 #include "paddle/phi/api/include/api.h"
 
@@ -66,11 +70,12 @@ inline DataType to_paddle(DLDataType type) {
   return DataType::UNDEFINED;
 }
 
+/* Raises Paddle's own error, a ValueError in Python: of another one, its executors lose the message, or end the process. */
 template <class... Parts>
 [[noreturn]] void refuse(const char *format, Parts... parts) {
   char message[1024];
   snprintf(message, sizeof message, format, parts...);
-  PD_THROW(static_cast<const char *>(message));
+  throw ::common::enforce::EnforceNotMet(::common::errors::InvalidArgument("%s", message), __FILE__, __LINE__);
 }
 
 /* The attributes of a call, read one after the other in the order they are declared; what lists and texts point to lives as long as
@@ -81,7 +86,7 @@ class Arguments {
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
 
-  double number(const char *name) { return value<double>(name); }
+  double number(const char *name) { return parsed(name, value<std::string>(name)); }
   int64_t integer(const char *name) { return value<int64_t>(name); }
   int32_t boolean(const char *name) { return value<bool>(name); }
   const char *text(const char *name) { return value<std::string>(name).c_str(); }
@@ -102,7 +107,7 @@ class Arguments {
     refuse("%s: %s must be a dtype that opc knows, not '%s'", op_, name, given);
   }
 
-  /* The elements of a list, whose length goes to `length`. Numbers are carried as texts, for want of lists of float64. */
+  /* The elements of a list, whose length goes to `length`. */
   template <class T>
   const T *list(const char *name, int64_t *length) {
     const std::vector<T> &kept = elements(name, static_cast<T *>(nullptr));
@@ -136,6 +141,15 @@ class Arguments {
     return *found;
   }
 
+  /* Paddle's graphs know no float64, so numbers are carried as texts, with all of their digits. */
+  double parsed(const char *name, const std::string &given) {
+    double number = 0;
+    const char *end = given.data() + given.size();
+    const std::from_chars_result found = std::from_chars(given.data(), end, number);
+    if (found.ec == std::errc::invalid_argument || found.ptr != end) refuse("%s: %s = '%s' is no number", op_, name, given.c_str());
+    return number;
+  }
+
   const std::vector<int64_t> &elements(const char *name, int64_t *) { return value<std::vector<int64_t>>(name); }
 
   const std::vector<int32_t> &elements(const char *name, int32_t *) {
@@ -146,7 +160,7 @@ class Arguments {
 
   const std::vector<double> &elements(const char *name, double *) {
     numbers_.emplace_front();
-    for (const std::string &given : value<std::vector<std::string>>(name)) numbers_.front().push_back(strtod(given.c_str(), nullptr));
+    for (const std::string &given : value<std::vector<std::string>>(name)) numbers_.front().push_back(parsed(name, given));
     return numbers_.front();
   }
 
@@ -239,10 +253,23 @@ class Views {
   std::vector<int64_t> shapes_[max_operands], strides_[max_operands];
 };
 
+/* In a static graph that is differentiated, Paddle takes no missing operand, and a tensor with `missing_rank` axes of size 0 stands for
+ * one. */
+constexpr int missing_rank = 9;
+
+template <class Sizes>
+bool stands_for_none(const Sizes &sizes) {
+  bool empty = static_cast<int>(sizes.size()) == missing_rank;
+  for (int i = 0; empty && i < missing_rank; ++i) empty = sizes[static_cast<size_t>(i)] == 0;
+  return empty;
+}
+
 /* Whether an operand is there. Neither an absent one nor the gradient of an output nobody used has memory; a tensor without elements need
  * not have any, but has a type. */
 inline bool is_given(const Tensor &tensor) {
-  return tensor.defined() && (tensor.has_allocation() || (tensor.dtype() != DataType::UNDEFINED && tensor.numel() == 0));
+  if (!tensor.defined()) return false;
+  if (tensor.has_allocation() && tensor.numel() > 0) return true;
+  return tensor.dtype() != DataType::UNDEFINED && tensor.numel() == 0 && !stands_for_none(tensor.shape());
 }
 
 /* Raises what a kernel refused. */
@@ -301,15 +328,16 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     const auto &range = context->OutputRangeAt(i);
     if (range.first == range.second) continue;  // of a gradient that Paddle does not ask for
     const opc_tensor_type &type = types[i];
-    const bool wanted = type.ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
-    std::vector<int64_t> sizes(type.shape, type.shape + (wanted ? type.ndim : 0));
-    if (!wanted) sizes.push_back(0);
+    const bool computed = type.ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
+    std::vector<int64_t> sizes(type.shape, type.shape + (computed ? type.ndim : 0));
+    if (!computed) sizes.push_back(0);
     made.push_back(::paddle::experimental::empty(sizes, to_paddle(type.dtype), phi::CPUPlace()));
-    if (!wanted) continue;
+    if (!computed) continue;
     outputs[i] = results.of(i, made.back());
     opc_advise_huge_pages(outputs[i]->data, static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
   }
   char message[1024] = "";
+  const KeptDenormals denormals;
   const opc_context lent = {opc_host_parallel_for, nullptr, message, sizeof message};
   check(op.kernel(inputs, outputs, &attributes, &lent), op.name, message);
   if (in_place == nullptr) context->ValidateAndAssignOutputs(made);
@@ -351,54 +379,73 @@ inline std::vector<int64_t> shape_by_axes(const char *op, const OutputShape &axe
   return found;
 }
 
-/* The shapes of the outputs, with -1 for a size that is not known while a graph is built. Paddle tells a missing operand by the
- * shape of a scalar here; what it is does not matter then, for no other operand takes its axes from a scalar. */
+/* Whether the caller wants an output of an operator. */
 template <class A>
-Shapes shapes(const Op<A> &op, const Shapes &given, const Values &values) {
-  Arguments arguments(op.name, values);
-  const A attributes = attributes_of(op, arguments);
-  bool known = true;
-  for (const std::vector<int64_t> &sizes : given)
-    for (const int64_t size : sizes) known = known && size >= 0;
-  Shapes found;
-  if (!known) {
-    const int64_t axis = op.axis == nullptr ? 0 : op.axis(attributes);
-    for (int i = 0; i < op.outputs; ++i) {
-      const bool wanted = !op.masked || Arguments::wanted(values, i);
-      found.push_back(wanted ? shape_by_axes(op.name, op.shapes[i], given, axis) : std::vector<int64_t>{0});
-    }
-    return found;
-  }
+bool wanted(const Op<A> &op, const Values &values, int output) {
+  return !op.masked || Arguments::wanted(values, output);
+}
+
+/* The shapes of the outputs where those of the inputs are known, by the kernel's own rules. */
+template <class A>
+Shapes known_shapes(const Op<A> &op, const A &attributes, const Shapes &given, const bool *missing, const Values &values) {
   dtype elements[max_operands];
   op.some_types(attributes, elements);
   Views views;
   const DLTensor *inputs[max_operands];
-  for (int i = 0; i < op.inputs; ++i) {
-    const auto &sizes = given[static_cast<size_t>(i)];
-    inputs[i] = op.optional[i] && sizes.empty() ? nullptr : views.of_shape(i, sizes, elements[i]);
-  }
+  for (int i = 0; i < op.inputs; ++i)
+    inputs[i] = missing[i] ? nullptr : views.of_shape(i, given[static_cast<size_t>(i)], elements[i]);
   opc_tensor_type types[max_operands];
   infer(op, attributes, inputs, types);
+  Shapes found;
   for (int i = 0; i < op.outputs; ++i) {
-    const bool wanted = types[i].ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
-    found.emplace_back(types[i].shape, types[i].shape + (wanted ? types[i].ndim : 0));
-    if (!wanted) found.back().push_back(0);
+    const bool made = types[i].ndim >= 0 && wanted(op, values, i);
+    found.emplace_back(types[i].shape, types[i].shape + (made ? types[i].ndim : 0));
+    if (!made) found.back().push_back(0);
   }
   return found;
 }
 
-/* The element types of the outputs. */
+/* The shapes of the outputs, with -1 for a size that is not known while a graph is built. Paddle tells a missing operand by the
+ * shape of a scalar here; what it is does not matter then, for no other operand takes its axes from a scalar.
+ *
+ * Paddle calls this where an error ends the process. So it raises none: shapes that do not fit are refused when the kernel runs. */
+template <class A>
+Shapes shapes(const Op<A> &op, Shapes given, const Values &values) {
+  bool known = true, missing[max_operands] = {};
+  for (int i = 0; i < op.inputs; ++i) {
+    std::vector<int64_t> &sizes = given[static_cast<size_t>(i)];
+    missing[i] = stands_for_none(sizes) || (op.optional[i] && sizes.empty());
+    if (missing[i]) sizes.clear();
+    for (const int64_t size : sizes) known = known && size >= 0;
+  }
+  Shapes found;
+  try {
+    Arguments arguments(op.name, values);
+    const A attributes = attributes_of(op, arguments);
+    if (known) return known_shapes(op, attributes, given, missing, values);
+    const int64_t axis = op.axis == nullptr ? 0 : op.axis(attributes);
+    for (int i = 0; i < op.outputs; ++i)
+      found.push_back(wanted(op, values, i) ? shape_by_axes(op.name, op.shapes[i], given, axis) : std::vector<int64_t>{0});
+  } catch (const ::common::enforce::EnforceNotMet &) {
+    found.assign(static_cast<size_t>(op.outputs), {-1});
+  }
+  return found;
+}
+
+/* The element types of the outputs; float32 for one that the inputs do not tell, which the kernel will refuse. */
 template <class A>
 DTypes types(const Op<A> &op, const DTypes &given, const Values &values) {
-  Arguments arguments(op.name, values);
-  const A attributes = attributes_of(op, arguments);
-  dtype inputs[max_operands], outputs[max_operands];
-  for (int i = 0; i < op.inputs; ++i) inputs[i] = dtype_of(to_dlpack(given[static_cast<size_t>(i)]));
-  op.types(attributes, inputs, outputs);
-  DTypes found;
-  for (int i = 0; i < op.outputs; ++i) {
-    if (outputs[i] == dtype_unknown) refuse("%s: the operands' dtypes do not fit", op.name);
-    found.push_back(dtypes[outputs[i]].paddle);
+  DTypes found(static_cast<size_t>(op.outputs), DataType::FLOAT32);
+  try {
+    Arguments arguments(op.name, values);
+    const A attributes = attributes_of(op, arguments);
+    dtype inputs[max_operands], outputs[max_operands];
+    for (int i = 0; i < op.inputs; ++i) inputs[i] = dtype_of(to_dlpack(given[static_cast<size_t>(i)]));
+    op.types(attributes, inputs, outputs);
+    for (int i = 0; i < op.outputs; ++i)
+      if (outputs[i] != dtype_unknown) found[static_cast<size_t>(i)] = dtypes[outputs[i]].paddle;
+  } catch (const ::common::enforce::EnforceNotMet &) {
+    return found;
   }
   return found;
 }
