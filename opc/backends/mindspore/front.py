@@ -24,7 +24,7 @@ def front_source(family: Family) -> str:
     count = len(op.outputs)
     tensors = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
     inputs = [x.name for x in op.inputs]
-    given = Bracket("given = (", [f"_given({name})" for name in inputs], ")", single=True)
+    ranks = Bracket("ranks = (", [f"_rank({name})" for name in inputs], ")", single=True)
     return (
         templates()
         .get_template("init.py.j2")
@@ -33,8 +33,8 @@ def front_source(family: Family) -> str:
             family=family.name,
             signature=bracketed(f"def {family.name}(", parameters(op), f") -> {tensors}:", 0),
             doc=docstring(_document(op), 4),
-            given=f"    {given.render(4)}",
-            primitive=bracketed("op = _primitive(", ["given", *(a.name for a in op.attributes)], ")", 4),
+            ranks=f"    {ranks.render(4)}",
+            primitive=bracketed("op = _primitive(", ["ranks", *(a.name for a in op.attributes)], ")", 4),
             call=bracketed("return op(", inputs, ")", 4),
             dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
         )

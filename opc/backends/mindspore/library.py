@@ -70,6 +70,16 @@ class _Op:
     kernel: str
     infer: str
 
+    @property
+    def margin(self) -> str:
+        """The blanks below the parameters of the function that tells types."""
+        return " " * len(f"OPC_EXPORT int32_t {self.symbol}Types(")
+
+    @property
+    def run_margin(self) -> str:
+        """The blanks below the parameters of the function that computes."""
+        return " " * len(f"OPC_EXPORT int {self.symbol}(")
+
 
 def symbol(op: Op) -> str:
     """Return the name of the function that computes an op for MindSpore: `LeakyRelu`."""

@@ -9,7 +9,7 @@ from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python_layout import laid_out
 from opc.emit.python_text import Bracket, literal, quoted
 from opc.ir.dtypes import candidates
-from opc.ir.op import Attribute, Derivation, Family, Op, Operand, Role
+from opc.ir.op import Attribute, Derivation, Family, Group, Op, Operand, Role
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "ops", "bprop"}
 """What a `bprop` calls things by; an operand of such a name gets an underscore."""
@@ -78,6 +78,8 @@ def _operator(family: Family, op: Op) -> _Operator:
     items.append(Bracket("inputs=(", [quoted(x.name) for x in op.inputs], ")", single=True))
     items.append(Bracket("outputs=(", [quoted(o.name) for o in op.outputs], ")", single=True))
     items += ["attributes=ATTRIBUTES"] if op.attributes else []
+    scalar = _scalar(op)
+    items += [f"scalar={scalar}"] if scalar is not None else [Bracket("axes=(", _axes(op), ")", single=True)]
     rule = ""
     if gradient is not None:
         items.append(_rule_of(op, gradient))
@@ -86,6 +88,19 @@ def _operator(family: Family, op: Op) -> _Operator:
         items.append(f"zeros=_{op.name}_zeros")
         rule = "\n".join(_zeros(op))
     return _Operator(op.name, Bracket(f"{op.name} = Op(", items, ")").render(), rule)
+
+
+def _scalar(op: Op) -> bool | None:
+    """Return whether some output has rank 0, None where that depends on the inputs' ranks."""
+    if any(not o.dims for o in op.outputs):
+        return True
+    return None if any(all(isinstance(d, Group) for d in o.dims) for o in op.outputs) else False
+
+
+def _axes(op: Op) -> list[str]:
+    """Return for each input how many axes it has beside its groups, -1 where it has no group."""
+    counts = [(sum(isinstance(d, Group) for d in x.dims), len(x.dims)) for x in op.inputs]
+    return [str(every - groups) if groups else "-1" for groups, every in counts]
 
 
 def _derivation(op: Op) -> Derivation:

@@ -92,6 +92,7 @@ class MindSporeSession:
         self.package = package
         self.module = packages.load(package, "mindspore")
         self.operators = packages.load(package, "mindspore.operators")
+        self.support = packages.load(package, "mindspore.support")
         self.function = getattr(self.module, family.name)
         self._ops = {op.name: op for op in family.ops}
 
@@ -123,10 +124,10 @@ class MindSporeSession:
 
     def _derived(self, op: Op, tensors: Mapping[str, Any], values: Mapping[str, Any], wanted: Sequence[str]) -> Any:
         """Call an op of which there is no function with defaults."""
-        given = [tensors[x.name] is not None for x in op.inputs]
+        ranks = [self.support.rank_of(tensors[x.name]) for x in op.inputs]
         attributes = [values.get(a.name) for a in op.attributes]
         chosen = [o.name in wanted for o in op.outputs]
-        return getattr(self.operators, op.name).primitive(given, chosen, attributes)(*tensors.values())
+        return getattr(self.operators, op.name).primitive(ranks, chosen, attributes)(*tensors.values())
 
     @staticmethod
     def _wanted(op: Op, tensors: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:

@@ -10,11 +10,13 @@
 #define OPC_MINDSPORE_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "opc/abi.h"
@@ -66,10 +68,11 @@ constexpr ElementType element_types[] = {
 /* A type that no operand may have (complex64, ...) becomes an opaque one, which kernels refuse. */
 constexpr DLDataType unknown_type = {3, 0, 1};
 
-inline DLDataType to_dlpack(TypeId id) {
-  for (const ElementType &type : element_types)
-    if (type.id == id) return type.dlpack;
-  return unknown_type;
+/* The position of a type, or -1 for another one. */
+inline int32_t position_of(TypeId id) {
+  for (int32_t i = 0; i < static_cast<int32_t>(sizeof element_types / sizeof *element_types); ++i)
+    if (element_types[i].id == id) return i;
+  return -1;
 }
 
 inline DLDataType to_dlpack(const char *name) {
@@ -82,7 +85,7 @@ inline DLDataType to_dlpack(const char *name) {
  * attributes in order. What lists and texts point to lives as long as this object. */
 class Arguments {
  public:
-  explicit Arguments(AotExtra *extra) : values_(extra->GetAttrIntVec("opc")), next_(values_.data() + 2) {}
+  explicit Arguments(std::vector<int64_t> values) : values_(std::move(values)), next_(values_.data() + 2) {}
   Arguments(const Arguments &) = delete;
   Arguments &operator=(const Arguments &) = delete;
   ~Arguments() {
@@ -168,7 +171,8 @@ struct Call {
   char message[1024] = "";
   const opc_context context = {opc_host_parallel_for, nullptr, message, sizeof message};
 
-  Call(const Op<A> &op, AotExtra *extra) : arguments(extra) { op.attributes(arguments, attributes); }
+  Call(const Op<A> &op, std::vector<int64_t> values) : arguments(std::move(values)) { op.attributes(arguments, attributes); }
+  Call(const Op<A> &op, AotExtra *extra) : Call(op, extra->GetAttrIntVec("opc")) {}
 
   void check(int32_t code) const {
     if (code != OPC_OK) throw std::runtime_error(message);
@@ -268,28 +272,53 @@ std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t
   return found;
 }
 
-/* `FnInferType`: the types of the wanted outputs. */
+/* The positions in `element_types` of the wanted outputs' types, from those of all inputs; -1 stands for another type, and for one
+ * that is not given. */
 template <class A>
-std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &given, AotExtra *extra) {
-  Call<A> call(op, extra);
+std::vector<int32_t> types_of(const Op<A> &op, const Call<A> &call, const int32_t *given) {
   DLTensor views[max_operands];
   const DLTensor *inputs[max_operands] = {};
-  size_t next = 0;
-  for (int i = 0; i < op.inputs && next < given.size(); ++i) {
+  for (int i = 0; i < op.inputs; ++i) {
     if (!call.arguments.given(i)) continue;
-    views[i] = {nullptr, {kDLCPU, 0}, 0, to_dlpack(given[next++]), nullptr, nullptr, 0};
+    views[i] = {nullptr, {kDLCPU, 0}, 0, given[i] < 0 ? unknown_type : element_types[given[i]].dlpack, nullptr, nullptr, 0};
     inputs[i] = &views[i];
   }
   opc_tensor_type results[max_operands] = {};
   call.check(op.types(inputs, &call.attributes, results, &call.context));
-  std::vector<TypeId> found;
+  std::vector<int32_t> found;
   for (int i = 0; i < op.outputs; ++i) {
     if (!call.arguments.wanted(i)) continue;
-    const dtype type = dtype_of(results[i].dtype);
-    if (type == dtype_unknown) throw std::runtime_error(std::string(op.name) + ": nothing given tells the type of a wanted output");
-    found.push_back(element_types[type].id);
+    found.push_back(dtype_of(results[i].dtype));
+    if (found.back() < 0) throw std::runtime_error(std::string(op.name) + ": nothing given tells the type of a wanted output");
   }
   return found;
+}
+
+/* `FnInferType`: the types of the wanted outputs. MindSpore passes those of the inputs that are given. */
+template <class A>
+std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &given, AotExtra *extra) {
+  const Call<A> call(op, extra);
+  int32_t positions[max_operands];
+  size_t next = 0;
+  for (int i = 0; i < op.inputs; ++i)
+    positions[i] = call.arguments.given(i) && next < given.size() ? position_of(given[next++]) : -1;
+  std::vector<TypeId> found;
+  for (const int32_t position : types_of(op, call, positions)) found.push_back(element_types[position].id);
+  return found;
+}
+
+/* The same for the package's Python, which asks by positions. Returns 0, or 1 with a message. */
+template <class A>
+int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const int32_t *given, int32_t *found, char *message,
+                   int64_t size) {
+  try {
+    const Call<A> call(op, std::vector<int64_t>(values, values + count));
+    for (const int32_t position : types_of(op, call, given)) *found++ = position;
+    return 0;
+  } catch (const std::exception &error) {
+    snprintf(message, static_cast<size_t>(size), "%s", error.what());
+    return 1;
+  }
 }
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------------------ */
