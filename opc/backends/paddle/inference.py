@@ -109,13 +109,14 @@ class InferenceSession:
 
 
 def predictor(path: Path) -> Any:
-    """Return a predictor of a saved model, `path` with its ending left out, as it is: without passes over its graph."""
+    """Return a predictor of a saved model, `path` with its ending left out, as it is: passes over its graph cost most of the time."""
     from paddle import inference
 
     config = inference.Config(f"{path}.json", f"{path}.pdiparams")
     config.disable_gpu()
     config.disable_glog_info()
     config.switch_ir_optim(False)
+    config.disable_mkldnn()
     return inference.create_predictor(config)
 
 
