@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 
 from opc.cli_console import FAILED, OK, note, progress_line, say, show_diagnostics, shown
 
 
 def create(backends: Sequence[str]) -> int:
-    """Make the environments of backends; one that fails does not stop the others."""
+    """Make the environments of backends, side by side; one that fails does not stop the others."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from opc import config
     from opc.build import environments
     from opc.diagnostics import SpecError
 
     failed = False
     named = config.load().python
-    for backend in backends:
-        start = time.monotonic()
+    with progress_line() as progress, ThreadPoolExecutor() as pool:
+        # Each waits for pip most of the time; two backends of one environment wait for its lock.
+        running = [pool.submit(environments.create, name, progress, note) for name in dict.fromkeys(backends)]
+    for task in running:
         try:
-            with progress_line() as progress:
-                made = environments.create(backend, progress, note)
+            made = task.result()
         except SpecError as error:
             show_diagnostics(error.diagnostics)
             failed = True
             continue
         record = made.record
-        what = "nothing changed" if made.fresh else f"made in {time.monotonic() - start:.0f} s"
+        what = "nothing changed" if made.fresh else f"made in {made.seconds:.0f} s"
         say(f"{record.name}: {what}; {', '.join(record.backends)} run with {shown(record.python)}")
         for name in sorted(set(record.backends) & set(named)):
             note(f"[tool.opc.python] of {shown(str(config.load().path))} names {named[name]} for {name}, which goes first")

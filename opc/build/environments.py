@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -58,10 +59,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A finished environment, and whether it was there already."""
+    """A finished environment, whether it was there already, and how long making it took."""
 
     record: Record
     fresh: bool
+    seconds: float = 0.0
 
 
 def create(backend: str, progress: Progress | None = None, say: Callable[[str], None] | None = None) -> Made:
@@ -70,6 +72,7 @@ def create(backend: str, progress: Progress | None = None, say: Callable[[str], 
     Raises:
         SpecError: when there is no such backend, it needs no environment, or the installation fails.
     """
+    start = time.monotonic()
     want = wanted(backend)
     folder = environments.root() / want.name
     with locks.hold(folder, say) as lock:
@@ -86,7 +89,7 @@ def create(backend: str, progress: Progress | None = None, say: Callable[[str], 
                 _clear(folder)
             raise
         _record(folder, want)
-    return Made(_recorded(folder), fresh=False)
+    return Made(_recorded(folder), fresh=False, seconds=time.monotonic() - start)
 
 
 def remove(name: str, say: Callable[[str], None] | None = None) -> None:
