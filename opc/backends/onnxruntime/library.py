@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +10,8 @@ from typing import Any
 
 import jinja2
 
-from opc.emit.abi import Field, attribute_fields, attributes_type, encode
+from opc.emit.abi import attributes_type
+from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.onnx_types import TENSOR_TYPE, bindings
 from opc.emit.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
@@ -51,7 +51,6 @@ def templates() -> jinja2.Environment:
 
 def library_source(family: Family) -> str:
     """Return the text of `onnxruntime/<op>_ort.cpp`."""
-    fields = attribute_fields(family)
     attributes = family.forward.attributes
     ops = [_op(family, op) for op in family.ops]
     return templates().get_template("library.cpp.j2").render(
@@ -62,8 +61,8 @@ def library_source(family: Family) -> str:
         attributes_type=attributes_type(family),
         enumerations=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in attributes if a.values],
         attributes=[_attribute(a) for a in attributes],
-        arrays=list(_arrays(family)),
-        defaults=[f"{_default(family, f)}," for f in fields] or ["0,"],
+        arrays=list(default_arrays(family)),
+        defaults=[f"{text}," for text in default_members(family)],
         ops=ops,
         overloads=[{"op": op["name"], "maker": op["maker"], "types": t["name"]} for op in ops for t in op["types"]],
     )  # fmt: skip
@@ -83,43 +82,6 @@ def _attribute(a: Attribute) -> str:
         f"{a.name}_values" if a.values else "nullptr",
     ]
     return f"{{{', '.join(parts)}}},"
-
-
-def number(value: int | float) -> str:
-    """Return a number as C++ writes it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()" if value > 0 else "-__builtin_inf()"
-    if isinstance(value, int) and value == -(2**63):
-        return "INT64_MIN"
-    return repr(value)
-
-
-def _arrays(family: Family) -> Iterator[dict[str, str]]:
-    """Yield the arrays that the defaults of variable lists point to."""
-    for field in attribute_fields(family):
-        a = family.forward.attribute(field.attribute)
-        if field.count is not None and field.count < 0 and a.default:
-            yield {"type": field.c_type, "name": f"{a.name}_default", "text": _values(a)}
-
-
-def _values(a: Attribute) -> str:
-    values = encode(a, a.default)
-    return ", ".join(number(v) for v in values) if isinstance(values, tuple) else ""
-
-
-def _default(family: Family, field: Field) -> str:
-    """Return the initialiser of one member of the attribute struct; zero for a required attribute."""
-    a = family.forward.attribute(field.attribute)
-    if field.is_length:
-        return str(len(a.default)) if isinstance(a.default, tuple) else "0"
-    if field.count is not None and field.count < 0:
-        return f"{a.name}_default" if a.default else "nullptr"
-    if a.required:
-        return "{}"
-    if field.count is not None:
-        return f"{{{_values(a)}}}"
-    value = encode(a, a.default)
-    return json.dumps(value) if isinstance(value, str) else number(value) if isinstance(value, int | float) else "{}"
 
 
 @dataclass(frozen=True, slots=True)
