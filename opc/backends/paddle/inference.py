@@ -78,7 +78,7 @@ class InferenceSession:
         self._made += 1
         path = Path(self._folder.name, f"{op.name}_{self._made}")
         values = list(attribute_values(op, attributes).values())
-        with _static() as program:
+        with static_graph() as program:
             fed = {n: paddle.static.data(n, [-1] * a.ndim, a.dtype.name) for n, a in given.items()}
             wanted = [o.name in outputs for o in op.outputs]
             results = getattr(self.operators, op.name)([fed.get(x.name) for x in op.inputs], values, wanted)
@@ -108,20 +108,21 @@ class InferenceSession:
         return ()
 
 
-def predictor(path: Path) -> Any:
-    """Return a predictor of a saved model, `path` with its ending left out, as it is: passes over its graph cost most of the time."""
+def predictor(path: Path, *, optimized: bool = False) -> Any:
+    """Return a predictor of a saved model, `path` without its ending, as it is: passes over its graph cost most of the time."""
     from paddle import inference
 
     config = inference.Config(f"{path}.json", f"{path}.pdiparams")
     config.disable_gpu()
     config.disable_glog_info()
-    config.switch_ir_optim(False)
-    config.disable_mkldnn()
+    if not optimized:
+        config.switch_ir_optim(False)
+        config.disable_mkldnn()
     return inference.create_predictor(config)
 
 
 @contextmanager
-def _static() -> Iterator[Any]:
+def static_graph() -> Iterator[Any]:
     """Build a static graph, and go back to dynamic ones."""
     import paddle
 
