@@ -52,25 +52,29 @@ class Compile:
     """One compiler call: `source` to `object`, both relative to the package directory. `language` is "c" or "c++".
 
     The language's standard, optimisation, position independence, and the include directories of the runtime and of the package
-    are added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system.
+    are added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system. With
+    `compiler`, a command of its own takes the place of the user's compiler and flags: one for another machine.
     """
 
     source: str
     object: str
     flags: tuple[str, ...] = ()
     language: str = "c++"
+    compiler: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One linker call: objects to a shared library, paths relative to the package directory.
+    """One linker call: objects to a shared library or a `program`, paths relative to the package directory.
 
-    An object may be another step's shared library. `$ORIGIN` in a flag is kept as it is.
+    An object may be another step's shared library. `$ORIGIN` in a flag is kept as it is. `compiler` is that of the objects.
     """
 
     objects: tuple[str, ...]
     output: str
     flags: tuple[str, ...] = ()
+    program: bool = False
+    compiler: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ class Session(Protocol):
 
     - `prepare(calls)` is given every call that is to be accepted, as `(op, inputs, attributes)`, before the first of them, by a
       proof that is going to make them all: where it is dear to set up a call, it sets up many at once.
+    - `emulations()` returns functions that make calls on an emulation of the framework, by the kind their results are listed as.
     - `storage`, a `DType`, is what the framework rounds floating outputs to, whatever type they are declared with.
     """
 

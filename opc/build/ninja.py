@@ -21,7 +21,7 @@ import ninja
 
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.build import files
-from opc.build.toolchain import Toolchain, runtime_include
+from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
 
 FOLDER = ".opc"
@@ -116,6 +116,7 @@ def main_file(toolchain: Toolchain, packages: Sequence[str]) -> str:
         "builddir": FOLDER,
         "cxx": words(toolchain.command),
         "cxxflags": words((*toolchain.cxx_flags, include)),
+        "crossflags": words((*CXX_FLAGS, include)),
         "cflags": words((*toolchain.c_flags, include)),
         "linkflags": words(toolchain.link_flags),
         "python": words((sys.executable,)),
@@ -194,7 +195,13 @@ def _edge(package: str, step: BuildStep) -> str:
         case Script():
             return f"build {made}: script {_path(package, step.script)}\n"
     inputs = " ".join(_path(package, source) for source in sources)
-    return f"build {made}: {rule} {inputs} | {IDENTITY}\n  flags = {words(flags)}\n"
+    own = {"flags": words(flags)}
+    if step.compiler:
+        own |= {"cxx": words(step.compiler), "cxxflags": "$crossflags", "linkflags": "-shared"}
+    if isinstance(step, Link) and step.program:
+        own["linkflags"] = ""
+    variables = "".join(f"  {name} = {value}\n" for name, value in own.items())
+    return f"build {made}: {rule} {inputs} | {IDENTITY}\n{variables}"
 
 
 def _path(*parts: str) -> str:

@@ -25,6 +25,9 @@ from opc.testing.plan import Item, Plan
 from opc.testing.results import Result, Status
 from opc.testing.tolerance import Comparison, compare
 
+EMULATED = ("forward", "example", "ONNX node case")
+"""The kinds of calls that are run on emulations too."""
+
 Outcome = tuple[Status, float, str]
 """Status, worst error over bound, message."""
 
@@ -59,6 +62,11 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
     if hasattr(session, "function_call"):
         for item in function_items(plan):
             yield Step("function", f"{item.case.name}-function", partial(_run_function, session, item))
+    if hasattr(session, "emulations"):
+        for kind, call in session.emulations().items():
+            for item in plan.items:
+                if item.kind in EMULATED and item.expected is not None:
+                    yield Step(kind, f"{item.case.name}-{kind}", partial(_run_emulated, call, item))
     if backend.name == "torch":
         yield from _torch_steps(session, plan)
 
@@ -148,6 +156,12 @@ def _as_stored(session: Session, expected: dict[str, Bounded]) -> dict[str, Boun
     if storage is None:
         return expected
     return {n: replace(b, bounds=rounded(b.bounds, storage)) if b.dtype.is_floating else b for n, b in expected.items()}
+
+
+def _run_emulated(call: Callable[..., dict[str, Array]], item: Item) -> Outcome:
+    """Carry out one call on an emulation of the framework and hold its answer to the oracle's sets."""
+    status, ratio, message = judge(call(item.case.op, item.case.arrays(), item.case.attributes), item.expected or {})
+    return (Status.EMULATED if status is Status.PASSED else status), ratio, message
 
 
 def _run_function(session: Any, item: Item) -> Outcome:

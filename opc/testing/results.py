@@ -77,7 +77,7 @@ class Cell:
     @property
     def status(self) -> Status:
         """The status of the whole: failed if anything failed, refused or not run if nothing ran."""
-        for status in (Status.FAILED, Status.COMPILED, Status.EMULATED, Status.PASSED, Status.REFUSED):
+        for status in (Status.FAILED, Status.COMPILED, Status.PASSED, Status.EMULATED, Status.REFUSED):
             if any(r.status is status for r in self.results):
                 return status
         return Status.NOT_RUN

@@ -67,6 +67,15 @@ class KernelBackend:
         ]
         return (entry, *loops, *self._native(family))
 
+    def build_for(self, machine: str, compiler: tuple[str, ...], family: Family) -> tuple[Compile, ...]:
+        """Return the compile steps of the baseline for another machine, made by that compiler."""
+        source, folder = f"kernel/{family.name}", f"build/{machine}/kernel/{family.name}"
+        loops = (*COMMON_FLAGS, *LOOP_FLAGS, "-DOPC_VARIANT=baseline")
+        return (
+            Compile(f"{source}.cpp", f"{folder}.o", (*COMMON_FLAGS, *ENTRY_FLAGS), compiler=compiler),
+            Compile(f"{source}_loops.cpp", f"{folder}_loops_baseline.o", loops, compiler=compiler),
+        )
+
     def _native(self, family: Family) -> tuple[Compile, ...]:
         native = family.native_for("cpp")
         if native is None:

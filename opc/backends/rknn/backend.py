@@ -1,4 +1,4 @@
-"""RKNN: the custom op of Rockchip's NPU toolkit, which converts models and simulates them on x86."""
+"""RKNN: custom ops of Rockchip's NPU toolkit, which converts models and simulates them on x86, and of its runtime on boards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opc.backends import environments
 from opc.backends.base import Availability, BuildStep, Environment, Session
-from opc.backends.rknn import emit
+from opc.backends.rknn import board, emit
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import Family, Operand
@@ -17,7 +17,7 @@ SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64,
 
 
 class RknnBackend:
-    """Custom ops of RKNN's toolkit."""
+    """Custom ops of RKNN's toolkit and runtime."""
 
     name = "rknn"
     title = "RKNN"
@@ -37,8 +37,8 @@ class RknnBackend:
         return emit.files(family)
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return nothing: the toolkit's op is plain Python."""
-        return ()
+        """Return the steps that make `build/rknn/<machine>/lib<op>_rknn.so`, for this machine and for boards."""
+        return tuple(board.steps(family))
 
     def session(self, family: Family, package: Path) -> Session:
         """Load the custom op."""

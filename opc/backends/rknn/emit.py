@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from opc.backends.rknn.names import rknn_name
+from opc.emit.abi import attributes_type
+from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.numpy import numpy_module
 from opc.emit.python_text import Bracket, docstring, literal, quoted
-from opc.ir.op import AttributeKind, Family
+from opc.ir.op import Attribute, AttributeKind, Family
 
 if TYPE_CHECKING:
     import jinja2
@@ -51,10 +54,54 @@ def files(family: Family) -> dict[str, str]:
         strings=any(a.kind is AttributeKind.STR for a in op.attributes),
     )  # fmt: skip
     return {
+        **board_files(family),
         "rknn/__init__.py": templates().get_template("init.py.j2").render(**common),
         "rknn/custom_op.py": custom_op,
         "rknn/reference.py": numpy_module(alone),
     }
+
+
+def register_name(family: Family) -> str:
+    """Return the name of the C function that registers the op with a context of RKNN's runtime."""
+    return f"opc_{family.name}_register_rknn"
+
+
+def board_files(family: Family) -> dict[str, str]:
+    """Return the sources for boards, by path relative to the package directory."""
+    op = family.forward
+    library = templates().get_template("library.cpp.j2").render(
+        source=family.source_name,
+        family=family.name,
+        op_type=rknn_name(family).op_type,
+        register=register_name(family),
+        attributes_type=attributes_type(family),
+        defaults=default_members(family),
+        arrays=list(default_arrays(family)),
+        choices=[{"name": a.name, "text": ", ".join(map(json.dumps, a.values))} for a in op.attributes if a.values],
+        reads=[_read(a) for a in op.attributes],
+        inputs=len(op.inputs),
+        outputs=len(op.outputs),
+    )  # fmt: skip
+    common = {"source": family.source_name, "register": register_name(family)}
+    return {
+        f"rknn/{family.name}_rknn.cpp": library,
+        "rknn/emulated.cpp": templates().get_template("emulated.cpp.j2").render(**common),
+        "rknn/threads.c": templates().get_template("threads.c.j2").render(**common),
+    }
+
+
+def _read(a: Attribute) -> str:
+    """Return the C++ statement that reads an attribute of a node."""
+    required = "true" if a.required else "false"
+    if a.length is not None and a.length < 0:
+        return f'reader.read("{a.name}", &out.{a.name}, &out.{a.name}_length, {required});'
+    if a.length is not None:
+        return f'reader.read("{a.name}", out.{a.name}, {a.length}, {required});'
+    if a.kind is AttributeKind.DTYPE:
+        return f'reader.read_dtype("{a.name}", &out.{a.name}, {required});'
+    if a.values:
+        return f'reader.read_choice("{a.name}", &out.{a.name}, {a.name}_values, {required});'
+    return f'reader.read("{a.name}", &out.{a.name}, {required});'
 
 
 def _class_name(op_type: str) -> str:

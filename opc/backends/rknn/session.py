@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from opc.analysis.shape import ShapeError
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.rknn.backend import SIMULATED
+from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import Call, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
 from opc.backends.rknn.toolkit import ToolkitError, simulate
@@ -48,6 +51,8 @@ class RknnSession:
         self.module = packages.load(package, "rknn")
         self.custom_op = packages.load(package, "rknn.custom_op")
         self._answers: dict[bytes, dict[str, Array] | ToolkitError] = {}
+        self._prepared: dict[bytes, Call] = {}
+        self._emulated: dict[tuple[str, bytes], dict[str, Array] | OpError] = {}
 
     def prepare(self, calls: Iterable[Arguments]) -> None:
         """Run those of the calls that RKNN can carry, many in one model; `call` then knows their answers."""
@@ -57,6 +62,9 @@ class RknnSession:
                 waiting[_key(inputs, attributes)] = self._accepted(op, inputs, attributes)
             except (OpError, Unsupported):
                 continue  # `call` tells why.
+        self._prepared = {
+            key: call for key, call in waiting.items() if "float16" not in {a.dtype.name for a in call.feeds.values()}
+        }
         items = list(waiting.items())
         for start in range(0, len(items), MOST_NODES):
             self._run(items[start : start + MOST_NODES])
@@ -76,6 +84,27 @@ class RknnSession:
         answer = self._answers[key]
         if isinstance(answer, ToolkitError):
             raise OpError(str(answer)) from answer
+        return answer
+
+    def emulations(self) -> dict[str, Callable[..., dict[str, Array]]]:
+        """Return, by a kind of results, what calls the C++ op on an emulation of RKNN's runtime, one for each machine."""
+        return {f"emulated on {m}": partial(self._emulate, m) for m in dict.fromkeys((platform.machine(), MACHINE))}
+
+    def _emulate(
+        self, machine: str, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]
+    ) -> dict[str, Array]:
+        """Run the C++ op; the first call runs all prepared ones, since a process and more so an emulator is slow to start."""
+        call = self._accepted(op, inputs, attributes)
+        if "float16" in {a.dtype.name for a in call.feeds.values()}:
+            raise Unsupported("RKNN's runtime gives floating tensors to an op in float32")
+        key = _key(inputs, attributes)
+        if (machine, key) not in self._emulated:
+            calls = {**self._prepared, key: call}
+            answers = Board(self.package, machine).run(list(calls.values()))
+            self._emulated |= {(machine, k): a for k, a in zip(calls, answers, strict=True)}
+        answer = self._emulated[machine, key]
+        if isinstance(answer, OpError):
+            raise answer
         return answer
 
     def _run(self, items: Sequence[tuple[bytes, Call]]) -> None:

@@ -1,0 +1,182 @@
+"""The C++ side for boards: build steps for this machine and for aarch64, and runs of both on an emulation of RKNN's runtime.
+
+A board's processor is an aarch64. Its library is made by a cross compiler where there is one, and its program runs on qemu's user
+mode where that is installed; on an aarch64 machine neither is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opc.backends import environments
+from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
+from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
+from opc.backends.rknn.graph import Call
+from opc.ir.dtypes import DType
+from opc.ir.op import Family
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+MACHINE = "aarch64"
+"""What boards have."""
+
+ROOT = "RKNN_API_ROOT"
+"""Environment variable that names the folder with the vendor's headers, where they are to be built with."""
+
+INSTALL = "install it: sudo apt install g++-aarch64-linux-gnu qemu-user"
+"""How Debian gets what is needed to build and run programs of boards."""
+
+_TYPES: Mapping[DType, int] = {
+    DType.FLOAT32: 0,
+    DType.FLOAT16: 1,
+    DType.INT8: 2,
+    DType.UINT8: 3,
+    DType.INT16: 4,
+    DType.INT32: 6,
+    DType.INT64: 8,
+    DType.BOOL: 9,
+}
+"""`rknn_tensor_type` of each dtype."""
+
+
+@cache
+def cross_compiler() -> tuple[str, ...]:
+    """Return the command of a compiler for boards: GNU's, or the one in the package ziglang; empty where there is none."""
+    gnu = shutil.which(f"{MACHINE}-linux-gnu-g++")
+    if gnu is not None:
+        return (gnu,)
+    zig = environments.folder("rknn", "ziglang")
+    return () if zig is None else (str(zig / "zig"), "c++", "-target", f"{MACHINE}-linux-musl")
+
+
+def emulator() -> tuple[str, ...] | None:
+    """Return the command in front of a program of boards; None where it can't be run."""
+    if platform.machine() == MACHINE:
+        return ()
+    found = shutil.which(f"qemu-{MACHINE}") or shutil.which(f"qemu-{MACHINE}-static")
+    return None if found is None else (found,)
+
+
+def machines() -> tuple[str, ...]:
+    """Return the machines that programs are built for: this one, and boards."""
+    own = platform.machine()
+    return (own,) if own == MACHINE or not cross_compiler() else (own, MACHINE)
+
+
+def steps(family: Family) -> Iterator[BuildStep]:
+    """Yield the steps that make, for each machine, the library for RKNN's runtime and the program on the emulation of it."""
+    kernel = KernelBackend()
+    for machine in machines():
+        own = machine == platform.machine()
+        compiler = () if own else cross_compiler()
+        made = kernel.build(family) if own else kernel.build_for(machine, compiler, family)
+        folder = f"build/rknn/{machine}"
+        adapter = (
+            Compile(f"rknn/{family.name}_rknn.cpp", f"{folder}/adapter.o", _flags(), compiler=compiler),
+            Compile("rknn/threads.c", f"{folder}/threads.o", language="c", compiler=compiler),
+        )
+        main = Compile("rknn/emulated.cpp", f"{folder}/main.o", _flags(), compiler=compiler)
+        objects = (*(s.object for s in (*made, *adapter) if isinstance(s, Compile)),)
+        flags = (*kernel.link_flags(family), "-lpthread") if own else ("-static-libstdc++", "-static-libgcc", "-lm", "-lpthread")
+        yield from () if own else made
+        yield from (*adapter, main)
+        yield Link(objects, f"{folder}/lib{family.name}_rknn.so", flags, compiler=compiler)
+        static = () if own else ("-static",)
+        yield Link((main.object, *objects), program_path(machine), (*static, *flags), program=True, compiler=compiler)
+
+
+def program_path(machine: str) -> str:
+    """Return the path of a machine's program, relative to the package directory."""
+    return f"build/rknn/{machine}/emulated"
+
+
+def _flags() -> tuple[str, ...]:
+    root = os.environ.get(ROOT)
+    return COMMON_FLAGS if not root else (*COMMON_FLAGS, "-DOPC_RKNN_HEADERS", "-isystem", root)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A package's op on the emulation of RKNN's runtime, as built for one machine."""
+
+    package: Path
+    machine: str
+
+    def run(self, calls: Sequence[Call]) -> list[dict[str, Array] | OpError]:
+        """Return for each call its outputs, or how the op refused it.
+
+        Raises:
+            Unsupported: when there is no program for the machine, or nothing to run it on.
+        """
+        import numpy as np
+
+        answers, said = self._run(b"".join(map(_request, calls)))
+        results: list[dict[str, Array] | OpError] = []
+        at = 0
+        for call in calls:
+            (code,) = struct.unpack_from("<i", answers, at)
+            at += 4
+            outputs = {}
+            for name, (dtype, shape) in call.outputs.items():
+                count = int(np.prod(shape))
+                outputs[name] = np.frombuffer(answers, dtype.value, count, at).reshape(shape).copy()
+                at += count * dtype.itemsize
+            results.append(OpError(said.strip() or f"the callback returned {code}") if code else outputs)
+        return results
+
+    def _run(self, request: bytes) -> tuple[bytes, str]:
+        program = self.package / program_path(self.machine)
+        command: tuple[str, ...] | None = () if self.machine == platform.machine() else emulator()
+        if not program.is_file():
+            raise Unsupported(f"there is no compiler for {self.machine}; {INSTALL}")
+        if command is None:
+            raise Unsupported(f"compiled for {self.machine}, not executed, since qemu-{self.machine} is not installed; {INSTALL}")
+        with tempfile.TemporaryDirectory(prefix="opc-rknn-") as folder:
+            calls, answers = Path(folder, "calls"), Path(folder, "answers")
+            calls.write_bytes(request)
+            done = subprocess.run([*command, str(program), str(calls), str(answers)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"the emulation ended with code {done.returncode}: {done.stderr.strip()}")
+            return answers.read_bytes(), done.stderr
+
+
+def _request(call: Call) -> bytes:
+    """Return a call as `opc/emulation/rknn.h` reads it."""
+    parts = [struct.pack("<I", len(call.attributes))]
+    parts += [_attribute(name, value) for name, value in call.attributes.items()]
+    given = [o.name for o in call.op.inputs if o.name in call.feeds]
+    parts.append(struct.pack("<I", len(given)))
+    parts += [_tensor(DType(call.feeds[n].dtype.name), call.feeds[n].shape, call.feeds[n].tobytes()) for n in given]
+    parts.append(struct.pack("<I", len(call.outputs)))
+    parts += [_tensor(dtype, shape, b"") for dtype, shape in call.outputs.values()]
+    return b"".join(parts)
+
+
+def _attribute(name: str, value: Any) -> bytes:
+    """Return an attribute as RKNN's runtime holds it: int64, float32, or the bytes of a text."""
+    head = name.encode().ljust(256, b"\0")
+    if isinstance(value, str):
+        data = value.encode() + b"\0"
+        return head + struct.pack("<III", _TYPES[DType.UINT8], len(data), len(data)) + data
+    values: Sequence[Any] = value if isinstance(value, list | tuple) else [value]
+    floating = any(isinstance(v, float) for v in values)
+    data = struct.pack(f"<{len(values)}{'f' if floating else 'q'}", *values)
+    return head + struct.pack("<III", _TYPES[DType.FLOAT32 if floating else DType.INT64], len(values), len(data)) + data
+
+
+def _tensor(dtype: DType, shape: Sequence[int], data: bytes) -> bytes:
+    """Return a tensor; RKNN has none without axes, so that such an output has one of size 1."""
+    sizes = tuple(shape) or (1,)
+    head = struct.pack(f"<II{len(sizes)}II", _TYPES[dtype], len(sizes), *sizes, len(data))
+    return head + data
