@@ -188,7 +188,9 @@ def env_remove(
 
 @app.command()
 def run(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The model.", show_default=False)],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model: x.onnx, or x.json as Paddle saves it.", show_default=False)
+    ],
     spec: Annotated[
         list[Path] | None, typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")
     ] = None,
@@ -198,7 +200,7 @@ def run(
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder the outputs are written to.")] = Path(),
     out: Out = GENERATED,
 ) -> None:
-    """Run a model with custom ops on ONNX Runtime."""
+    """Run a model with custom ops on ONNX Runtime or in Paddle Inference."""
     from opc import cli_run
 
     raise typer.Exit(cli_run.run(model, spec or [], inputs or [], output, out))

@@ -1,28 +1,32 @@
-"""`opc run`: a model that holds custom ops, on ONNX Runtime."""
+"""`opc run`: a model that holds custom ops, on ONNX Runtime or in Paddle Inference."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opc.cli_console import OK, WrongUse, fail, find_specs, say, shown
+
+if TYPE_CHECKING:
+    from opc.backends.array_files import Output
+    from opc.backends.base import Backend
 
 
 def run(model: Path, specs: Sequence[Path], inputs: Sequence[str], output: Path, out: Path) -> int:
     """Build what the model needs, run it on .npy files and write its outputs as such."""
     files = _inputs(inputs)
     known = find_specs(specs) if specs else []
-    from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
-    from opc.backends.onnxruntime.run import run_model
     from opc.cli_build import build_packages
     from opc.diagnostics import SpecError
 
-    probe = OnnxRuntimeBackend().probe()
+    backend, run_model = _runner(model)
+    probe = backend.probe()
     if not probe.available:
-        return fail(f"ONNX Runtime can't be used: {probe.reason}", hint=probe.install and f"install it: {probe.install}")
+        return fail(f"{backend.title} can't be used: {probe.reason}", hint=probe.install and f"install it: {probe.install}")
 
     def build(used: Sequence[Path]) -> Sequence[Path]:
-        results = build_packages(used, out, ["onnxruntime"])
+        results = build_packages(used, out, [backend.name])
         mistakes = [d for r in results for d in r.diagnostics]
         if mistakes:
             raise SpecError(mistakes)
@@ -31,6 +35,19 @@ def run(model: Path, specs: Sequence[Path], inputs: Sequence[str], output: Path,
     for made in run_model(model, known, files, output, build):
         say(f"{made.name}: {made.dtype} {list(made.shape)}, wrote {shown(made.path)}")
     return OK
+
+
+def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[Output]]]:
+    """Return the backend that runs a model, and its function for that: a saved Paddle model ends in .json."""
+    if model.suffix == ".json":
+        from opc.backends.paddle.backend import PaddleInferenceBackend
+        from opc.backends.paddle.run import run_model as run_paddle
+
+        return PaddleInferenceBackend(), run_paddle
+    from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
+    from opc.backends.onnxruntime.run import run_model
+
+    return OnnxRuntimeBackend(), run_model
 
 
 def _inputs(given: Sequence[str]) -> dict[str, Path]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
+from opc.backends.array_files import Output, load_array, save_array
 from opc.backends.onnxruntime.values import from_value, to_value
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.pipeline import load_family
@@ -26,16 +26,6 @@ Build = Callable[[Sequence[Path]], Sequence[Path]]
 """Builds the packages of specs for ONNX Runtime and returns their folders, in order; SpecError when it can't."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One output of a run: the file it was written to, and what is in it."""
-
-    name: str
-    path: Path
-    dtype: str
-    shape: tuple[int, ...]
-
-
 def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[Output, ...]:
     """Run a model on .npy files and write its outputs as .npy files to the folder `out`, which is made if it is missing.
 
@@ -48,7 +38,7 @@ def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], ou
     used = _specs_used(proto, model, specs)
     feeds = _load_inputs(proto, model, inputs)
     results = _run(model, build(used) if used else (), feeds)
-    return tuple(_save(name, array, out, results) for name, array in results.items())
+    return tuple(save_array(name, array, out, results) for name, array in results.items())
 
 
 def _refused(message: str, hint: str | None = None) -> SpecError:
@@ -162,27 +152,12 @@ def _dtype_name(element: int) -> str:
 
 def _load_array(name: str, file: Path, value: Any, sizes: dict[str, tuple[int, str]], found: Diagnostics) -> Array | None:
     """Return one input, or None after recording what is wrong with it. `sizes` holds what symbolic sizes are, and where."""
-    import numpy as np
-
     if not value.type.HasField("tensor_type"):
         found.error(f"the input '{name}' is no tensor, and only tensors can be given")
         return None
-    try:
-        array: Array = np.load(file, allow_pickle=False)
-    except OSError as error:
-        found.error(f"can't read {file} for the input '{name}': {error.strerror or error}")
-        return None
-    except (ValueError, EOFError) as error:
-        found.error(f"{file} for the input '{name}' is no .npy file of numbers: {error}")
-        return None
     tensor = value.type.tensor_type
-    dtype = _dtype_name(tensor.elem_type)
-    if dtype == "bfloat16" and array.dtype == "V2":
-        from ml_dtypes import bfloat16
-
-        array = array.view(bfloat16)  # NumPy writes a type it does not know as bytes.
-    if array.dtype.name != dtype:
-        found.error(f"the input '{name}' must be {dtype}, but {file} holds {array.dtype.name}")
+    array = load_array(name, file, _dtype_name(tensor.elem_type), found)
+    if array is None:
         return None
     if tensor.HasField("shape") and not _fits(name, file, array.shape, tensor.shape.dim, sizes, found):
         return None
@@ -233,21 +208,3 @@ def _run(path: Path, built: Sequence[Path], feeds: Mapping[str, Array]) -> dict[
 def _message(error: Exception) -> str:
     """Return ONNX Runtime's message without its prefix of codes."""
     return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
-
-
-def _save(name: str, array: Array, out: Path, results: Mapping[str, Array]) -> Output:
-    """Write one output to a file named like it, without what could lead out of the folder."""
-    import numpy as np
-
-    def file_name(output: str) -> str:
-        return re.sub(r"[^\w.-]", "_", output).lstrip(".") or "_"
-
-    twins = [n for n in results if file_name(n) == file_name(name)]
-    suffix = f"_{twins.index(name)}" if len(twins) > 1 else ""
-    place = out / f"{file_name(name)}{suffix}.npy"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        np.save(place, array)
-    except OSError as error:
-        raise _refused(f"can't write {place}: {error.strerror or error}") from error
-    return Output(name, place, array.dtype.name, array.shape)

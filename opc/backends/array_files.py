@@ -1,0 +1,68 @@
+"""Arrays in .npy files, for the commands that run a model: reading its inputs, and writing its outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of a run: the file it was written to, and what is in it."""
+
+    name: str
+    path: Path
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def load_array(name: str, file: Path, dtype: str, found: Diagnostics) -> Array | None:
+    """Return the input `name` of a model from a file, or None after recording what is wrong with it."""
+    import numpy as np
+
+    try:
+        array: Array = np.load(file, allow_pickle=False)
+    except OSError as error:
+        found.error(f"can't read {file} for the input '{name}': {error.strerror or error}")
+        return None
+    except (ValueError, EOFError) as error:
+        found.error(f"{file} for the input '{name}' is no .npy file of numbers: {error}")
+        return None
+    if dtype == "bfloat16" and array.dtype == "V2":
+        from ml_dtypes import bfloat16
+
+        array = array.view(bfloat16)  # NumPy writes a type it does not know as bytes.
+    if array.dtype.name != dtype:
+        found.error(f"the input '{name}' must be {dtype}, but {file} holds {array.dtype.name}")
+        return None
+    return array
+
+
+def save_array(name: str, array: Array, folder: Path, names: Collection[str]) -> Output:
+    """Write one of the outputs `names` to a file named like it, without what could lead out of the folder.
+
+    Raises:
+        SpecError: when the file can't be written.
+    """
+    import numpy as np
+
+    def file_name(output: str) -> str:
+        return re.sub(r"[^\w.-]", "_", output).lstrip(".") or "_"
+
+    twins = [n for n in names if file_name(n) == file_name(name)]
+    suffix = f"_{twins.index(name)}" if len(twins) > 1 else ""
+    place = folder / f"{file_name(name)}{suffix}.npy"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(place, array)
+    except OSError as error:
+        raise SpecError([Diagnostic(f"can't write {place}: {error.strerror or error}")]) from error
+    return Output(name, place, array.dtype.name, array.shape)
