@@ -166,9 +166,9 @@ class Check:
 class Backend(Protocol):
     """One framework that ops are generated for.
 
-    A backend may have two members more: `environment`, an `Environment`, when `opc env create` is to make one for it; and
-    `execution`, which is "native" when it is left out, "emulated" when what the session runs is not the real target, and
-    "compiled" when nothing can be run at all.
+    A backend may have more members: `environment`, an `Environment`, when `opc env create` is to make one for it; `takes_name`,
+    True when a spec may give the op another name for it; and `execution`, which is "native" when it is left out, "emulated" when
+    what the session runs is not the real target, and "compiled" when nothing can be run at all.
     """
 
     name: str
