@@ -27,7 +27,7 @@ LAYERS = (
     ("diagnostics",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript"}
+FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}
 # The only places that may import a framework at all, and then inside a function (see `test_frameworks_are_imported_late`).
 FRAMEWORK_FOLDERS = {"backends", "testing", "api", "emit"}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FRAMEWORKS = {"torch", "tensorflow", "jax", "onnxruntime", "onnxscript"}
+FRAMEWORKS = {"torch", "tensorflow", "jax", "onnxruntime", "onnxscript", "paddlepaddle", "mindspore", "rknn-toolkit2"}
 SPEC = """
 op: scaled
 domain: mine.ops
@@ -106,11 +106,25 @@ def test_users_own_spec_in_an_empty_folder(installed: Path, tmp_path: Path) -> N
     said = run(command, "test", "scaled.yaml", "--backend", "numpy", cwd=tmp_path, environment=quiet)
     assert "scaled" in said
     manifest = json.loads((tmp_path / "generated/scaled/manifest.json").read_text())
-    assert set(manifest["backends"]) == {"numpy", "onnx", "onnxruntime", "torch"}
+    assert set(manifest["backends"]) >= {"numpy", "onnx", "onnxruntime", "torch", "mindspore", "paddle", "rknn"}
     program = "import opc, numpy; print(opc.load('scaled.yaml')(numpy.float64([1, 2])))"
     assert run(installed / "bin/python", "-c", program, cwd=tmp_path, environment=quiet) == "[2. 4.]\n"
     tests = tmp_path / "generated/scaled/tests/test_numpy.py"
     run(sys.executable, "-m", "pytest", "-q", tests, cwd=tmp_path, environment=quiet)
+
+
+def test_other_environments_get_pins_from_the_wheel_and_opc_without_what_lies_beside_it(installed: Path, tmp_path: Path) -> None:
+    program = (
+        "import os\n"
+        "from opc.build import environments, imports\n"
+        "with imports.links() as path: print(*os.listdir(path), os.path.realpath(path / 'opc'))\n"
+        "print(*environments.requirements('opc', 'rknn'))\n"
+    )
+    lent, pins = run(installed / "bin/python", "-c", program, cwd=tmp_path).splitlines()
+    name, place = lent.split()
+    assert name == "opc"
+    assert Path(place).is_relative_to(installed)
+    assert "rknn-toolkit2==2.5.0" in pins.split()
 
 
 def test_no_compiler_is_told_not_thrown(installed: Path, tmp_path: Path) -> None:
