@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opc.backends.mindspore.library import symbol, templates
@@ -184,6 +184,3 @@ def _zeros(op: Op) -> Iterator[str]:
     yield Bracket(f"def _{op.name}_zeros(", [*names, "out", "dout"], "):").render()
     yield f'    """Return the gradients of {op.name}, whose outputs are no floating-point numbers."""'
     yield Bracket("return (", [_zero(x, n) for x, n in zip(op.inputs, names)], ")", single=True).render(4).join(("    ", ""))
-
-
-__all__: Sequence[str] = ("gradient_of", "is_differentiable", "operators_source", "support_source")
