@@ -27,7 +27,7 @@ def tests(session: nox.Session) -> None:
     """The proof of every op on every backend, then the project's own tests and those of the generated packages."""
     session.install("-e", ".[test]")
     session.run("opc", "env", "create", *ENVIRONMENTS)
-    session.run("opc", "test", "specs", "specs/native", "--report", "report.html", "--junit", "junit.xml", env=QUIET)
+    session.run("opc", "test", "specs", "specs/native", "--strict", "--report", "report.html", "--junit", "junit.xml", env=QUIET)
     session.run("opc", "build", "specs/leaky_relu.yaml", "specs/dual_residual.yaml", env=QUIET)
     session.run("pytest", "-n", "auto", "tests", "generated", *session.posargs, env=QUIET)
 

@@ -96,12 +96,13 @@ def prove(
             "--sanitize", metavar="KIND", help="Run the kernels under address, undefined (together: a comma) or thread."
         ),
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
     json: Json = False,
 ) -> None:
     """Build, prove each op on each backend, print the table."""
     from opc import cli_test
 
-    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize))
+    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize, strict))
 
 
 @app.command()

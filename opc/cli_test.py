@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from opc.cli_console import FAILED, OK, WrongUse, find_specs, note, progress_line, say, shown
+from opc.cli_console import FAILED, OK, WrongUse, fail, find_specs, note, progress_line, say, shown
 
 
 def test(
@@ -19,6 +19,7 @@ def test(
     markdown: Path | None,
     as_json: bool,
     sanitize: str | None,
+    strict: bool,
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
     specs = find_specs(given)
@@ -55,7 +56,10 @@ def test(
         command = " ".join(("opc test", *(shown(path) for path in given or ()))) + chosen
         markdown.write_text(page(report, command), encoding="utf-8")
         note(f"wrote {shown(markdown)}")
-    return OK if report.ok else FAILED
+    missing = [column.title for column in report.backends.values() if column.reason] if strict else []
+    if missing:
+        fail(f"{', '.join(missing)} could not be run", hint="opc backends tells how to install what is missing")
+    return OK if report.ok and not missing else FAILED
 
 
 def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, ...]:

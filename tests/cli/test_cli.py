@@ -197,6 +197,26 @@ def test_backends(opc: Opc) -> None:
     assert done.out.startswith("numpy ") or "\nnumpy " in done.out
     data = {row["name"]: row for row in json.loads(opc("backends", "--json").out)}
     assert data["numpy"]["available"] is True
+    assert data["numpy"]["interpreter"] == sys.executable
+    assert data["numpy"]["refused"] == {}
+
+
+def test_backends_say_what_they_refuse(opc: Opc, tmp_path: Path) -> None:
+    one = write(
+        tmp_path / "out.yaml", BAD.replace("broken", "flip").replace("{x:", "{out:") + "kernel: |\n  y = -out\ngradient: none\n"
+    )
+    done = opc("backends", one)
+    assert done.code == 0
+    assert "refuses flip: 'out' is what torch calls the tensors that a function writes to" in done.out
+    assert "carries 0 of 1 ops" in done.out
+    assert "carries 1 of 1 ops" in done.out
+    refused = {row["name"]: row["refused"] for row in json.loads(opc("backends", one, "--json").out)}
+    assert refused["onnx"] == {}
+    assert refused["torch"]["flip"][0]["line"] > 0
+    done = opc("backends", write(tmp_path / "bad.yaml", BAD))
+    assert done.code == 1
+    assert "numpy " in done.out
+    assert "error: " in done.err
 
 
 def test_output_that_nobody_reads(tmp_path: Path) -> None:
@@ -299,6 +319,23 @@ def test_the_quick_way_of_build_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout == "1 package: nothing changed\n\n"
 
 
+def test_environments(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPC_ENVIRONMENTS", str(tmp_path / "env"))
+    assert opc("env", "list").out == "there are no environments in env\n"
+    assert json.loads(opc("env", "list", "--json").out) == []
+    (tmp_path / "env/rknn").mkdir(parents=True)
+    (tmp_path / "env/rknn/lock").touch()
+    assert "rknn: not finished; opc env create rknn begins anew" in opc("env", "list").out
+    assert opc("env", "remove", "rknn").out == "rknn: removed\n"
+    done = opc("env", "remove", "rknn")
+    assert done.code == 1
+    assert "there is no environment 'rknn'" in done.err
+    done = opc("env", "create", "numpy")
+    assert done.code == 1
+    assert "'numpy' needs no environment of its own" in done.err
+    assert opc("env", "create").code == 2
+
+
 def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from opc.testing import runner
     from opc.testing.results import Column, Report, Result, Status
@@ -309,7 +346,8 @@ def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.Mon
         asked.append((specs, backends, out, jobs))
         failed = Result("leaky_relu", "numpy", "forward", "case 7", Status.FAILED, 3.0, 0.1, "y differs")
         passed = Result("leaky_relu", "numpy", "forward", "case 6", Status.PASSED, 0.5, 0.1)
-        return Report({"numpy": Column("NumPy", "2.0")}, [passed] if backends else [passed, failed], {}, 1.0)
+        columns = {"numpy": Column("NumPy", "2.0"), "rknn": Column("RKNN", reason="not installed")}
+        return Report(columns, [passed] if backends else [passed, failed], {}, 1.0)
 
     monkeypatch.setattr(runner, "run_tests", run_tests)
     one = spec(tmp_path)
@@ -320,6 +358,10 @@ def test_the_proof_is_reported(opc: Opc, tmp_path: Path, monkeypatch: pytest.Mon
     assert done.err == "wrote r.html\nwrote r.xml\n"
     assert "<testsuite" in (tmp_path / "r.xml").read_text()
     assert "leaky_relu" in (tmp_path / "r.html").read_text()
+    done = opc("test", one, "-b", "numpy", "--strict", "--markdown", "r.md")
+    assert done.code == 1
+    assert "error: RKNN could not be run" in done.err
+    assert "| NumPy | 1 op, NumPy 2.0 |" in (tmp_path / "r.md").read_text()
     done = opc("test", one)
     assert done.code == 1
     assert "y differs" in done.out
