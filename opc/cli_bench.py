@@ -33,6 +33,7 @@ def bench(
     gradients with `backward`, unless sections are named.
     """
     from opc.build.builder import build_specs
+    from opc.testing import bench_frameworks
     from opc.testing.bench import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
     from opc.testing.bench_cases import CASES
     from opc.testing.bench_commands import measure_builds, measure_commands
@@ -50,19 +51,24 @@ def bench(
     wanted = _sections(sections, backward, bool(given), every.keys() <= cases)
     plain = tuple(every) if given else tuple(n for n in every if n in SPEED_SPECS)
     needed = (cases if {"ops", "backward"} & set(wanted) else set()) | (
-        set(plain) if {"large", "fresh", "tiny"} & set(wanted) else set()
+        set(plain) if {"large", "fresh", "tiny", "frameworks"} & set(wanted) else set()
     )
     found = Benchmark(machine())
     if needed:
         specs = [p for n, p in every.items() if n in needed]
         with progress_line() as progress:
-            built = build_specs(specs, out, BACKENDS, strict=False, progress=progress, say=note)
+            needs = (*BACKENDS, *(bench_frameworks.backends() if "frameworks" in wanted else ()))
+            built = build_specs(specs, out, needs, strict=False, progress=progress, say=note)
         if tell_failures(built, None):
             return FAILED
         packages = {r.name: str(p.absolute()) for r, p in zip(built, specs, strict=True)}
         chosen = tuple(s for s in wanted if s in _IN_PROCESS)
         plain = tuple(n for n in plain if n in packages)
-        found = run_worker(Settings(packages, plain, str(out.absolute()), chosen, size, rounds, threads or cores()), note)
+        settings = Settings(packages, plain, str(out.absolute()), chosen, size, rounds, threads or cores())
+        if chosen:
+            found = run_worker(settings, note)
+        if "frameworks" in wanted:
+            bench_frameworks.measure(found, settings, note)
     if "build" in wanted:
         measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import opc
+
 OURS = "opc"
 """What our contenders' names start with; the first of them in a group is the one the others are compared with."""
 
@@ -26,6 +28,7 @@ SECTIONS: Mapping[str, str] = {
     "backward": "their gradients, fresh output",
     "large": "large tensors, output given",
     "fresh": "large tensors, fresh output",
+    "frameworks": "large tensors in other frameworks, output as each makes it",
     "tiny": "tiny tensors: the cost of a call",
     "build": "building packages, as processes",
     "commands": "commands, as processes",
@@ -158,13 +161,24 @@ def run_worker(settings: Settings, say: Callable[[str], None]) -> Benchmark:
     Raises:
         RuntimeError: when the process fails, with the end of what it printed.
     """
+    found = Benchmark()
+    listen([sys.executable, "-m", "opc.testing.bench_worker"], settings, found, say)
+    return found
+
+
+def listen(command: Sequence[str], settings: Settings, found: Benchmark, say: Callable[[str], None]) -> None:
+    """Run a process that measures, and add what it finds; `say` gets what is being measured.
+
+    Raises:
+        RuntimeError: when the process fails, with the end of what it printed.
+    """
+    root = str(Path(opc.__file__).parent.parent)
     environment = {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in (os.environ.get("PYTHONPATH"), root) if p),
         "OMP_WAIT_POLICY": "passive",
         "OMP_NUM_THREADS": str(settings.threads),
     }
-    command = [sys.executable, "-m", "opc.testing.bench_worker"]
-    found = Benchmark()
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -188,7 +202,6 @@ def run_worker(settings: Settings, say: Callable[[str], None]) -> Benchmark:
         errors = process.stderr.read()
     if process.returncode != 0:
         raise RuntimeError(f"the benchmark's process ended with code {process.returncode}:\n{errors.strip()[-2000:]}")
-    return found
 
 
 def peers(rows: Sequence[Row]) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from opc.testing.bench import SECTIONS, Benchmark, Row
 
 _HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
-_MEASURED = ("ops", "backward", "large", "fresh")
+_MEASURED = ("ops", "backward", "large", "fresh", "frameworks")
 """The sections whose times are those of work, not of calls."""
 
 
