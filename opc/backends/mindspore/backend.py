@@ -14,6 +14,7 @@ from opc.backends import environments
 from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
+from opc.backends.mindspore import generated_tests
 from opc.backends.mindspore.front import front_source
 from opc.backends.mindspore.library import MAX_OPERANDS, library_source, native_code, threads_source
 from opc.backends.mindspore.operators import operators_source, support_source
@@ -48,7 +49,7 @@ class MindSporeBackend:
         return tuple(d for op in family.ops for d in _requires(op))
 
     def emit(self, family: Family) -> dict[str, str]:
-        """Return the files of `mindspore/`."""
+        """Return the files of `mindspore/` and its test."""
         return {
             "mindspore/__init__.py": front_source(family),
             "mindspore/operators.py": operators_source(family),
@@ -56,6 +57,7 @@ class MindSporeBackend:
             "mindspore/threads.c": threads_source(family),
             f"mindspore/{family.name}_mindspore.cpp": library_source(family),
             **(native_files(family, "torch") if native_code(family) else {}),
+            **generated_tests.files(family),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from opc.backends.mindspore.library import templates
 from opc.emit.python_layout import bracketed
-from opc.emit.python_text import Bracket, docstring, literal
+from opc.emit.python_text import WIDTH, Bracket, docstring, literal
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
@@ -79,18 +81,29 @@ def parameters(op: Op) -> list[str]:
 
 def _document(op: Op) -> str:
     """Return the documentation of the op's function."""
-    lines = [op.doc.strip(), "", "Args:", *(f"    {x.name}: {_operand(x)}" for x in op.inputs)]
+    entries = [f"{x.name}: {_operand(x)}" for x in op.inputs]
     for a in op.attributes:
         parts = [a.doc.strip()] if a.doc else []
         parts += [f"One of {', '.join(map(literal, a.values))}."] if a.values else []
         parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
-        lines.append(f"    {a.name}: {' '.join(parts) or 'An attribute.'}")
-    lines += ["", "Returns:", *(f"    {o.name}: {_operand(o)}" for o in op.outputs)]
-    lines += ["", "Raises:"]
+        entries.append(f"{a.name}: {' '.join(parts) or 'An attribute.'}")
+    raised = ["TypeError: when an operand is no tensor."]
     if op.attributes:
-        lines.append("    TypeError, ValueError: when an attribute is of another kind, or no value it may have.")
-    lines.append("    RuntimeError: when an operand does not fit, or a check fails; the message says which.")
-    return "\n".join(lines)
+        raised[0] = "TypeError: when an operand is no tensor, or an attribute of another kind."
+        raised.append("ValueError: when an attribute has no value that it may have.")
+    raised.append("RuntimeError: when an operand does not fit, or a check fails; the message says which.")
+    lines = [op.doc.strip(), "", "Args:", *_wrapped(entries)]
+    lines += ["", "Returns:", *_wrapped([f"{o.name}: {_operand(o)}" for o in op.outputs])]
+    return "\n".join([*lines, "", "Raises:", *_wrapped(raised)])
+
+
+def _wrapped(entries: list[str]) -> list[str]:
+    """Return the entries of a docstring's section, indented, continuation lines more."""
+    return [
+        line
+        for entry in entries
+        for line in textwrap.wrap(entry, WIDTH - 4, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False)
+    ]
 
 
 def _operand(operand: Operand) -> str:
