@@ -152,6 +152,8 @@ class RknnSession:
             raise Unsupported("RKNN has no empty tensors")
         if array.dtype.itemsize == 1 and array.dtype.kind in "iu" and array.ndim == 4 and array.shape[0] > 1:
             raise Unsupported("RKNN's compiler crashes on an input of 8-bit integers with four axes, the first longer than 1")
+        if array.dtype.name == "int64" and array.ndim == 4 and (array.astype("float64").astype("int64") != array).any():
+            raise Unsupported("RKNN's toolkit takes an input of four axes for images, and rounds int64 to float64")
 
     def _expressed(self, call: Call) -> None:
         for dtype, shape in call.outputs.values():

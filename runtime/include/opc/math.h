@@ -20,9 +20,12 @@
 #define OPC_VECTOR_MATH __attribute__((const))
 #endif
 /* Vector variants of these came with glibc 2.35; those of exp, log, sin, cos and pow with 2.22. */
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 35)
 #define OPC_VECTOR_MATH_235 OPC_VECTOR_MATH
-#else
+#endif
+#endif
+#if !defined(OPC_VECTOR_MATH_235)
 #define OPC_VECTOR_MATH_235 __attribute__((const))
 #endif
 
