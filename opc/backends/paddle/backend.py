@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opc.backends import environments
 from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.front import dispatch_source, front_source, operators_source
 from opc.backends.paddle.library import library_source, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
@@ -65,6 +66,7 @@ class PaddleBackend:
             "paddle/operators.py": operators_source(family),
             f"paddle/{name}_paddle.cpp": library_source(family),
             "paddle/threads.c": threads_source(family),
+            **embedding_files(family),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
@@ -83,8 +85,10 @@ class PaddleBackend:
         libraries = [str(path) for name in LIBRARIES if (path := folder / "libs" / name).exists()]
         kernel = KernelBackend()
         adapter, threads = f"build/{family.name}_paddle.o", "build/paddle_threads.o"
-        # -isystem: the warnings of Paddle's headers are not the user's.
-        flags = ("-O1", "-std=c++17", "-DPADDLE_NO_PYTHON", "-isystem", str(include), "-isystem", str(include / "third_party"))
+        # -isystem: the warnings of Paddle's headers are not the user's. The version has the file compiled anew after an update.
+        version = f'-DOPC_PADDLE_VERSION="{environments.version(self.name, "paddlepaddle")}"'
+        places = ("-isystem", str(include), "-isystem", str(include / "third_party"))
+        flags = ("-O1", "-std=c++17", "-DPADDLE_NO_PYTHON", version, *places)
         return (
             *kernel.build(family),
             Compile(f"paddle/{family.name}_paddle.cpp", adapter, flags),
