@@ -14,6 +14,7 @@ from opc.backends.base import Availability, BuildStep, Compile, Environment, Lin
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.front import dispatch_source, front_source, operators_source
+from opc.backends.paddle.generated_tests import test_files
 from opc.backends.paddle.library import library_source, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
 from opc.diagnostics import Diagnostic, SpecError
@@ -67,6 +68,7 @@ class PaddleBackend:
             f"paddle/{name}_paddle.cpp": library_source(family),
             "paddle/threads.c": threads_source(family),
             **embedding_files(family),
+            **test_files(family),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
