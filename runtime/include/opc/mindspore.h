@@ -21,7 +21,6 @@
 
 #include "opc/abi.h"
 #include "opc/output_axes.h"
-#include "opc/pages.h"
 #include "opc/shape.h"
 
 #if _GLIBCXX_USE_CXX11_ABI

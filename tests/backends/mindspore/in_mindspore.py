@@ -1,0 +1,170 @@
+"""What users of MindSpore do with packages, run by the interpreter that has it: `python in_mindspore.py PACKAGES NAME`."""
+
+import sys
+from pathlib import Path
+
+import mindspore
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+sys.path.insert(0, sys.argv[1])
+
+
+def everything():
+    """Return the op that has attributes of every kind."""
+    from everything.mindspore import everything as op
+
+    return op
+
+
+def refusal(call):
+    """Return the message of the error that a call raises."""
+    try:
+        made = call()
+        for t in made if isinstance(made, tuple) else (made,):
+            t.asnumpy()
+    except (RuntimeError, TypeError, ValueError) as error:
+        return str(error)
+    raise AssertionError("the call was accepted")
+
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 8
+IDS = Tensor(np.int64(1))
+
+
+def attributes():
+    """Every attribute arrives, in both modes, in full precision."""
+    op = everything()
+    w, b = np.float64([1, 2, 4]), np.float64([1, 0, -1])
+    x = X.astype(np.float64)
+
+    def both(x, w, b):
+        given = {"scale": 0.3, "shift": -2, "flip": True, "mode": "double", "sizes": (3, 4), "weights": (0.5, 2.0)}
+        return op(x, w, IDS, b, axis=1, dtype=mindspore.int32, factor=1.7, **given)
+
+    t = (x * w[:, None] + b[:, None]) * 0.3
+    expected = (-t * 1.7 - 2) * 2
+    for mode in (mindspore.PYNATIVE_MODE, mindspore.GRAPH_MODE):
+        mindspore.set_context(mode=mode)
+        y, s, c = mindspore.jit(both)(Tensor(x), Tensor(w), Tensor(b)) if mode else both(Tensor(x), Tensor(w), Tensor(b))
+        np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-15)
+        np.testing.assert_allclose(s.asnumpy(), x.sum(1) * 3 + 4)
+        assert c.dtype == mindspore.int32
+        assert c.asnumpy().tolist() == [0, 1, 2]
+
+
+def signs_of_zero():
+    """0.0 and -0.0 are two values of an attribute, also where one was called before the other."""
+    from everything.mindspore.operators import everything as op
+
+    values = (-1, 0.1, 3, False, "plain", (1, 2), (1.0,), mindspore.float32)
+    made = [op.of((1, -1, 0, -1), *values, factor) for factor in (0.0, -0.0, 0, 0.0, 2.0, 2.0)]
+    assert made[0] is made[2] is made[3] is not made[1]
+    assert made[4] is made[5]
+
+
+def bad_calls():
+    """What does not fit is refused by name, and nothing crashes."""
+    op = everything()
+    x = Tensor(X)
+    assert "x must be a Tensor" in refusal(lambda: op(X, None, IDS, factor=1.0))
+    assert "w must be a Tensor" in refusal(lambda: op(x, 2.0, IDS, factor=1.0))
+    assert "input x must be given" in refusal(lambda: op(None, None, IDS, factor=1.0))
+    assert "factor must be of type float" in refusal(lambda: op(x, None, IDS, factor="1"))
+    assert "factor must be of type float" in refusal(lambda: op(x, None, IDS, factor=True))
+    assert "shift must be of type int" in refusal(lambda: op(x, None, IDS, factor=1.0, shift=1.5))
+    assert "mode = 'none' is not one of 'plain', 'double'" in refusal(lambda: op(x, None, IDS, factor=1.0, mode="none"))
+    assert "sizes must have 2 elements, but has 1" in refusal(lambda: op(x, None, IDS, factor=1.0, sizes=(1,)))
+    assert "scale = -1 violates its check" in refusal(lambda: op(x, None, IDS, factor=1.0, scale=-1.0))
+    assert "float16" in refusal(lambda: op(Tensor(X.astype(np.float16)), None, IDS, factor=1.0))
+    assert "T is float32 in x, but float64 in w" in refusal(lambda: op(x, Tensor(np.ones(4)), IDS, factor=1.0))
+    assert "w" in refusal(lambda: op(x, Tensor(np.ones(5, np.float32)), IDS, factor=1.0))
+    assert "complex" not in refusal(lambda: op(Tensor(X.astype(np.complex64)), None, IDS, factor=1.0))
+
+
+def out_of_range():
+    """A call that fails while it computes says why, as MindSpore's error."""
+    from embedding.mindspore import embedding
+
+    table = Tensor(np.ones((3, 2), np.float32))
+    said = refusal(lambda: embedding(table=table, ids=Tensor(np.int64([0, 7]))))
+    assert "embedding" in said, said
+    assert "7" in said, said
+
+
+def ranks_of_zero():
+    """Numbers flow from op to op, through gradients of gradients and into graphs."""
+    from mse_loss.mindspore import mse_loss
+    from silu.mindspore import silu
+
+    def loss(x, y):
+        return silu(silu(mse_loss(silu(x), y)))
+
+    def first(x, y):
+        return mindspore.grad(loss)(x, y)
+
+    x, y = Tensor(np.float32([0.5, -1.0])), Tensor(np.float32([1.0, 2.0]))
+    found = []
+    for mode in (mindspore.PYNATIVE_MODE, mindspore.GRAPH_MODE):
+        mindspore.set_context(mode=mode)
+        found.append(mindspore.grad(first)(x, y).asnumpy())
+        assert silu(silu(Tensor(np.float32(0.5)))).shape == ()
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    assert (found[0] != 0).all()
+
+
+def training():
+    """A network with the op trains as a graph: MindSpore's own optimiser lowers its loss."""
+    from mse_loss.mindspore import mse_loss
+    from silu.mindspore import silu
+
+    mindspore.set_context(mode=mindspore.GRAPH_MODE)
+    mindspore.set_seed(1)
+    net = nn.SequentialCell(nn.Dense(2, 8), Activation(silu), nn.Dense(8, 1))
+    x = Tensor(np.float32([[0, 0], [0, 1], [1, 0], [1, 1]]))
+    y = Tensor(np.float32([[0], [1], [1], [0]]))
+    optimizer = nn.Adam(net.trainable_params(), learning_rate=0.1)
+
+    def forward(x, y):
+        return mse_loss(net(x), y)
+
+    step = mindspore.value_and_grad(forward, None, optimizer.parameters)
+    losses = []
+    for _ in range(60):
+        loss, gradients = step(x, y)
+        optimizer(gradients)
+        losses.append(float(loss.asnumpy()))
+    assert losses[-1] < 0.1 * losses[0], losses
+
+
+class Activation(nn.Cell):
+    """A function as a layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def construct(self, x):
+        return self.function(x)
+
+
+def aten():
+    """Code on at::Tensor runs in MindSpore, with torch in the same process, imported first or last."""
+    if sys.argv[3:] == ["torch first"]:
+        import torch
+    from leaky_relu_aten.mindspore import leaky_relu_aten
+
+    x = np.float32([[0.0, -0.1], [-0.2, 1.0]])
+    made = leaky_relu_aten(Tensor(x), alpha=0.01).asnumpy()
+    assert made.tolist() == np.float32([[0, -0.001], [-0.002, 1]]).tolist()
+    assert "libtorch_cpu.so" in Path("/proc/self/maps").read_text()
+    import torch
+
+    assert (made == torch.nn.functional.leaky_relu(torch.from_numpy(x), 0.01).numpy()).all()
+    gradient = ops.GradOperation()(leaky_relu_aten)(Tensor(x))
+    np.testing.assert_array_equal(gradient.asnumpy(), np.where(x >= 0, np.float32(1), np.float32(0.01)))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[2]]()
+    print("fine")
