@@ -21,6 +21,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Reduce,
     ReduceAxis,
@@ -77,8 +78,8 @@ class CallTyper:
                 return self._present(tree)
             case "pad":
                 return self.typer.reads.pad(tree)
-            case "size":
-                return self._size(tree)
+            case "size" | "position":
+                return self._of_group(tree)
         if name not in CALLABLE:
             for a in tree.args:
                 if not isinstance(a, Dots | Star | Range):
@@ -136,20 +137,28 @@ class CallTyper:
         self.scope.used.add(name.id)
         return Present(name.id, tree.span)
 
-    def _size(self, tree: Apply) -> Expr | None:
+    def _of_group(self, tree: Apply) -> Expr | None:
+        """Return the number of points of a group, or which of them this is."""
+        form = tree.fn.id
         match tree.args:
             case (Dots(),):
                 name = "..."
             case (Star(name=name),) | (Name(id=name),):
                 pass
             case _:
-                self._error("size takes an axis group", tree.span, "write size(...) or size(*A)")
+                self._error(f"{form} takes an axis group", tree.span, f"write {form}(...) or {form}(*A)")
                 return None
         if name not in self.scope.groups and not self.scope.lenient:
             self._error(f"there is no axis group {GroupRef(name)}", tree.span, "a dimension's size is its name")
         if name not in self.scope.groups:
             return None
-        return IndexValue(self.scope.group_size(name), tree.span)
+        if form == "size":
+            return IndexValue(self.scope.group_size(name), tree.span)
+        if name not in self.scope.bound_groups and not self.scope.lenient:
+            hint = f"{GroupRef(name)} stands on the left or under a reduction where its points are told apart"
+            self._error(f"there are no points of {GroupRef(name)} here", tree.span, hint)
+            return None
+        return Place(name, tree.span)
 
     # reductions
 

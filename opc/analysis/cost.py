@@ -26,6 +26,7 @@ from opc.ir.expr import (
     Expr,
     GroupAxis,
     IndexValue,
+    Place,
     Read,
     Reduce,
     Select,
@@ -264,7 +265,7 @@ def _conjuncts(e: Expr) -> Iterator[Expr]:
 
 def _is_static(e: Expr) -> bool:
     """Whether a condition is known when the op is called."""
-    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def _is_index(e: Expr) -> bool:

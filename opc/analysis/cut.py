@@ -21,6 +21,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -161,6 +162,10 @@ class Cut:
                 return _ZERO if not isinstance(e.value, bool) and e.value == 0 else _WHOLE
             case IndexValue():
                 self.uncut(e.value, cut)
+                return _WHOLE
+            case Place():
+                if GroupSize(e.group) == self.along:
+                    raise _SpreadError
                 return _WHOLE
             case Read():
                 return self.read(e, cut)

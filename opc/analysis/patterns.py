@@ -31,6 +31,7 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     Select,
@@ -56,7 +57,7 @@ def own_entries(e: Reduce) -> tuple[Entry, ...]:
 
 def is_uniform(e: Expr) -> bool:
     """Whether an expression reads no element and no index: it has one value in a whole call."""
-    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def is_number(e: Expr, value: float) -> bool:

@@ -14,7 +14,7 @@ from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
 
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
-FORMS = ("cast", "present", "pad", "size")
+FORMS = ("cast", "present", "pad", "size", "position")
 """What is called like a function and is none."""
 DTYPES = tuple(d.value for d in DType)
 RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPES, "acc", "broadcast"))

@@ -21,6 +21,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     Select,
@@ -75,6 +76,8 @@ class Values:
                 return Range((Affine.of(int(e.value)),), (Affine.of(int(e.value)),))
             case IndexValue():
                 return Range((e.value,), (e.value,))
+            case Place():
+                return Range((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
             case Cast(type=DType.INT64) if is_integer(e.arg.type):
                 return self.range(e.arg, ranges)
             case Select():

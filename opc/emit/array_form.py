@@ -13,7 +13,7 @@ from opc.analysis.bounds import Knowledge
 from opc.analysis.patterns import conjunction
 from opc.analysis.prover import Prover
 from opc.emit.frames import NotExpressible
-from opc.ir.affine import Affine, FloorDiv, Index
+from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -86,6 +86,13 @@ class Boxes:
     def is_equal(self, a: Affine, b: Affine) -> bool:
         """Whether two sizes are known to be the same."""
         return self.known.plain(a - b) == Affine.of(0)
+
+    def differs(self, extent: Affine, dim: Affine) -> bool:
+        """Whether an index runs over another number of places than an axis has: one more or less, or a number of its own."""
+        difference = self.known.plain(extent - dim)
+        if difference.constant is not None:
+            return difference.constant != 0
+        return not any(isinstance(a, Dim | GroupSize) for a in self.known.plain(extent).atoms())
 
     def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""

@@ -150,6 +150,10 @@ class ReducingEmitter(ArrayEmitter):
         missing = missing_entries(scope.frame, frame)
         return replace(value, text=self.expand(value.text, missing), strength=ATOM) if missing else value
 
+    def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
+        """As `ArrayEmitter.is_whole` says, with what is known of sizes."""
+        return not (isinstance(dim, Affine) and self.boxes.differs(extent, dim))
+
     def boxed(self, e: Reduce, scope: Scope) -> Text:
         """A reduction over a box: the body over a frame with the reduced axes put in, then reduced over these."""
         if e.kind in ("max", "min", "argmax", "argmin"):
@@ -183,9 +187,9 @@ class ReducingEmitter(ArrayEmitter):
     def body_frame(self, e: Reduce, frame: Frame, own: Sequence[Entry]) -> Frame:
         """Return the frame of a reduction's body: its own axes put where the operands it reads have them.
 
-        Several axes of an argmax stay together at the end, in order, where they can be flattened.
+        Several axes of an argmax, and groups, stay together at the end, in order, where they can be flattened.
         """
-        if e.kind.startswith("arg") and len(own) > 1:
+        if e.kind.startswith("arg") and (len(own) > 1 or any(isinstance(i, GroupRef) for i in own)):
             return (*frame, *own)
         for read in reads(e.body):
             entries = bare_entries(read)

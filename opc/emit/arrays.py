@@ -39,13 +39,14 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
     Select,
     reads,
 )
-from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform.scalar import negation
 
 LIMIT = 60
@@ -82,6 +83,10 @@ class ArrayEmitter(ABC):
     @abstractmethod
     def index_value(self, e: IndexValue, scope: Scope) -> Text:
         """An integer expression over indices, sizes and attributes."""
+
+    @abstractmethod
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        """Which point of a group this is."""
 
     @abstractmethod
     def call(self, e: Call, arguments: Sequence[Text]) -> Text:
@@ -228,6 +233,8 @@ class ArrayEmitter(ABC):
                 return self.attribute(e)
             case IndexValue():
                 return self.index_value(e, scope)
+            case Place():
+                return self.place_of(e, scope)
             case Read():
                 return self.read(e, scope)
             case Call() if (found := self.call_pattern(e, scope)) is not None:
@@ -306,6 +313,8 @@ class ArrayEmitter(ABC):
         name = self.local[e.operand]
         if entries is None or e.pad is not None or not set(entries) <= set(scope.frame) or len(set(entries)) < len(entries):
             return self.gather(e, scope)
+        if any(isinstance(i, str) and not self.is_whole(scope.extents[i], d) for i, d in zip(entries, operand.dims, strict=True)):
+            return self.gather(e, scope)
         order = sorted(range(len(entries)), key=lambda i: scope.frame.index(entries[i]))
         text = name
         if order != list(range(len(entries))):
@@ -316,6 +325,10 @@ class ArrayEmitter(ABC):
         if missing:
             text = self.expand(text, missing)
         return Text(text, ATOM, self.support_of(operand, entries))
+
+    def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
+        """Whether an index of this extent may be taken to run over the whole of an axis."""
+        return extent == dim
 
     def support_of(self, operand: Operand, entries: Sequence[Entry]) -> frozenset[str]:
         """Return the axes along which an operand read at bare indices has its full size."""

@@ -19,7 +19,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -114,6 +116,10 @@ class ExprText:
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
+    def place(self, e: Place) -> Text:
+        """Return which point of a group this is; only where groups are walked point by point."""
+        raise TypeError(f"{GroupRef(e.group)} is one loop here")
+
     def convert(self, e: Expr, wanted: ValueType) -> Text:
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
         target = c_compute(wanted)
@@ -157,6 +163,8 @@ class ExprText:
                 return self._cast(e)
             case Present():
                 return Text(self.present(e.operand), _ATOM, DType.BOOL)
+            case Place():
+                return self.place(e)
             case Reduce() if self.reduce is not None:
                 return self.reduce(e)
             case _:

@@ -16,7 +16,7 @@ from opc.emit.c_nest_base import NestWriter, parenthesised
 from opc.emit.c_text import comment, string_literal
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, free_indices
+from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Place, Read, Reduce, free_indices
 from opc.ir.op import Group, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import NestStage
@@ -223,6 +223,11 @@ class _LazyText(ExprText):
     def __init__(self, nest: NestText) -> None:
         super().__init__(nest.op, nest.read, nest.attribute, nest.symbol, nest.present, nest.reduce)
         self.nest = nest
+
+    def place(self, e: Place) -> Text:
+        """Return which point of a group this is."""
+        at, _ = self.nest.groups[e.group]
+        return Text(f"opc::group_place(*{self.nest.axes(Group(e.group))}, {at})", _ATOM, Weak.INT)
 
     def lazy(self, e: Expr, wanted: ValueType) -> Text:
         """Return `e` as a value that is computed only where the text stands."""

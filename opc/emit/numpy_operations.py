@@ -37,6 +37,7 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -87,6 +88,13 @@ class NumpyOperations(NumpySizes):
         if missing:
             text = self.named_once(self.expand(text, missing))
         return Text(text, ATOM, frozenset((name,)))
+
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        """As `ArrayEmitter.place_of` says."""
+        sizes = self.group(e.group)
+        text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")
+        missing = missing_entries(scope.frame, (GroupRef(e.group),))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
 
     # ---- operations --------------------------------------------------------------------------------------------------
 

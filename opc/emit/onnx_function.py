@@ -24,7 +24,7 @@ from opc.emit.python_layout import laid_out
 from opc.emit.python_text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 
@@ -213,6 +213,12 @@ class _OnnxEmitter(OnnxWindows):
         text = f"{BUILDER}.arange({self.affine(scope.extents[name]).text})"
         missing = missing_entries(scope.frame, (name,))
         return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
+
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        entry = GroupRef(e.group)
+        text = self.unflatten(f"{BUILDER}.arange({self.flat_size(entry, scope)})", (entry,), scope)
+        missing = missing_entries(scope.frame, (entry,))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(entry)))
 
     # ---- operations ----------------------------------------------------------------------------------------------------
 

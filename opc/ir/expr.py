@@ -77,6 +77,19 @@ class IndexValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Which point of an axis group this is, counted in row-major order from 0 (weak int)."""
+
+    group: str
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def type(self) -> ValueType:
+        """Always weak int."""
+        return Weak.INT
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """An element of an input, temporary or earlier output.
 
@@ -190,7 +203,7 @@ class Present:
         return DType.BOOL
 
 
-Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Read | Call | Select | Reduce | Cast | Present
+Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Place | Read | Call | Select | Reduce | Cast | Present
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -286,6 +299,8 @@ def free_indices(e: Expr) -> set[str]:
 def free_groups(e: Expr) -> set[str]:
     """Return the axis groups that `e` uses and does not reduce away whole."""
     match e:
+        case Place():
+            return {e.group}
         case Read():
             found = {i.name for i in e.indices if isinstance(i, GroupRef)}
             return found.union(*(free_groups(c) for c in children(e)))

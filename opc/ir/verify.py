@@ -17,6 +17,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -157,6 +158,8 @@ class _Verifier:
                 self._need(e.type is wanted, f"the attribute '{e.name}' has type {e.type}")
             case IndexValue():
                 self._affine(e.value)
+            case Place():
+                self._need(e.group in self.groups, f"the group of {GroupRef(e.group)} is not known")
             case Read():
                 self._read(e)
             case Call():

@@ -17,6 +17,7 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     Select,
@@ -86,6 +87,7 @@ class _Extractor:
     def statement(self, assign: Assign) -> None:
         """Append a statement, after those of its contractions."""
         assign = replace(assign, value=self._stored(_merged(self.op, assign, assign.value), assign))
+        assign = self._chosen(assign)
         if contraction_stage(self.op, assign, assign.target) is None:
             here: dict[int, Expr] = {}
             for place, fixed, _ in _sums(self.op, assign):
@@ -98,6 +100,20 @@ class _Extractor:
                 here[id(place)] = Read(name, bare(assign.indices), place.type, span=place.span)
             assign = replace(assign, value=_replaced(assign.value, here))
         self.body.append(assign)
+
+    def _chosen(self, assign: Assign) -> Assign:
+        """Return a statement that has a contraction at some points only, such as those below a diagonal, as a choice between its
+        values, which are computed first and at all points, and the others."""
+        e = assign.value
+        if not isinstance(e, Select) or is_fixed(e.cond):
+            return assign
+        sums = _sums(self.op, assign)
+        whole = replace(assign, value=e.then)
+        if len(sums) != 1 or sums[0][0] not in walk(e.then) or contraction_stage(self.op, whole, assign.target) is None:
+            return assign
+        name = self.namer.fresh(f"{assign.target}_all")
+        self._append(Operand(name, _element(e.type), self.op.operand(assign.target).dims), replace(whole, target=name))
+        return replace(assign, value=replace(e, then=Read(name, bare(assign.indices), e.type)))
 
     def _append(self, operand: Operand, assign: Assign) -> None:
         self.temporaries.append(operand)
@@ -284,7 +300,7 @@ def _epilogue(op: Op, assign: Assign, value: Expr, total: str) -> tuple[Expr, di
     shape = dict(zip(assign.indices, op.operand(assign.target).dims, strict=True))
     places: dict[str, tuple[Affine | GroupRef, ...]] = {}
     for node in walk(value):
-        if isinstance(node, Reduce) or (isinstance(node, IndexValue) and node.value.indices()):
+        if isinstance(node, Reduce | Place) or (isinstance(node, IndexValue) and node.value.indices()):
             return None
         if not isinstance(node, Read) or node.operand == total:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opc.ir.expr import Call, Cast, Expr, IndexValue, Read, Reduce, Select, StrConst, children, walk, with_children
+from opc.ir.expr import Call, Cast, Expr, IndexValue, Place, Read, Reduce, Select, StrConst, children, walk, with_children
 from opc.ir.op import Assign
 from opc.lower.loop_ir import Fold, Keep, Let, Pass, Put, RowStage
 from opc.transform.indices import Namer
@@ -47,7 +47,7 @@ class _Hoister:
 
 def _is_fixed(e: Expr) -> bool:
     """Whether an expression is the same at all points of a call."""
-    return not any(isinstance(n, Read | Reduce) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def _costs(e: Expr) -> bool:

@@ -18,6 +18,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     children,
@@ -109,6 +110,8 @@ class _Flattener:
                 return replace(e, indices=())
             case IndexValue() if e.value.indices():
                 raise IrregularError(f"the value of an index is used: {e.value}")
+            case Place():
+                raise IrregularError(f"the place in {GroupRef(e.group)} is used")
             case Reduce():
                 return self._hoist(e, loops, own, source)
             case _:

@@ -7,7 +7,7 @@ stay in cache and there are only as many of them as threads.
 from __future__ import annotations
 
 from opc.ir.affine import Affine, FloorDiv, GroupSize, Mod
-from opc.ir.expr import Expr, GroupAxis, GroupRef, IndexValue, Read, Reduce, walk
+from opc.ir.expr import Expr, GroupAxis, GroupRef, IndexValue, Place, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Group, Op
 from opc.lower.loop_ir import GroupLoop, Program
 
@@ -44,6 +44,9 @@ def _stays(op: Op, e: Expr, group: GroupRef) -> bool:
                     return False
             case IndexValue():
                 if _counts(node.value, group):
+                    return False
+            case Place():
+                if node.group == group.name:
                     return False
     return True
 

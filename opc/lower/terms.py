@@ -15,6 +15,7 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
+    Place,
     Read,
     Reduce,
     ReduceAxis,
@@ -131,7 +132,7 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
 
 def is_fixed(e: Expr) -> bool:
     """Whether a condition is the same at all points of a call."""
-    return not any(isinstance(n, Read | IndexValue) for n in walk(e))
+    return not any(isinstance(n, Read | IndexValue | Place) for n in walk(e))
 
 
 def multiplicands(e: Expr) -> Iterator[Expr]:

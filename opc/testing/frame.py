@@ -7,6 +7,7 @@ with one axis for every axis of the frame, of size 1 where the value does not ch
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,12 @@ class Frame:
         shape = [1] * self.rank
         shape[self.index[name]] = self.sizes[self.index[name]]
         return np.arange(self.sizes[self.index[name]], dtype=np.int64).reshape(shape)
+
+    def place(self, group: str) -> Array:
+        """Return the row-major position among the points of a group at every point."""
+        axes = self.groups[group]
+        shape = [size if axis in axes else 1 for axis, size in enumerate(self.sizes)]
+        return np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
 
 
 EMPTY = Frame((), {}, {})

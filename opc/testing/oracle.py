@@ -30,6 +30,7 @@ from opc.ir.expr import (
     Expr,
     GroupRef,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -202,6 +203,8 @@ class _Evaluation:
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
                 return exact(affine(e.value, frame, self.env.symbol))
+            case Place():
+                return exact(frame.place(e.group))
             case Present():
                 return exact(frame.constant(e.operand in self.values))
             case Read():
@@ -334,7 +337,7 @@ class _Evaluation:
             else:
                 where = self.eval(entry, frame, mask, DType.INT64)
             sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
-            if e.pad is None and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
+            if e.pad is None and 0 not in frame.sizes and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
             inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
             top = max(shape[axis] - 1, 0)

@@ -28,7 +28,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
 from opc.transform.decide import decide
 from opc.transform.inline import inline, merge
-from opc.transform.normalize import has_reduction, hoist, prune, share, sink
+from opc.transform.normalize import has_reduction, hoist, nest_products, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
 
@@ -81,7 +81,7 @@ def restrict(op: Op) -> Op:
 
 def prepare(op: Op) -> Op:
     """Return the op in the form that is differentiated: floating types, every reduction a statement, conditionals whole."""
-    op = hoist(sink(restrict(op)), every=True)
+    op = hoist(nest_products(sink(restrict(op))), every=True)
     return tape(op, lambda name: is_floating(op.operand(name).type))
 
 

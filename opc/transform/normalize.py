@@ -29,6 +29,7 @@ from opc.ir.expr import (
     free_groups,
     free_indices,
     reads,
+    rewrite,
     walk,
     with_children,
 )
@@ -138,6 +139,27 @@ def canonical(e: Expr, indices: tuple[str | GroupRef, ...]) -> Expr:
         return replace(node, axes=axes, body=rename(node.body, own))
 
     return bound(rename(e, names))
+
+
+def nest_products(op: Op) -> Op:
+    """Return the op with products over several axes nested, one axis in another and whole groups innermost.
+
+    The product of all elements but one is then that of the rows beside it times that of the elements beside it in its row.
+    """
+
+    def rule(e: Expr) -> Expr:
+        if not isinstance(e, Reduce) or e.kind != "prod":
+            return e
+        named = [a for a in e.axes if isinstance(a, Axis)]
+        groups = tuple(a for a in e.axes if not isinstance(a, Axis))
+        if len(named) + bool(groups) < 2:
+            return e
+        body = replace(e, axes=groups) if groups else e.body
+        for a in reversed(named):
+            body = replace(e, axes=(a,), body=body)
+        return body
+
+    return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
 
 
 def hoist(op: Op, every: bool = False) -> Op:

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from opc.analysis.typing import derivative_template
 from opc.diagnostics import Diagnostic, Span, SpecError
-from opc.ir.affine import Affine, Index, product
+from opc.ir.affine import Affine, GroupSize, Index, product
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import (
     AttrRef,
@@ -26,6 +26,7 @@ from opc.ir.expr import (
     Const,
     Expr,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
@@ -38,7 +39,7 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Ties
 from opc.transform import algebra, scalar
-from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename, rename_bound, substitute
+from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename_bound, substitute
 from opc.transform.scalar import ONE, ZERO
 
 
@@ -65,7 +66,7 @@ class Differentiator:
         """Return the factor of every access in `e`; `result`, if given, is a cheaper way to write the value of `e`.
 
         Raises:
-            SpecError: for an expression that has no derivative in the language, such as a maximum over a whole axis group.
+            SpecError: for an expression that has no derivative in the language.
         """
         if not any(self.active(r.operand) for r in reads(e)):
             return {}
@@ -80,7 +81,7 @@ class Differentiator:
                 return {a: scalar.cast(e.type, d) for a, d in self.partials(e.arg).items()} if _floats(e) else {}
             case Reduce():
                 return self._reduce(e, e if result is None else result)
-            case Const() | StrConst() | AttrRef() | IndexValue() | Present():
+            case Const() | StrConst() | AttrRef() | IndexValue() | Place() | Present():
                 return {}
 
     def _read(self, e: Read) -> Partials:
@@ -117,7 +118,7 @@ class Differentiator:
             return {}
         if e.kind in ("max", "min"):
             return self._of_extremum(e, inner)
-        weight: Expr = ONE if e.kind == "sum" else self._product_of_others(e)
+        weight: Expr = ONE if e.kind == "sum" else self._product_of_others(e, result)
         return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(weight, d) for a, d in inner.items()})
 
     def _of_extremum(self, e: Reduce, inner: Partials) -> Partials:
@@ -125,7 +126,9 @@ class Differentiator:
         if self.ties is Ties.EVEN:
             share = self._shared(e)
             return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(share, d) for a, d in inner.items()})
-        where = self._position(e)
+        where = self._position(e) if len(_named_axes(e)) == len(e.axes) else {}
+        if not where:
+            return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(self._chosen(e), d) for a, d in inner.items()})
         found: Partials = {}
         for access, d in inner.items():
             read, factor = put_values(access.read, where), put_values(d, where)
@@ -139,7 +142,7 @@ class Differentiator:
 
     def _position(self, e: Reduce) -> dict[str, Expr]:
         """Return where a max or min takes its value from: for each index, the first position in row-major order."""
-        axes = self._named_axes(e)
+        axes = _named_axes(e)
         first = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))
         where: dict[str, Expr] = {}
         for i, a in enumerate(axes):
@@ -154,7 +157,6 @@ class Differentiator:
 
     def _shared(self, e: Reduce) -> Expr:
         """1 over the number of positions that attain a max or min at each of these, else 0."""
-        self._named_axes(e)
         namer = self._clear_of(e)
         best = rename_bound(e, namer)
         attains = scalar.raw("eq", e.body, best)
@@ -162,56 +164,61 @@ class Differentiator:
         count = rename_bound(Reduce("sum", e.axes, body, e.body.type), namer)
         return scalar.select(attains, algebra.div(ONE, count), ZERO)
 
-    def _named_axes(self, e: Reduce) -> list[Axis]:
-        axes = [a for a in e.axes if isinstance(a, Axis)]
-        if len(axes) != len(e.axes):
-            raise _refusal(
-                f"the gradient of {e.kind} over a whole group of axes needs a position in it",
-                e.span,
-                "reduce over named axes instead, or give the gradient's body",
-            )
-        return axes
-
     def _chosen(self, e: Reduce) -> Expr:
         """1 at the position a max or min takes its value from, the first in row-major order, else 0."""
-        axes = self._named_axes(e)
-        position = Affine.of(0)
-        for i, a in enumerate(axes):
-            position = position + Affine.of(Index(a.index)) * product(b.extent for b in axes[i + 1 :])
+        position: Expr = ZERO
+        for i, a in enumerate(e.axes):
+            below = product(b.extent if isinstance(b, Axis) else Affine.of(GroupSize(b.name)) for b in e.axes[i + 1 :])
+            here = IndexValue(Affine.of(Index(a.index))) if isinstance(a, Axis) else Place(a.name)
+            position = algebra.add(position, algebra.mul(here, scalar.index_value(below)))
         where = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))
-        return scalar.select(scalar.raw("eq", IndexValue(position), where), ONE, ZERO)
+        return scalar.select(scalar.raw("eq", position, where), ONE, ZERO)
 
-    def _product_of_others(self, e: Reduce) -> Expr:
-        """The product of all other elements, which unlike result / element holds at zeros too, and to every order.
+    def _product_of_others(self, e: Reduce, result: Expr) -> Expr:
+        """The product of all other elements, which unlike result / element holds at zeros too.
 
-        Along one axis it is that of the elements before times that of those behind, each a running product.
+        Along one axis it is that of the elements before times that of those behind, each a running product, which holds to every
+        order. Products over several axes are nested ones by now (`normalize.nest_products`). Over whole groups, see below.
         """
-        axes = self._named_axes(e)
+        axes = _named_axes(e)
+        if not axes:
+            return self._others_of_group(e, result)
         namer = self._clear_of(e)
-        if len(axes) == 1:
-            here, extent = Affine.of(Index(axes[0].index)), axes[0].extent
-            first, second = namer.fresh(*INDEX_NAMES), namer.fresh(*INDEX_NAMES)
-            before = substitute(rename_bound(e.body, namer), {axes[0].index: Affine.of(Index(first))})
-            behind = substitute(rename_bound(e.body, namer), {axes[0].index: here + 1 + Index(second)})
-            running = Reduce("prod", (Axis(first, here),), before, e.type)
-            left = Reduce("prod", (Axis(second, extent - 1 - here),), behind, e.type)
-            return scalar.raw("mul", running, left)
-        names = {a.index: namer.fresh(*INDEX_NAMES) for a in axes}
-        same: Expr = scalar.TRUE
-        for old, new in names.items():
-            own, other = IndexValue(Affine.of(Index(new))), IndexValue(Affine.of(Index(old)))
-            same = scalar.conjunction(same, scalar.raw("eq", own, other))
-        body = rename(rename_bound(e.body, namer), names)
-        others = Reduce(
-            "prod",
-            tuple(Axis(names[a.index], a.extent.rename(names)) for a in axes),
-            Select(same, ONE, body, body.type),
-            e.type,
-        )
-        return others
+        here, extent = Affine.of(Index(axes[0].index)), axes[0].extent
+        first, second = namer.fresh(*INDEX_NAMES), namer.fresh(*INDEX_NAMES)
+        before = substitute(rename_bound(e.body, namer), {axes[0].index: Affine.of(Index(first))})
+        behind = substitute(rename_bound(e.body, namer), {axes[0].index: here + 1 + Index(second)})
+        running = Reduce("prod", (Axis(first, here),), before, e.type)
+        left = Reduce("prod", (Axis(second, extent - 1 - here),), behind, e.type)
+        return scalar.raw("mul", running, left)
+
+    def _others_of_group(self, e: Reduce, result: Expr) -> Expr:
+        """The product of all other elements of whole groups, where no element stands before another.
+
+        Let P be the product of all elements, Q that of those other than 0, z the number of zeros, and S their sum, which is 0 but
+        has slope 1 in each of them. It is P / x where x is not 0; elsewhere Q for z = 1, Q * (S - x) for z = 2, and 0 for z > 2.
+        So its own derivative holds at zeros too; that of its derivative would need the zeros two by two.
+        """
+        namer = self._clear_of(e)
+        x, one = e.body, scalar.cast_literal(e.body.type, ONE)
+        zero = scalar.raw("eq", x, ZERO)
+
+        def over(kind: str, body: Expr, of: ValueType) -> Expr:
+            return rename_bound(Reduce(kind, e.axes, body, of), namer)
+
+        nonzero = over("prod", scalar.select(zero, one, x), e.type)
+        count = over("sum", scalar.cast(DType.INT64, zero), DType.INT64)
+        other = algebra.sub(over("sum", scalar.select(zero, x, ZERO), e.type), x)
+        alone, two = (scalar.raw("eq", count, scalar.number(n)) for n in (1, 2))
+        rest = scalar.select(alone, one, scalar.select(two, other, ZERO))
+        return scalar.select(zero, algebra.mul(nonzero, rest), algebra.div(result, x))
 
     def _clear_of(self, e: Reduce) -> Namer:
         return Namer(self.namer.taken | bound_indices(e) | free_indices(e))
+
+
+def _named_axes(e: Reduce) -> list[Axis]:
+    return [a for a in e.axes if isinstance(a, Axis)]
 
 
 def _floats(e: Cast) -> bool:

@@ -9,17 +9,21 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak
 from opc.ir.expr import (
     AttrRef,
+    Axis,
     Call,
     Cast,
     Const,
     Expr,
     IndexValue,
+    Place,
     Present,
     Read,
     Reduce,
     Select,
     StrConst,
     children,
+    free_groups,
+    free_indices,
     walk,
     with_children,
 )
@@ -50,7 +54,7 @@ def is_zero(e: Expr) -> bool:
 def is_leaf(e: Expr) -> bool:
     """Whether `e` costs nothing to write or compute twice: a literal, attribute, index or plain read."""
     match e:
-        case Const() | StrConst() | AttrRef() | IndexValue() | Present():
+        case Const() | StrConst() | AttrRef() | IndexValue() | Place() | Present():
             return True
         case Read():
             return not children(e)
@@ -184,7 +188,12 @@ def cast_literal(t: ValueType, e: Expr) -> Expr:
 
 
 def assume(e: Expr, cond: Expr, value: bool) -> Expr:
-    """Return `e` with every conditional decided that `cond`, known to have `value`, decides in whole or in part."""
+    """Return `e` with every conditional decided that `cond`, known to have `value`, decides in whole or in part.
+
+    A reduction over what `cond` varies with has other points inside: nothing is known of these.
+    """
+    if isinstance(e, Reduce) and _rebinds(e, cond):
+        return e
     if isinstance(cond, Call) and cond.fn == ("and" if value else "or"):
         for part in cond.args:
             e = assume(e, part, value)
@@ -197,6 +206,11 @@ def assume(e: Expr, cond: Expr, value: bool) -> Expr:
     kept = children(e)
     new = tuple(assume(c, cond, value) for c in kept)
     return e if new == kept else rebuilt(e, new)
+
+
+def _rebinds(e: Reduce, cond: Expr) -> bool:
+    indices, groups = free_indices(cond), free_groups(cond)
+    return any(a.index in indices if isinstance(a, Axis) else a.name in groups for a in e.axes)
 
 
 def _known(e: Expr, cond: Expr, value: bool) -> Expr:

@@ -19,6 +19,17 @@ OPS = {
     "row_max": "inputs: {x: 'T[..., D]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y[...] = max[j](x[..., j] ** 2)\n",
     "all_min": "inputs: {x: 'T[M, D]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y[()] = min[i, j](x[i, j])\n",
     "row_prod": "inputs: {x: 'T[..., D]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y[...] = prod[j](x[..., j])\n",
+    "block_prod": (
+        "inputs: {x: 'T[N, P, Q]', w: 'T[Q]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[n] = prod[p, q](x[n, p, q] * w[q] + 1)\n"
+    ),
+    "group_max": (
+        "inputs: {x: 'T[*A, N]', w: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[]'}\nkernel: |\n"
+        "  y[n] = max[*A](x[*A, n] * w[n])\n  z[()] = min[*A, n](x[*A, n] ** 2 - w[n])\n"
+    ),
+    "group_prod": (
+        "inputs: {x: 'T[*A, N]', w: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[]'}\nkernel: |\n"
+        "  y[n] = prod[*A](x[*A, n] * w[n])\n  z[()] = prod[*A, n](x[*A, n] + w[n])\n"
+    ),
     "affine": (
         "inputs: {x: 'T[..., K]', w: 'T[O, K]', 'b?': 'T[O]'}\noutputs: {y: 'T[..., O]'}\nkernel: |\n"
         "  y[..., o] = sum[k](x[..., k] * w[o, k]) + (b[o] if present(b) else 0)\n"

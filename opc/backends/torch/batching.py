@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opc.ir.affine import Affine, GroupSize
-from opc.ir.expr import Expr, GroupAxis, IndexValue, Read, Reduce, walk
+from opc.ir.expr import Expr, GroupAxis, IndexValue, Place, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 
 
@@ -63,7 +63,7 @@ def _batchable(op: Op, name: str) -> bool:
     if any(isinstance(d, Group) and d.name == name for d in inner):
         return False
     return not any(s == GroupSize(name) for a in _sizes(op) for s in a.atoms()) and not any(
-        GroupAxis(name) in e.axes for e in _nodes(op) if isinstance(e, Reduce)
+        (isinstance(e, Reduce) and GroupAxis(name) in e.axes) or (isinstance(e, Place) and e.group == name) for e in _nodes(op)
     )
 
 

@@ -79,6 +79,13 @@ static inline int64_t group_offset(const view<T> &v, int32_t axis, const extents
   return offset;
 }
 
+/* Which point of an axis group a position is, in row-major order. */
+static inline int64_t group_place(const extents &group, const int64_t *at) {
+  int64_t place = 0;
+  for (int32_t i = 0; i < group.rank; ++i) place = place * group.size[i] + at[i];
+  return place;
+}
+
 /* The points of a group, or of those of its axes along which `kept` is broadcast; `at` is the position in the whole group. */
 struct group_points {
   const extents &group;
