@@ -10,7 +10,7 @@ from opc.backends.base import Availability, BuildStep, Environment, Session
 from opc.backends.rknn import board, emit
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Family, Operand
+from opc.ir.op import AttributeKind, Family, Operand
 
 SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
 """The dtypes of tensors in the toolkit's models."""
@@ -53,6 +53,12 @@ def _requires(family: Family) -> Iterator[Diagnostic]:
         yield Diagnostic(f"{op.name} has native code only, and RKNN's toolkit simulates an op by a body in NumPy")
     if not op.inputs:
         yield Diagnostic(f"{op.name} has no inputs, and RKNN takes them for the inputs of a model")
+    for a in op.attributes:
+        if a.kind is AttributeKind.STR and a.length is not None:
+            yield Diagnostic(f"RKNN's C interface has no lists of strings such as '{a.name}'", a.span)
+    for operands, what in ((op.inputs, "inputs"), (op.outputs, "outputs")):
+        if len(operands) > board.MAX_OPERANDS:
+            yield Diagnostic(f"{op.name} has {len(operands)} {what}; RKNN's adapter takes {board.MAX_OPERANDS}")
     for o in (*op.inputs, *op.outputs):
         dtypes = candidates(o.type)
         if not set(dtypes) & set(SIMULATED):

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MACHINE = "aarch64"
 """What boards have."""
 
+MAX_OPERANDS = 32
+"""`opc::rknn::max_operands`."""
+
 ROOT = "RKNN_API_ROOT"
 """Environment variable that names the folder with the vendor's headers, where they are to be built with."""
 

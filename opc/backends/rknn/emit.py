@@ -7,15 +7,21 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from opc.backends import example_text
 from opc.backends.rknn.names import rknn_name
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.numpy import numpy_module
-from opc.emit.python_text import Bracket, docstring, literal, quoted
+from opc.emit.python_layout import bracketed
+from opc.emit.python_text import WIDTH, Bracket, docstring, literal, quoted
 from opc.ir.op import Attribute, AttributeKind, Family
 
 if TYPE_CHECKING:
     import jinja2
+
+
+_FUNCTIONS = {"infer_shapes": "shape.infer_shapes", "infer_types": "shape.infer_types", "evaluate": "reference.evaluate"}
+"""What the generated class calls, by its own names: functions whose names end in the op's."""
 
 
 @cache
@@ -51,14 +57,34 @@ def files(family: Family) -> dict[str, str]:
         flags=Bracket("FLAGS = (", flags, ")", single=True).render() if flags else "",
         dtypes=Bracket("DTYPES = {", dtypes, "}").render() if dtypes else "",
         floats=Bracket("FLOATS = {", floats, "}").render() if floats else "",
+        functions=[bracketed(f"{key} = staticmethod(", [f"{function}_{op.name}"]) for key, function in _FUNCTIONS.items()],
         strings=any(a.kind is AttributeKind.STR for a in op.attributes),
     )  # fmt: skip
+    names = ("DOMAIN", "OP_TYPE", common["class_name"], "convert", "register")
+    line = f"from .custom_op import {', '.join(names)}"
+    imported = line if len(line) <= WIDTH else bracketed("from .custom_op import (", names, ")", 0)
     return {
         **board_files(family),
-        "rknn/__init__.py": templates().get_template("init.py.j2").render(**common),
+        **_test(family),
+        "rknn/__init__.py": templates().get_template("init.py.j2").render(**common, imported=imported),
         "rknn/custom_op.py": custom_op,
         "rknn/reference.py": numpy_module(alone),
     }
+
+
+def _test(family: Family) -> dict[str, str]:
+    """Return the test of the toolkit's op, which needs no toolkit; none for a spec without examples."""
+    if not family.examples:
+        return {}
+    examples, types = example_text.examples(family), example_text.types(family)
+    text = templates().get_template("test_rknn.py.j2").render(
+        spec=family.source_name,
+        name=family.name,
+        class_name=_class_name(rknn_name(family).op_type),
+        examples=examples,
+        types=types,
+    )  # fmt: skip
+    return {"tests/test_rknn.py": text}
 
 
 def register_name(family: Family) -> str:
