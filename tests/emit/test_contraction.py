@@ -154,7 +154,7 @@ def test_convolution(
 
 
 def test_blocks_of_columns_within_images_and_across_them(tmp_path: Path) -> None:
-    """One thread takes both by turns: what lies together is read where it is, what does not is packed, beside rows that are kept."""
+    """One thread takes both by turns: what lies together is read where it is; what does not is packed, beside kept rows."""
     library = _library(CONV, tmp_path)
     rng = np.random.default_rng(0)
     at = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1}

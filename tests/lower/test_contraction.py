@@ -51,6 +51,22 @@ kernel: |
   z[m] = sum[k](e[m, k])
 """
 
+MASKED = """\
+inputs: {q: 'T[L, E]', k: 'T[S, E]', 'mask?': 'T[L, S]'}
+outputs: {y: 'T[L, S]'}
+kernel: |
+  y[i, j] = 2 * sum[e](q[i, e] * k[j, e]) + (mask[i, j] if present(mask) else 0) if j <= i else -inf
+"""
+MASKED_LOOPS = """\
+program f
+  temporary y_all: T[L:L, S:S]
+  contraction in blocks [i, j]: f_y_all
+    for e in 0..E: y_all_sum += q[i, e] * k[j, e]
+    put y_all: T = 2 * y_all_sum + (mask if present(mask) else 0)
+  parallel rows [i, j], lanes j: f_y
+    y[i, j] = y_all[i, j] if j <= i else -inf
+"""
+
 
 def loops(text: str, which: str = "forward") -> str:
     """Return the printed loops of an op of a spec."""
@@ -136,3 +152,8 @@ def test_what_sums_over_a_group_is_not_sliced_along_it() -> None:
     assert backward is not None
     (variant,) = lower(backward)
     assert sliced_group(variant.case.op, variant.program) is None
+
+
+def test_a_choice_of_points_takes_the_whole_epilogue_along() -> None:
+    """What is left to be chosen at each point reads no optional operand, so that it runs in vectors."""
+    assert loops(MASKED) == MASKED_LOOPS

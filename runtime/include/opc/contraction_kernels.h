@@ -70,23 +70,40 @@ OPC_CONTRACTED static void multiply_panel(int64_t depth, const void *left, const
   }
 }
 
-/* Four lines at a time, so that the sums are read and written once for four products. */
+/* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
 template <typename T>
 OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
                                      int64_t count, bool add) {
   OPC_CONTRACT_PRODUCTS
+  typedef typename vector_of<T>::type vector;
+  constexpr int64_t lanes = vector_bytes / sizeof(T);
   const T *a = static_cast<const T *>(left);
   const T *b = static_cast<const T *>(right);
   T *c = static_cast<T *>(sums);
   for (int64_t j = 0; j < count && !add; ++j) c[j] = 0;
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
-    const T *const b0 = b + offsets[k];
-    const T *const b1 = b + offsets[k + 1];
-    const T *const b2 = b + offsets[k + 2];
-    const T *const b3 = b + offsets[k + 3];
-    OPC_SIMD
-    for (int64_t j = 0; j < count; ++j) c[j] = c[j] + a[k] * b0[j] + a[k + 1] * b1[j] + a[k + 2] * b2[j] + a[k + 3] * b3[j];
+    const T *line[4], *next[4];
+    vector factor[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      line[i] = b + offsets[k + i];
+      next[i] = b + offsets[k + 8 <= depth ? k + 4 + i : k + i];
+      factor[i] = a[k + i] - vector{};
+    }
+    int64_t j = 0;
+    for (; j + lanes <= count; j += lanes) {
+      vector sum = *reinterpret_cast<const vector *>(c + j);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        __builtin_prefetch(next[i] + j);
+        sum += factor[i] * *reinterpret_cast<const vector *>(line[i] + j);
+      }
+      *reinterpret_cast<vector *>(c + j) = sum;
+    }
+    for (; j < count; ++j) {
+      for (int i = 0; i < 4; ++i) c[j] += a[k + i] * line[i][j];
+    }
   }
   for (; k < depth; ++k) {
     const T *const b0 = b + offsets[k];
@@ -95,7 +112,24 @@ OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void
   }
 }
 
-/* Four columns at a time, with two vectors of partial sums each. */
+/* The sum of the lanes of a vector, halves first. */
+template <typename T>
+static inline T total_of(const typename vector_of<T>::type &v) {
+  typedef T half __attribute__((vector_size(vector_bytes / 2), aligned(alignof(T)), may_alias));
+  typedef T pair __attribute__((vector_size(16), aligned(alignof(T)), may_alias));
+  constexpr int pairs = vector_bytes / 32;
+  half halves[2];
+  memcpy(halves, &v, sizeof v);
+  const half both = halves[0] + halves[1];
+  pair parts[pairs > 0 ? pairs : 1];
+  memcpy(parts, &both, sizeof both);
+  for (int i = 1; i < pairs; ++i) parts[0] += parts[i];
+  T sum = parts[0][0];
+  for (unsigned i = 1; i < (sizeof both < 16 ? sizeof both : 16) / sizeof(T); ++i) sum += parts[0][i];
+  return sum;
+}
+
+/* Four columns at a time, with two vectors of partial sums each; the next four are fetched meanwhile. */
 template <typename T>
 OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
                                     int64_t count, bool add) {
@@ -107,8 +141,11 @@ OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void 
   T *c = static_cast<T *>(sums);
   for (int64_t j = 0; j < count; j += 4) {
     const int64_t columns = count - j < 4 ? count - j : 4;
-    const T *from[4];
-    for (int64_t i = 0; i < 4; ++i) from[i] = b + offsets[j + (i < columns ? i : 0)];
+    const T *from[4], *next[4];
+    for (int64_t i = 0; i < 4; ++i) {
+      from[i] = b + offsets[j + (i < columns ? i : 0)];
+      next[i] = b + offsets[j + 8 <= count ? j + 4 + i : j];
+    }
     vector sum[4][2] = {};
     int64_t k = 0;
     for (; k + 2 * lanes <= depth; k += 2 * lanes) {
@@ -116,14 +153,15 @@ OPC_CONTRACTED static void add_dots(int64_t depth, const void *left, const void 
       const vector high = *reinterpret_cast<const vector *>(a + k + lanes);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
+        __builtin_prefetch(next[i] + k);
+        __builtin_prefetch(next[i] + k + lanes);
         sum[i][0] += low * *reinterpret_cast<const vector *>(from[i] + k);
         sum[i][1] += high * *reinterpret_cast<const vector *>(from[i] + k + lanes);
       }
     }
     for (int64_t i = 0; i < columns; ++i) {
       const vector both = sum[i][0] + sum[i][1];
-      T total = add ? c[j + i] : T(0);
-      for (int64_t l = 0; l < lanes; ++l) total += both[l];
+      T total = (add ? c[j + i] : T(0)) + total_of<T>(both);
       for (int64_t rest = k; rest < depth; ++rest) total += a[rest] * from[i][rest];
       c[j + i] = total;
     }
