@@ -11,16 +11,25 @@ from opc.cli_console import FAILED, OK, find_specs, say, show_diagnostics, shown
 
 def check(given: Sequence[Path] | None, as_json: bool) -> int:
     """Look for mistakes in specs; every file is looked at, whatever the others hold."""
-    from opc.diagnostics import Diagnostic, Diagnostics, SpecError
-    from opc.pipeline import load_family
+    from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
+    from opc.pipeline import compile_spec
+    from opc.spec.loader import load
 
     files = find_specs(given)
     every: list[Diagnostic] = []
+    first: dict[str, Path] = {}
     mistaken = 0
     for path in files:
         found = Diagnostics()
         try:
-            load_family(path, found)
+            spec = load(path)
+            name = spec.model.op
+            if first.setdefault(name, path) != path:
+                other = f"{shown(first[name])} describes an op '{name}' too"
+                found.error(other, spec.text("op").span(0, len(name)), "rename one of the ops: they would share a package")
+            compile_spec(spec, found)
+            if any(d.severity is Severity.ERROR for d in found.items):
+                mistaken += 1
         except SpecError as error:
             mistaken += 1
             # The mistakes come with the warnings that were found before them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -91,6 +92,15 @@ def test_check(opc: Opc, tmp_path: Path) -> None:
     assert "bad.yaml:9:7: error:" in done.err
     assert "bad.yaml:9:11: error:" in done.err
     assert "\n    y = z + exq(x)\n        ^\n" in done.err
+
+
+def test_check_sees_two_ops_of_one_name(opc: Opc, tmp_path: Path) -> None:
+    one = spec(tmp_path)
+    twin = write(tmp_path / "twin.yaml", one.read_text())
+    done = opc("check", one, twin)
+    assert done.code == 1
+    assert done.out == "2 specs: 1 with mistakes\n"
+    assert re.search(r"twin.yaml:\d+:5: error: .*describes an op '\w+' too", done.err)
 
 
 def test_check_as_json(opc: Opc, tmp_path: Path) -> None:
