@@ -16,7 +16,7 @@ from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
 from opc.backends.mindspore import generated_tests
 from opc.backends.mindspore.front import front_source
-from opc.backends.mindspore.library import MAX_OPERANDS, library_source, native_code, threads_source
+from opc.backends.mindspore.library import MAX_OPERANDS, cuda_source, library_source, native_code, threads_source
 from opc.backends.mindspore.operators import operators_source, support_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.c_native import native_files, source_path
@@ -56,6 +56,7 @@ class MindSporeBackend:
             "mindspore/support.py": support_source(family),
             "mindspore/threads.c": threads_source(family),
             f"mindspore/{family.name}_mindspore.cpp": library_source(family),
+            f"mindspore/{family.name}_mindspore.cu": cuda_source(family),
             **(native_files(family, "torch") if native_code(family) else {}),
             **generated_tests.files(family),
         }

@@ -118,6 +118,11 @@ def library_source(family: Family) -> str:
     )
 
 
+def cuda_source(family: Family) -> str:
+    """Return the text of `mindspore/<op>_mindspore.cu`."""
+    return templates().get_template("library.cu.j2").render(source=family.source_name, family=family.name)
+
+
 def threads_source(family: Family) -> str:
     """Return the text of `mindspore/threads.c`."""
     return templates().get_template("threads.c.j2").render(source=family.source_name)

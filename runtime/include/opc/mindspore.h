@@ -322,26 +322,50 @@ int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const 
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------------------ */
 
+/* Operands that lie where the kernel can read and write them. */
+struct HostMemory {
+  explicit HostMemory(void *) {}
+  void *input(void *data, size_t) { return data; }
+  void *output(void *data, size_t) { return data; }
+  void begin() {}
+  void end() {}
+};
+
+#ifndef OPC_MINDSPORE_MEMORY
+#define OPC_MINDSPORE_MEMORY HostMemory
+#endif
+
+inline size_t size_of(const DLTensor &view) {
+  size_t size = view.dtype.bits / 8;
+  for (int32_t axis = 0; axis < view.ndim; ++axis) size *= static_cast<size_t>(view.shape[axis]);
+  return size;
+}
+
 /* `Fn`: computes. MindSpore passes all inputs, those that are not given as NULL, and behind them the wanted outputs. */
 template <class A>
-int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, const char **types, void *extra) {
+int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, const char **types, void *stream, void *extra) {
   Call<A> call(op, static_cast<AotExtra *>(extra));
+  OPC_MINDSPORE_MEMORY memory(stream);
   DLTensor views[2 * max_operands];
   const DLTensor *inputs[max_operands] = {};
   DLTensor *outputs[max_operands] = {};
   for (int i = 0; i < op.inputs; ++i) {
     if (!call.arguments.given(i)) continue;
-    views[i] = {data[i], {kDLCPU, 0}, ndims[i], to_dlpack(types[i]), shapes[i], nullptr, 0};
+    views[i] = {nullptr, {kDLCPU, 0}, ndims[i], to_dlpack(types[i]), shapes[i], nullptr, 0};
+    views[i].data = memory.input(data[i], size_of(views[i]));
     inputs[i] = &views[i];
   }
   for (int i = 0, next = op.inputs; i < op.outputs && next < count; ++i) {
     if (!call.arguments.wanted(i)) continue;
     DLTensor &view = views[op.inputs + i];
-    view = {data[next], {kDLCPU, 0}, ndims[next], to_dlpack(types[next]), shapes[next], nullptr, 0};
+    view = {nullptr, {kDLCPU, 0}, ndims[next], to_dlpack(types[next]), shapes[next], nullptr, 0};
+    view.data = memory.output(data[next], size_of(view));
     outputs[i] = &view;
     ++next;
   }
+  memory.begin();
   call.check(op.kernel(inputs, outputs, &call.attributes, &call.context));
+  memory.end();
   return 0;
 }
 
