@@ -227,3 +227,23 @@ def test_requirements_are_those_of_the_metadata(monkeypatch: pytest.MonkeyPatch)
     # An extra that names other extras of its distribution stands for what they hold.
     everything = making.requirements("opc", "test")
     assert {"pytest>=8", *making.requirements("opc", "all")} <= set(everything)
+
+
+def test_an_interpreter_outside_any_environment_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "bin" / "python-of-mine"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\necho '[\"{tmp_path}/packages\"]'\n")
+    script.chmod(0o755)
+    info = tmp_path / "packages" / "toy_framework-3.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-framework\nVersion: 3.0\n")
+    (tmp_path / "packages" / "toy_framework").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[tool.opc.python]\ntoy = "python-of-mine"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+    assert environments.interpreter("toy") == script
+    assert environments.version("toy", "toy-framework") == "3.0"
+    assert environments.folder("toy", "toy_framework") == tmp_path / "packages" / "toy_framework"
+    assert environments.probe("toy", "toy-framework", versions=">=3").available
+    refused = environments.probe("toy", "toy-framework", versions=">=4")
+    assert (refused.available, refused.reason) == (False, "toy-framework 3.0 is not >=4")
