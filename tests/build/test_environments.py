@@ -218,7 +218,7 @@ def test_a_killed_creation_leaves_nothing_that_counts(tmp_path: Path, extra: Cal
 
 
 def test_requirements_are_those_of_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    pinned = dict(r.split("==") for r in making.requirements("opc", "mindspore"))
+    pinned = dict(r.split("==") for r in making.requirements("opc", "mindspore") if "==" in r)
     assert pinned["mindspore"] == "2.10.0"
     assert int(pinned["numpy"].split(".")[0]) < 2
     own = making.requirements("opc")
