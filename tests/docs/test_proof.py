@@ -40,7 +40,7 @@ def test_the_readmes_table_is_made_from_the_proof(page: str) -> None:
 
 def test_every_backend_and_every_op_is_there(page: str) -> None:
     assert set(tool().proved(page)) == {b.title for b in registry.select()}
-    assert re.findall(r"^\| (\w+) \| [\d,]+ \|", page.partition("\n## Ops\n")[2], re.MULTILINE) == SPECS
+    assert re.findall(r"^\| (\w+) \| (?!oracle)", page.partition("\n## Ops\n")[2], re.MULTILINE) == SPECS
 
 
 def test_all_was_right_on_the_pinned_versions(page: str) -> None:
