@@ -52,7 +52,7 @@ def _version(column: Column) -> str:
 def _head(report: Report, command: str) -> Iterator[str]:
     yield "# What is proved where"
     yield ""
-    yield f"Made by `{command}`: {sum(report.totals().values()):,} outcomes of {len(report.ops)} ops."
+    yield f"Made by `{command}`: {sum(report.totals().values()):,} outcomes of {_count(len(report.ops))}."
     yield "Beside the backends stands the oracle: gradients against differences, examples, outputs of ONNX's own test cases."
     yield ""
 
