@@ -115,7 +115,9 @@ def _native(family: Family) -> tuple[tuple[Compile, ...], tuple[str, ...]]:
         reason = f"the native code of {family.name} needs torch, which is not installed where MindSpore runs"
         raise SpecError([Diagnostic(reason, native.span, hint="opc env create mindspore")])
     needs = libraries.find(native)
-    flags = (*NATIVE_FLAGS, "-std=c++20", "-isystem", str(folder / "include"), *needs.compile)
+    # A compiler does not say when system headers have changed: another version is another command.
+    version = environments.version(MindSporeBackend.name, "torch")
+    flags = (*NATIVE_FLAGS, "-std=c++20", f"-DOPC_TORCH_VERSION={version}", "-isystem", str(folder / "include"), *needs.compile)
     step = Compile(source_path(family, "torch"), f"build/mindspore/{family.name}_torch_native.o", flags)
     files = [str(folder / "lib" / f"lib{name}.so") for name in TORCH_LIBRARIES]
     return (step,), (*needs.link, *files, f"-Wl,-rpath,{folder / 'lib'}")
