@@ -137,14 +137,14 @@ class _Terms(Fold):
             places = [(index, moved(p)) for index, p in self.plan.places]
             stands_for: dict[Expr, Expr] = {}
             for e in found:
-                stands_for |= self._search(replace(e, body=moved(e.body)), row, [p for _, p in places])
+                stands_for |= self._find(replace(e, body=moved(e.body)), row, [p for _, p in places])
             places = [(index, rewrite(p, lambda n: stands_for.get(n, n))) for index, p in places]
             self.plan = replace(self.plan, places=tuple(places))
             self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
             self.body = moved(self.body)
             self._lane_by_lane(row)
 
-    def _search(self, e: Reduce, row: Range, places: list[Expr]) -> Mapping[Expr, Expr]:
+    def _find(self, e: Reduce, row: Range, places: list[Expr]) -> Mapping[Expr, Expr]:
         """Write the loops of a search along a row, and return what stands for it, or for its parts, in the places."""
         last = e.axes[-1]
         assert isinstance(last, Axis), "a flat statement has no groups"

@@ -40,8 +40,8 @@ GROUPS: Mapping[str, Group] = {
 class BenchCase:
     """One call: shapes of the inputs in float32, attributes.
 
-    Inputs in `below` are int64 indices below a number, those in `positive` are above zero, those in `masks` are bools. `wrt` are
-    the inputs whose gradients are asked for, by default every float one.
+    Inputs in `below` are int64 indices below a number, those in `positive` are above zero, those in `masks` are bools, those in
+    `small` int8 numbers. `wrt` are the inputs whose gradients are asked for, by default every float one.
     """
 
     name: str
@@ -52,6 +52,7 @@ class BenchCase:
     below: Mapping[str, int] = field(default_factory=dict)
     positive: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
 
     @property
@@ -71,12 +72,41 @@ _IMAGE = (8, 64, 56, 56)
 
 CASES: tuple[BenchCase, ...] = (
     _case("add", "elementwise", {"a": _FLAT, "b": _FLAT}),
+    _case("addcmul", "elementwise", {"x": _FLAT, "a": _FLAT, "b": _FLAT}),
+    _case("clamp", "elementwise", {"x": _FLAT, "lo": (), "hi": ()}, positive=("hi",), wrt=("x",)),
+    _case("dual_residual", "elementwise", {"x": _FLAT, "y": _FLAT}),
+    _case("elu", "elementwise", {"x": _FLAT}),
     _case("gelu", "elementwise", {"x": _FLAT}),
+    _case("hard_sigmoid", "elementwise", {"x": _FLAT}),
+    _case("leaky_relu", "elementwise", {"x": _FLAT}),
+    _case("prelu", "elementwise", {"x": _IMAGE, "slope": (64, 1, 1)}),
+    _case("relu", "elementwise", {"x": _FLAT}),
+    _case("selu", "elementwise", {"x": _FLAT}),
+    _case("sigmoid", "elementwise", {"x": _FLAT}),
     _case("silu", "elementwise", {"x": _FLAT}),
+    _case("softplus", "elementwise", {"x": _FLAT}),
     _case("swiglu", "elementwise", {"a": _FLAT, "b": _FLAT}),
     _case("dropout", "elementwise", {"x": _FLAT, "mask": _FLAT}, masks=("mask",)),
+    _case("outer", "elementwise", {"a": (4096,), "b": (1024,)}),
+    _case(
+        "quantize_linear",
+        "elementwise",
+        {"x": _ROWS, "scale": (1024,), "zero_point": (1024,)},
+        positive=("scale",),
+        small=("zero_point",),
+        wrt=("x",),
+    ),
+    _case(
+        "dequantize_linear",
+        "elementwise",
+        {"x": _ROWS, "scale": (1024,), "zero_point": (1024,)},
+        positive=("scale",),
+        small=("x", "zero_point"),
+        wrt=("scale",),
+    ),
     _case("rope", "elementwise", {"x": (8, 16, 512, 64), "cosine": (512, 64), "sine": (512, 64)}, wrt=("x",)),
     _case("softmax", "rows", {"x": _ROWS}),
+    _case("softmax/short", "rows", {"x": (1 << 18, 16)}),
     _case("log_softmax", "rows", {"x": _ROWS}),
     _case("logsumexp", "rows", {"x": _ROWS}),
     _case("causal_softmax", "rows", {"x": (16, 512, 512)}),
@@ -117,7 +147,7 @@ CASES: tuple[BenchCase, ...] = (
     _case("upsample_nearest2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     _case("upsample_bilinear2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     _case("matmul", "contractions", {"a": (1024, 1024), "b": (1024, 1024)}),
-    _case("linear", "contractions", {"x": (8, 128, 1024), "w": (1024, 1024), "b": (1024,)}),
+    _case("linear", "contractions", {"x": (1024, 1024), "w": (1024, 1024), "b": (1024,)}),
     _case("bmm", "contractions", {"a": (32, 256, 64), "b": (32, 64, 256)}),
     _case("conv1d", "contractions", {"x": (8, 64, 1024), "w": (64, 64, 5), "b": (64,)}, attributes={"padding": 2}),
     _case("conv2d", "contractions", {"x": _IMAGE, "w": (64, 64, 3, 3), "b": (64,)}, attributes={"padding": (1, 1)}),
@@ -153,6 +183,9 @@ CASES: tuple[BenchCase, ...] = (
     _case("cumsum", "others", {"x": (1024, 4096)}, attributes={"axis": 1}),
     _case("argmax", "others", {"x": _ROWS}, attributes={"axis": 1}),
     _case("pixel_shuffle", "others", {"x": (8, 64, 56, 56)}, attributes={"upscale_factor": 2}),
+    _case("depth_to_space", "others", {"x": (8, 64, 56, 56)}, attributes={"blocksize": 2}),
+    _case("one_hot", "others", {"indices": (4096,), "values": (2,)}, attributes={"depth": 1024}, below={"indices": 1024}),
+    _case("top1_routing", "others", {"x": (512, 256), "scores": (512, 16), "w": (16, 256, 256)}),
     _case("pad_reflect", "others", {"x": (64, 64, 512)}, attributes={"padding": (3, 3)}),
     _case("grid_sample", "others", {"x": (4, 32, 64, 64), "grid": (4, 64, 64, 2)}),
 )

@@ -29,7 +29,7 @@ def contenders(problem: Problem) -> list[Contender]:
 def ours(problem: Problem) -> Call:
     """Our op through torch's autograd."""
     function, tensors = torch_function(problem)
-    return _autograd(problem, lambda *given: function(*given, *problem.attributes.values()), tensors)
+    return _autograd(problem, lambda *given: function(*given, **problem.attributes), tensors)
 
 
 def eager(problem: Problem) -> Call:
@@ -45,6 +45,7 @@ def compiled(problem: Problem) -> Call:
 
     # What the forward call saved is used again in every round.
     config.donated_buffer = False
+    torch.compiler.reset()  # all references are one function to it, of which it compiles a limited number
     function, tensors = torch_text(problem)
     return _autograd(problem, torch.compile(function, fullgraph=True, dynamic=False), tensors)
 

@@ -243,6 +243,7 @@ def torch_compiled(problem: Problem) -> Call:
         for output, result in zip(outputs, _tuple(graph(*inputs)), strict=False):
             output.copy_(result)
 
+    torch.compiler.reset()  # all references are one function to it, of which it compiles a limited number
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
     return lambda: compiled(tensors, outputs), tuple(outputs)
 
@@ -252,6 +253,7 @@ def torch_compiled_fresh(problem: Problem) -> Call:
     import torch
 
     function, tensors = torch_reference(problem)
+    torch.compiler.reset()  # all references are one function to it, of which it compiles a limited number
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
     return lambda: compiled(*tensors), ()
 

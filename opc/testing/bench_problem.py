@@ -26,7 +26,8 @@ class Problem:
     """One op on inputs of these shapes; attributes that are not given have their defaults.
 
     Float inputs are float32 numbers around zero, or above it (`positive`); `below` gives int64 inputs, indices below a number,
-    and `masks` those of bools. Optional inputs without a shape are absent. `wrt` are the inputs to be differentiated by.
+    `masks` those of bools and `small` of int8 numbers. Optional inputs without a shape are absent. `wrt` are the inputs to be
+    differentiated by.
     """
 
     family: Family
@@ -37,6 +38,7 @@ class Problem:
     below: Mapping[str, int] = field(default_factory=dict)
     positive: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
 
     @cached_property
@@ -61,8 +63,10 @@ class Problem:
             return rng.integers(0, self.below[name], shape)
         if name in self.masks:
             return rng.random(shape) < 0.5
-        values = rng.standard_normal(shape, dtype=np.float32)
-        return np.abs(values) + np.float32(0.1) if name in self.positive else values
+        if name in self.small:
+            return rng.integers(-100, 100, shape, np.int8)
+        values = np.asarray(rng.standard_normal(shape, dtype=np.float32))
+        return np.asarray(np.abs(values) + np.float32(0.1)) if name in self.positive else values
 
     @cached_property
     def binding(self) -> Binding:
@@ -121,4 +125,6 @@ def row_problem(family: Family, package: Path, size: int, threads: int) -> Probl
 
 def case_problem(case: BenchCase, family: Family, package: Path, threads: int) -> Problem:
     """Return the problem of a case of the table."""
-    return Problem(family, package, case.shapes, threads, case.attributes, case.below, case.positive, case.masks, case.wrt)
+    return Problem(
+        family, package, case.shapes, threads, case.attributes, case.below, case.positive, case.masks, case.small, case.wrt
+    )
