@@ -14,11 +14,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends import environments
 from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
 from opc.backends.rknn.graph import Call
@@ -53,14 +51,10 @@ _TYPES: Mapping[DType, int] = {
 """`rknn_tensor_type` of each dtype."""
 
 
-@cache
 def cross_compiler() -> tuple[str, ...]:
-    """Return the command of a compiler for boards: GNU's, or the one in the package ziglang; empty where there is none."""
-    gnu = shutil.which(f"{MACHINE}-linux-gnu-g++")
-    if gnu is not None:
-        return (gnu,)
-    zig = environments.folder("rknn", "ziglang")
-    return () if zig is None else (str(zig / "zig"), "c++", "-target", f"{MACHINE}-linux-musl")
+    """Return the command of a compiler for boards; empty where there is none."""
+    found = shutil.which(f"{MACHINE}-linux-gnu-g++")
+    return () if found is None else (found,)
 
 
 def emulator() -> tuple[str, ...] | None:
