@@ -209,7 +209,8 @@ class TileText:
                 operand = self.stage.operand(a.name)
                 text = self.expr.convert(a.value, operand.type)
                 at = place if operand.along_row else "[0]"
-                yield self._wanted(a.name, margin, f"{self.pointers[a.name]}{at} = {text.text};", put=True)
+                assign = "+=" if operand.reduction == "sum" else "="  # partial sums, to which each row adds
+                yield self._wanted(a.name, margin, f"{self.pointers[a.name]}{at} {assign} {text.text};", put=True)
 
     def _wanted(self, name: str, margin: str, statement: str, put: bool = False) -> str:
         needed = frozenset([name]) if put and self.stage.optional else self.stage.needed.get(name, frozenset())

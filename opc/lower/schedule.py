@@ -104,10 +104,12 @@ class _Scheduler:
             keys[_Key(frozenset(), _domain(s), False)] = None
         return list(keys)
 
-    def _merit(self, plan: Plan) -> tuple[int, bool]:
-        """Order plans: more steps first; between equals rows that are contiguous in the tensors read."""
+    def _merit(self, plan: Plan) -> tuple[int, int, bool]:
+        """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
+        read."""
         last = self._order(plan)[-1:]
-        return len(plan.produced), plan.key.whole == (set(last) <= plan.key.row)
+        work = sum(len(_domain(s)) for s in plan.produced)
+        return work, len(plan.produced), plan.key.whole == (set(last) <= plan.key.row)
 
     def _plan(self, key: _Key, memory: Mapping[str, str], pending: list[Step]) -> Plan:
         """Return what a stage with these loops can produce, given what is in memory."""
@@ -168,7 +170,7 @@ class _Scheduler:
         puts: list[tuple[str, Step]] = []
         for s in plan.produced:
             accumulates = s.reduction is not None and s.target not in plan.folds
-            along_row = accumulates or bool(set(s.loops) & plan.key.row)
+            along_row = not self._folds_first(plan, s) if accumulates else bool(set(s.loops) & plan.key.row)
             kind = s.reduction.kind if accumulates and s.reduction is not None else None
             names: list[tuple[str, str, ValueType]] = []
             names += [(s.target, "output", self.op.output(s.target).type)] if s.target in self.outputs else []
@@ -178,13 +180,21 @@ class _Scheduler:
                 puts.append((product, s))
         inputs = self._stage_inputs(body, memory, plan.key)
         here = {s.target: replace(s, loops=tuple(_seen_from(s.loops, plan.key.full))) for s in body}
+        folds = plan.folds | {s.target for s in plan.produced if self._folds_first(plan, s)}
         passes = build_passes(
-            list(here.values()), plan.folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
+            list(here.values()), folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
         )
         optional = self._optional(products)
         return RowStage(
             name, outer, row, plan.key.whole, (*inputs, *products), passes, optional, self._needed(body, puts, optional, memory)
         )
+
+    def _folds_first(self, plan: Plan, s: Step) -> bool:
+        """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
+        r = s.reduction
+        if r is None or s.target in plan.folds or r.kind != "sum" or r.broadcast is not None:
+            return False
+        return plan.key.whole and plan.key.row <= set(r.loops)
 
     def _stage_inputs(self, body: list[Step], memory: Mapping[str, str], key: _Key) -> list[StageOperand]:
         read = dict.fromkeys(n for s in body for n in self.reads[s.target])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from opc.lower.flatten import IrregularError, flatten
+from opc.lower.loop_ir import Lanes, NestStage
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
-from opc.pipeline import compile_text
+from opc.pipeline import compile_text, load_family
+
+SPECS = Path(__file__).parents[2] / "specs"
 
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
 
@@ -277,3 +282,38 @@ def test_irregular_bodies(inputs: str, outputs: str, kernel: str, reason: str) -
     text = f"{HEAD}gradient: none\ninputs: {inputs}\noutputs: {outputs}\nkernel: |\n  {kernel}\n"
     with pytest.raises(IrregularError, match=reason.replace("+", r"\+")):
         flatten(compile_text(text, "f.yaml").forward)
+
+
+def program(spec: str, op: str) -> str:
+    """Return the loops of one op of a spec's family, of its first case."""
+    family = load_family(SPECS / f"{spec}.yaml")
+    (found,) = (o for o in family.ops if o.name == op)
+    return format_variant(lower(found)[0])
+
+
+def test_positions_that_a_scatter_asks_for_have_no_memory() -> None:
+    """The gradient of max pooling finds the greatest of each window in the rows of its scatter."""
+    loops = program("max_pool2d", "max_pool2d_backward")
+    assert "temporary" not in loops
+    assert "argmax[k_found:kernel_size[0], l_found:kernel_size[1]]" in loops
+
+
+def test_positions_that_others_read_stay_in_memory() -> None:
+    assert "temporary y_argmax: int64" in program("max_pool2d", "max_pool2d_jvp")
+
+
+def test_sums_over_points_of_whole_rows_are_folds() -> None:
+    """Rows are those of which most is computed; what sums them over other loops too adds a number a row."""
+    loops = program("instance_norm", "instance_norm_backward")
+    assert "parallel whole rows of [n:N, c:C] along [*S]" in loops
+    assert "write temporary d_scale_sum: T[c:C], once a row, sum over points" in loops
+    assert "fold d_scale_sum: T = sum((x - mean) * rstd * d_y)" in loops
+
+
+def test_a_group_of_one_point_leaves_the_axis_before_it_as_the_lane() -> None:
+    """The last axis of a tensor is searched along itself, where it lies, whatever groups its statement names behind it."""
+    family = load_family(SPECS / "argmax.yaml")
+    (op,) = (o for o in family.ops if o.name == "argmax")
+    plans = [s.plans for v in lower(op) for s in v.program.stages if isinstance(s, NestStage)]
+    assert plans
+    assert all(isinstance(alone, Lanes) and alone.lane is None for _, alone in plans)

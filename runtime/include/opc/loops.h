@@ -66,8 +66,27 @@ static void sum_columns(void *to, const void *from, int64_t pitch, int64_t rows,
 static float sum_row_float(const void *from, int64_t count) { return sum_row<float>(from, count); }
 static double sum_row_double(const void *from, int64_t count) { return sum_row<double>(from, count); }
 
+template <typename T>
+static void fill_row(void *to, const void *value, int64_t count) {
+  const T one = *static_cast<const T *>(value);
+  T *values = static_cast<T *>(to);
+  OPC_SIMD
+  for (int64_t i = 0; i < count; ++i) values[i] = one;
+}
+
+/* Sets `count` elements of `size` bytes to one value. */
+static void fill_elements(void *to, const void *value, int64_t size, int64_t count) {
+  switch (size) {
+    case 1: return fill_row<uint8_t>(to, value, count);
+    case 2: return fill_row<uint16_t>(to, value, count);
+    case 4: return fill_row<uint32_t>(to, value, count);
+    default: return fill_row<uint64_t>(to, value, count);
+  }
+}
+
 static constexpr row_functions rows = {widen_float16,  widen_bfloat16, narrow_float16,     narrow_bfloat16,
-                                       sum_row_float,  sum_row_double, sum_columns<float>, sum_columns<double>};
+                                       sum_row_float,  sum_row_double, sum_columns<float>, sum_columns<double>,
+                                       fill_elements};
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

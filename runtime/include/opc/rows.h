@@ -64,6 +64,15 @@ enum : int64_t { half_buffer = 512 };
 
 /* Loads a block of stored elements as rows of compute values `pitch` apart. */
 static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b) {
+  if (b.column_stride == 0 && b.columns > 1) {
+    const int64_t size = itemsize(compute_dtype(stored));
+    for (int64_t r = 0; r < b.rows; ++r) {
+      char *to = static_cast<char *>(out) + r * pitch * size;
+      load_block(f, to, 1, stored, in + r * b.row_stride * itemsize(stored), {1, 1, 0, 1});
+      f.fill(to, to, size, b.columns);
+    }
+    return;
+  }
   if (!is_half(stored)) return copy_in(out, pitch, in, b, itemsize(stored));
   const auto widen = stored == dtype_float16 ? f.widen_float16 : f.widen_bfloat16;
   const uint16_t *from = reinterpret_cast<const uint16_t *>(in);

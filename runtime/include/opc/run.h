@@ -29,6 +29,7 @@ enum : int64_t {
 struct passing {
   char *data; /* NULL: absent, or not wanted */
   bool staged;
+  bool constant;         /* staged, with one value everywhere: the buffer is filled once */
   int64_t row_stride;    /* elements from row to row in the tensor */
   int64_t column_stride; /* elements from column to column in the tensor */
   int64_t buffer;        /* byte offset of the staging buffer */
@@ -91,6 +92,7 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
   const int32_t last = r.outer + r.row_axes - 1;
   p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
   p.column_stride = r.row_axes > 0 ? p.stride[last] : 1;
+  p.constant = false;
   if (p.data == nullptr) {
     p.staged = true; /* what is computed is dropped, and what is loaded counts in no lane: it has memory all the same */
     p.row_stride = 0;
@@ -102,7 +104,11 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
     contiguous = contiguous && p.stride[a] == expected;
     expected *= r.size[a];
   }
-  p.staged = is_reduction(o) || o.stored != o.computed || (o.along_row && !contiguous);
+  /* A tile function adds to what is there, so sums whose elements lie side by side go straight into the partial results. */
+  const bool moved = is_reduction(o) ? o.what != role_sum : o.stored != o.computed;
+  p.staged = moved || (o.along_row && !contiguous);
+  p.constant = o.what == role_input && o.count > 0;
+  for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
 }
 
 static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -197,6 +203,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   t.scratch_pitch = r.scratch_pitch;
   int64_t offset[max_operands];
   int64_t position[max_axes];
+  int64_t filled[max_operands];
+  for (int32_t k = 0; k < s.operand_count; ++k) filled[k] = 0;
   for (int64_t unit = begin; unit < end;) {
     int64_t point = unit / r.pieces;
     const int64_t piece = unit - point * r.pieces;
@@ -227,13 +235,22 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         offset[k] = offset_of(r, p, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
       }
       if (!p.staged) {
-        t.data[k] = p.data + offset[k] * itemsize(o.stored);
+        t.data[k] = is_reduction(o) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
+                                    : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
         continue;
       }
       t.data[k] = memory + p.buffer;
       t.step[k] = !o.along_row ? 1 : s.whole_rows ? r.pitch : columns;
+      if (o.what == role_sum) reset(o.computed, role_sum, memory + p.buffer, rows * t.step[k], false);
       if (o.what != role_input || p.data == nullptr) continue;
+      if (p.constant) {
+        if (filled[k] < rows * t.step[k]) {
+          filled[k] = rows * t.step[k];
+          load_block(*r.rows, memory + p.buffer, 1, o.stored, p.data, {1, filled[k], 0, 0});
+        }
+        continue;
+      }
       for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,

@@ -73,6 +73,7 @@ struct row_functions {
   double (*sum_double)(const void *, int64_t);
   void (*sum_columns_float)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
   void (*sum_columns_double)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);
+  void (*fill)(void *, const void *value, int64_t size, int64_t count);
 };
 
 typedef void (*tile_function)(const tile &, const void *arguments);
