@@ -331,7 +331,8 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     const bool computed = type.ndim >= 0 && (!op.masked || Arguments::wanted(values, i));
     std::vector<int64_t> sizes(type.shape, type.shape + (computed ? type.ndim : 0));
     if (!computed) sizes.push_back(0);
-    made.push_back(::paddle::experimental::empty(sizes, to_paddle(type.dtype), phi::CPUPlace()));
+    const DataType element = to_paddle(type.dtype);  // not known where only absent operands have it
+    made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, phi::CPUPlace()));
     if (!computed) continue;
     outputs[i] = results.of(i, made.back());
     opc_advise_huge_pages(outputs[i]->data, static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
