@@ -16,7 +16,7 @@ from opc.backends.rknn.backend import SIMULATED
 from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import Call, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
-from opc.backends.rknn.toolkit import ToolkitError, simulate
+from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_apart
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
 
@@ -27,6 +27,9 @@ INFERENCE_ONLY = "RKNN runs inference only, without gradients"
 
 MOST_NODES = 64
 """How many calls one model holds."""
+
+EIGHT_BITS = frozenset(("int8", "uint8"))
+"""The dtypes of inputs on which RKNN's compiler may crash."""
 
 Arguments = tuple[str, Mapping[str, "Array | None"], Mapping[str, Any]]
 """The op, inputs and attributes of a call."""
@@ -63,8 +66,8 @@ class RknnSession:
             except (OpError, Unsupported):
                 continue  # `call` tells why.
         self._prepared = {key: call for key, call in waiting.items() if "float16" not in _dtypes(call)}
-        # RKNN's compiler crashes on some models with many inputs of 8-bit integers; each of those calls is run alone.
-        items = [(key, call) for key, call in waiting.items() if not _dtypes(call) & {"int8", "uint8"}]
+        # RKNN's compiler may crash on inputs of 8-bit integers, so each of those calls has a process of its own.
+        items = [(key, call) for key, call in waiting.items() if not _dtypes(call) & EIGHT_BITS]
         for start in range(0, len(items), MOST_NODES):
             self._run(items[start : start + MOST_NODES])
 
@@ -110,7 +113,8 @@ class RknnSession:
         """Run calls as one model, and each alone when that fails, for the toolkit does not say which of them it minds."""
         model, feeds = model_of(self.name, [call for _, call in items])
         try:
-            outputs = iter(simulate(model, feeds, self.module.register).outputs)
+            run = simulate_apart if any(_dtypes(call) & EIGHT_BITS for _, call in items) else simulate
+            outputs = iter(run(model, feeds, self.module.register).outputs)
         except ToolkitError as error:
             if len(items) == 1:
                 self._answers[items[0][0]] = error
@@ -149,8 +153,8 @@ class RknnSession:
             raise Unsupported("RKNN's models have no inputs without axes")
         if array.size == 0:
             raise Unsupported("RKNN has no empty tensors")
-        if array.dtype.itemsize == 1 and array.dtype.kind in "iu" and array.ndim == 4 and array.shape[0] > 1:
-            raise Unsupported("RKNN's compiler crashes on an input of 8-bit integers with four axes, the first longer than 1")
+        if array.dtype.itemsize == 1 and array.dtype.kind in "iu" and array.ndim == 4:
+            raise Unsupported("RKNN's compiler crashes on inputs of 8-bit integers with four axes")
         if array.dtype.name == "int64" and array.ndim == 4 and ((array > 2**53) | (array < -(2**53))).any():
             raise Unsupported("RKNN's toolkit takes an input of four axes for images, and rounds int64 to float64")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import re
 import sys
 import tempfile
@@ -66,6 +67,40 @@ def simulate(
     if errors(text):
         raise ToolkitError("; ".join(errors(text)))
     return Simulation(outputs, rknn, text)
+
+
+def simulate_apart(model: Any, feeds: Sequence[Array], register: Callable[[Any], None]) -> Simulation:
+    """Do the same in a child process, for models on which the toolkit's C++ library may crash.
+
+    Raises:
+        ToolkitError: also when the child crashes.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            answer: Simulation | str
+            try:
+                answer = simulate(model, feeds, register)
+            except ToolkitError as error:
+                answer = str(error)
+            with os.fdopen(write, "wb") as out:
+                pickle.dump(answer, out)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        data = stream.read()
+    _, status = os.waitpid(child, 0)
+    if status != 0 or not data:
+        raise ToolkitError(f"the toolkit crashed with status {os.waitstatus_to_exitcode(status)}")
+    answer = pickle.loads(data)
+    if isinstance(answer, str):
+        raise ToolkitError(answer)
+    assert isinstance(answer, Simulation)
+    return answer
 
 
 def _run(
