@@ -1,0 +1,58 @@
+"""A package with every kind of attribute, built once for all test runs until it or opc changes."""
+
+from pathlib import Path
+
+import pytest
+
+from opc.build.builder import build_families
+from opc.ir.op import Family
+from opc.pipeline import compile_text
+
+PANTRY = """
+op: pantry
+domain: opc.paddle_test
+version: 1
+doc: One of every kind of attribute, an optional operand, two outputs.
+types: {T: [bfloat16, float32, float64]}
+inputs:
+  x: T[..., D]
+  w?: T[D]
+attributes:
+  scale: {type: float, default: 0.1, check: scale >= 0}
+  shift: {type: 'int[2]', default: [0, 0]}
+  weights: {type: 'float[]', default: [1.0, 2.0]}
+  flips: {type: 'bool[2]', default: [false, false]}
+  flip: {type: bool, default: false}
+  mode: {type: str, values: [plain, square], default: plain}
+outputs:
+  y: T[..., D]
+  total: acc(T)[...]
+kernel: |
+  v[..., d] = x[..., d] * scale + shift[0] - shift[1]
+  s[..., d] = v[..., d] * v[..., d] if mode == 'square' else v[..., d]
+  f[..., d] = -s[..., d] if flip else s[..., d]
+  y[..., d] = f[..., d] * (w[d] if present(w) else 1)
+  total[...] = sum[d](f[..., d])
+"""
+
+
+@pytest.fixture(scope="session")
+def pantry() -> Family:
+    """The family of the spec."""
+    return compile_text(PANTRY, "pantry.yaml")
+
+
+@pytest.fixture(scope="session")
+def package(pantry: Family, request: pytest.FixtureRequest) -> Path:
+    """The built package."""
+    from opc.backends.paddle.backend import PaddleBackend
+
+    probe = PaddleBackend().probe()
+    if not probe.available:
+        pytest.skip(f"Paddle is not here: {probe.reason}")
+    cache = request.config.cache
+    assert cache is not None
+    (built,) = build_families([pantry], cache.mkdir("paddle"), ["paddle"])
+    assert built.ok, "\n".join(d.render() for d in built.diagnostics)
+    assert built.package is not None
+    return built.package

@@ -1,0 +1,80 @@
+"""What the tests run in a process of the interpreter that has Paddle: `in_paddle.py PACKAGE TEST`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+
+from opc.backends import package as packages
+
+PACKAGE = Path(sys.argv[1])
+pantry = packages.load(PACKAGE, "paddle").pantry
+operators = packages.load(PACKAGE, "paddle.operators")
+X = np.array([[1.0, -2.0, 3.0]])
+NAME = "opc_paddle_test_pantry"
+
+
+def refusal(call: Callable[[], Any], *errors: type[Exception]) -> str:
+    """Return the message of the call's error."""
+    try:
+        call()
+    except errors as error:
+        return str(error)
+    raise AssertionError("the call was accepted")
+
+
+def every_attribute_arrives() -> None:
+    """Lists, texts, bools and float64 with all their digits."""
+    w = np.array([1.0, 10.0, 100.0])
+    given = {"scale": 2.0, "shift": [3, 1], "weights": [1.0], "flips": [True, False], "flip": True, "mode": "square"}
+    y, total = pantry(paddle.to_tensor(X), paddle.to_tensor(w), **given)
+    squares = -((2 * X + 2) ** 2)
+    assert np.array_equal(y.numpy(), squares * w)
+    assert np.array_equal(total.numpy(), squares.sum(-1))
+    y, _ = pantry(paddle.to_tensor(X))
+    assert np.array_equal(y.numpy(), X * 0.1), "0.1 must be float64's"
+
+
+def wrong_attributes_are_refused() -> None:
+    """The message names the attribute."""
+    x = paddle.to_tensor(X)
+    for name, value in {"scale": "wide", "shift": [1], "flip": 2, "mode": "cube", "weights": ["a"], "flips": [1.5, 0]}.items():
+        message = refusal(lambda given={name: value}: pantry(x, **given), TypeError, ValueError)
+        assert name in message, message
+
+
+def strided_inputs() -> None:
+    """A view is read through its strides."""
+    x = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
+    expected = pantry(paddle.to_tensor(x.numpy().T.copy()))[0]
+    assert np.array_equal(pantry(x.T)[0].numpy(), expected.numpy())
+
+
+def third_order_is_refused() -> None:
+    """What has no derivative says so when it is asked for one."""
+    x = paddle.to_tensor(X, stop_gradient=False)
+    y, _ = pantry(x, mode="square")
+    (first,) = paddle.grad([y], [x], create_graph=True)
+    first.sum().backward(retain_graph=True)
+    assert np.allclose(x.grad.numpy(), 2 * 0.1**2)
+    seed = paddle.ones_like(y)
+    seed.stop_gradient = False
+    (first,) = paddle.grad([y], [x], [seed], create_graph=True)
+    second, _ = paddle.grad([first], [x, seed], create_graph=True)
+    message = refusal(lambda: second.sum().backward(), NotImplementedError, RuntimeError, OSError)
+    assert "second order" in message, message
+
+
+def another_library_is_refused() -> None:
+    """Operators of one name can't be registered twice; the same ones again are no mistake."""
+    open_library = operators.dispatch.open_library
+    open_library(operators.LIBRARY, [NAME], paddle._opc_operators[NAME])
+    message = refusal(lambda: open_library(operators.LIBRARY, [NAME], "another spec"), ImportError)
+    assert "new process" in message, message
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[2]]()

@@ -1,0 +1,27 @@
+"""Operators in live Paddle: each test runs in a process of the interpreter that has it."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import opc
+from opc.backends import environments
+
+SCRIPT = Path(__file__).with_name("in_paddle.py")
+TESTS = (
+    "every_attribute_arrives",
+    "wrong_attributes_are_refused",
+    "strided_inputs",
+    "third_order_is_refused",
+    "another_library_is_refused",
+)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_in_paddle(name: str, package: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(opc.__file__).parents[1]), "OMP_WAIT_POLICY": "passive"}
+    command = [str(environments.interpreter("paddle")), "-W", "ignore", str(SCRIPT), str(package), name]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
