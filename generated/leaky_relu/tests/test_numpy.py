@@ -17,12 +17,15 @@ EXAMPLES = [
     ),
     ({"x": np.array([-2.0, 3.0], dtype="float64")}, {"alpha": 0.5}, {"y": [-1.0, 3.0]}),
 ]
+OUTPUTS = ["y"]
 
 
 def assert_close(results, expected):
     """Compare with a few roundings of the dtype, relative to the largest number of the output."""
     results = results if isinstance(results, tuple) else (results,)
-    for result, (name, value) in zip(results, expected.items(), strict=True):
+    results = dict(zip(OUTPUTS, results, strict=True))
+    for name, value in expected.items():
+        result = results[name]
         assert result.shape == np.shape(value), name
         if not np.issubdtype(result.dtype, np.floating):
             np.testing.assert_array_equal(result, value, err_msg=name)
