@@ -52,6 +52,8 @@ def checks(session: PaddleSession) -> tuple[Check, ...]:
         ]
         if len(session.family.forward.outputs) > 1:
             found.append(Check("unused outputs", maker.unused_outputs))
+        if session.family.backward_backward is not None:
+            found.append(Check("gradients of some inputs", maker.some_gradients))
     return tuple(found)
 
 
@@ -208,6 +210,23 @@ class _Checks:
             seeds = [paddle.ones_like(results[i]) if i == used else paddle.zeros_like(results[i]) for i in floating]
             zeros = [to_numpy(g) for g in paddle.grad([results[i] for i in floating], leaves, seeds)]
             _equal(found, zeros, f"the gradient of {self.op.outputs[used].name} alone")
+
+    def some_gradients(self) -> None:
+        """The gradient of one input alone is the same as among those of all, in the first order and the second."""
+        import paddle
+
+        given = self.sample()
+        tensors, leaves = self.leaves(given)
+        outputs = [o for o in self.call(given, tensors) if not o.stop_gradient]
+        first = paddle.grad(outputs, leaves, create_graph=True)
+        for targets, what in ((outputs, "gradient"), ([g for g in first if not g.stop_gradient], "second gradient")):
+            if not targets:
+                continue
+            together = paddle.grad(targets, leaves, retain_graph=True, allow_unused=True)
+            for leaf, expected in zip(leaves, together, strict=True):
+                (alone,) = paddle.grad(targets, [leaf], retain_graph=True, allow_unused=True)
+                known = [to_numpy(paddle.zeros_like(leaf) if g is None else g) for g in (alone, expected)]
+                _equal(known[:1], known[1:], f"the {what} of one input alone")
 
     def in_place(self) -> None:
         """The function in place writes to its inputs, and refuses where a gradient would be lost."""

@@ -14,6 +14,7 @@ TESTS = (
     "every_attribute_arrives",
     "wrong_attributes_are_refused",
     "strided_inputs",
+    "gradients_of_some_inputs",
     "third_order_is_refused",
     "another_library_is_refused",
 )
