@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator as _operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,10 @@ class Operator:
         """Return the outputs, None for those that are not wanted."""
         if _recorded(tensors):
             # Asked here: within a PyLayer, no tensor counts as constant.
-            needs = [t is not None and not t.stop_gradient for t in tensors]
-            made = iter(_tuple(_Call.apply(self, attributes, wanted, needs, *tensors)))
+            moving = [n for n, t in zip(self.inputs, tensors) if _is_moving(t)]
+            call = _Arguments(self, tensors, attributes, wanted, moving)
+            listed = [_anchor(), *(t for t in tensors if _is_moving(t))]
+            made = iter(_tuple(_Call.apply(call, listed)))
             return tuple(next(made) if w else None for w in self._wanted(wanted))
         return self.compute(tensors, attributes, wanted)
 
@@ -184,29 +187,53 @@ def _complete(tensors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
     return [paddle.zeros([0] * 9, "complex64") if t is None else t for t in tensors]
 
 
+def _is_moving(tensor: Tensor | None) -> bool:
+    """Tell whether a gradient of an operand may be asked for."""
+    return tensor is not None and not tensor.stop_gradient
+
+
 def _recorded(tensors: Sequence[Tensor | None]) -> bool:
     """Tell whether a call of a dynamic graph is to be differentiated."""
     return (
         paddle.in_dynamic_mode()
         and paddle.is_grad_enabled()
-        and any(t is not None and not t.stop_gradient for t in tensors)
+        and any(map(_is_moving, tensors))
     )
 
 
+@cache
+def _anchor() -> Tensor:
+    """Return a tensor that never gets a gradient, though one may be asked for."""
+    anchor = paddle.empty([0], "float32")
+    anchor.stop_gradient = False
+    return anchor
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments of a call; `moving` are the inputs that a gradient may be asked for."""
+
+    operator: Operator
+    tensors: Sequence[Tensor | None]
+    attributes: Sequence[Any]
+    wanted: Sequence[bool] | None
+    moving: Sequence[str]
+
+
 class _Call(PyLayer):
-    """One call of an operator that is differentiated."""
+    """One call of an operator that is differentiated.
+
+    For Paddle it has one argument, the list of the inputs that a gradient may be asked
+    for, behind an anchor that has none. With several arguments, Paddle would want None for
+    those that `paddle.grad` is not asked for, and not tell which those are. Of a list it
+    looks at the first only.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        operator: Operator,
-        attributes: Sequence[Any],
-        wanted: Sequence[bool] | None,
-        needs: Sequence[bool],
-        *tensors: Tensor | None,
-    ) -> Any:
+    def forward(ctx: Any, call: _Arguments, listed: Sequence[Tensor]) -> Any:
         """Call the operator, and keep what its gradient reads."""
-        results = operator.compute(tensors, attributes, wanted)
+        operator, tensors = call.operator, call.tensors
+        results = operator.compute(tensors, call.attributes, call.wanted)
         named = dict(zip((*operator.inputs, *operator.outputs), (*tensors, *results)))
         gradient = operator.gradient
         read = (
@@ -215,9 +242,7 @@ class _Call(PyLayer):
         kept = [name for name, t in named.items() if name in read and t is not None]
         ctx.save_for_backward(*(named[name] for name in kept))
         ctx.kept = kept
-        ctx.call = operator, attributes
-        ctx.needs = dict(zip(operator.inputs, needs))
-        ctx.given = [name for name, t in zip(operator.inputs, tensors) if t is not None]
+        ctx.call = operator, call.attributes, call.moving
         made = [(n, r) for n, r in zip(operator.outputs, results) if r is not None]
         ctx.made = [name for name, _ in made]
         ctx.set_materialize_grads(False)
@@ -229,7 +254,7 @@ class _Call(PyLayer):
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
         """Call the gradient, which may be differentiated in turn."""
-        operator, attributes = ctx.call
+        operator, attributes, moving = ctx.call
         gradient = operator.gradient
         if gradient is None:
             raise NotImplementedError(
@@ -243,8 +268,7 @@ class _Call(PyLayer):
         for i, like in enumerate(gradient.likes):
             if given[i] is None and like is not None:
                 given[i] = paddle.zeros_like(values[like])
-        wanted = [ctx.needs[name] for name in gradient.of]
+        wanted = [name in moving for name in gradient.of]
         results = gradient.operator(given, attributes, wanted)
         found = dict(zip(gradient.of, results))
-        passed = [found.get(name) if ctx.needs[name] else None for name in ctx.given]
-        return passed[0] if len(passed) == 1 else tuple(passed)
+        return [None, *(found.get(name) for name in moving)]

@@ -15,7 +15,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.front import dispatch_source, front_source, operators_source
 from opc.backends.paddle.generated_tests import test_files
-from opc.backends.paddle.library import library_source, threads_source
+from opc.backends.paddle.library import cuda_source, library_source, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
@@ -66,6 +66,7 @@ class PaddleBackend:
             "paddle/dispatch.py": dispatch_source(family),
             "paddle/operators.py": operators_source(family),
             f"paddle/{name}_paddle.cpp": library_source(family),
+            f"paddle/{name}_paddle.cu": cuda_source(family),
             "paddle/threads.c": threads_source(family),
             **embedding_files(family),
             **test_files(family),

@@ -276,6 +276,11 @@ def _gradient_ops(family: Family) -> list[_Gradient]:
     return found
 
 
+def cuda_source(family: Family) -> str:
+    """Return the text of `paddle/<op>_paddle.cu`."""
+    return templates().get_template("library.cu.j2").render(source=family.source_name, family=family.name)
+
+
 def threads_source(family: Family) -> str:
     """Return the text of `paddle/threads.c`."""
     return templates().get_template("threads.c.j2").render(source=family.source_name)

@@ -300,6 +300,21 @@ void infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, 
   check(op.infer(inputs, &attributes, types, &context), op.name, message);
 }
 
+/* Where the operands of a call lie: in the host's memory, where the kernel reads and writes them. "opc/paddle_cuda.h" has another. */
+class HostMemory {
+ public:
+  static phi::Place place() { return phi::CPUPlace(); }
+  static void input(const Tensor &, DLTensor &) {}
+  static void output(const Tensor &, DLTensor &) {}
+  static void in_place(const DLTensor &) {}
+  static void begin() {}
+  static void end() {}
+};
+
+#ifndef OPC_PADDLE_MEMORY
+#define OPC_PADDLE_MEMORY HostMemory
+#endif
+
 /* Runs the kernel: what Paddle calls in every mode. An output that nobody wants, or that only absent operands could tell the shape of,
  * becomes a tensor of no elements. `in_place` holds the position of the input that each output is written to. */
 template <class A>
@@ -307,12 +322,17 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
   const Values &values = context->Attrs();
   Arguments arguments(op.name, values);
   const A attributes = attributes_of(op, arguments);
+  OPC_PADDLE_MEMORY memory;
   Views views, results;
   const DLTensor *inputs[max_operands];
   for (int i = 0; i < op.inputs; ++i) {
+    inputs[i] = nullptr;
     const auto &range = context->InputRangeAt(i);
-    const bool given = range.first < range.second && is_given(context->InputAt(range.first));
-    inputs[i] = given ? views.of(i, context->InputAt(range.first)) : nullptr;
+    if (range.first == range.second || !is_given(context->InputAt(range.first))) continue;
+    const Tensor &tensor = context->InputAt(range.first);
+    DLTensor *view = views.of(i, tensor);
+    memory.input(tensor, *view);
+    inputs[i] = view;
   }
   for (int i = 0; op.like != nullptr && i < op.inputs; ++i)
     if (inputs[i] == nullptr && op.like[i] >= 0) inputs[i] = views.zeros(i, *inputs[op.like[i]]);
@@ -323,6 +343,7 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
   for (int i = 0; i < op.outputs; ++i) {
     if (in_place != nullptr) {
       outputs[i] = const_cast<DLTensor *>(inputs[in_place[i]]);
+      memory.in_place(*outputs[i]);
       continue;
     }
     const auto &range = context->OutputRangeAt(i);
@@ -332,15 +353,18 @@ void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = 
     std::vector<int64_t> sizes(type.shape, type.shape + (computed ? type.ndim : 0));
     if (!computed) sizes.push_back(0);
     const DataType element = to_paddle(type.dtype);  // not known where only absent operands have it
-    made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, phi::CPUPlace()));
+    made.push_back(::paddle::experimental::empty(sizes, element == DataType::UNDEFINED ? DataType::FLOAT32 : element, memory.place()));
     if (!computed) continue;
     outputs[i] = results.of(i, made.back());
+    memory.output(made.back(), *outputs[i]);
     opc_advise_huge_pages(outputs[i]->data, static_cast<size_t>(made.back().numel()) * (type.dtype.bits / 8));
   }
   char message[1024] = "";
   const KeptDenormals denormals;
   const opc_context lent = {opc_host_parallel_for, nullptr, message, sizeof message};
+  memory.begin();
   check(op.kernel(inputs, outputs, &attributes, &lent), op.name, message);
+  memory.end();
   if (in_place == nullptr) context->ValidateAndAssignOutputs(made);
 }
 
