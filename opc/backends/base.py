@@ -111,6 +111,8 @@ class Session(Protocol):
       proof that is going to make them all: where it is dear to set up a call, it sets up many at once.
     - `emulations()` returns functions that make calls on an emulation of the framework, by the kind their results are listed as.
     - `storage`, a `DType`, is what the framework rounds floating outputs to, whatever type they are declared with.
+    - `flushed_parts`, an int, says that the framework makes a second gradient as a sum of at most so many parts, added by an
+      adder of its own that takes denormal numbers for zero.
     """
 
     def call(

@@ -368,6 +368,17 @@ def rounded(a: Bounds, dtype: DType) -> Bounds:
     return Bounds(low, high, a.nan)
 
 
+def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
+    """Return the set of sums of `parts` numbers by an adder that flushes denormal numbers to zero; `a` is that of one that does not.
+
+    Each of the parts and the sum itself lose at most what is below the smallest normal number of the type that is added in, which
+    for float16 is float32.
+    """
+    added = np.float64 if dtype is DType.FLOAT64 else np.float32
+    lost = (parts + 1) * float(np.finfo(added).tiny)
+    return Bounds(a.low - lost, a.high + lost, a.nan)
+
+
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """Return NumPy's dtype of that name; bfloat16 is the one of ml_dtypes."""
     if dtype is DType.BFLOAT16:

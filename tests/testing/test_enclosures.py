@@ -9,7 +9,7 @@ import pytest
 
 from opc.ir.dtypes import DType
 from opc.ir.functions import FUNCTIONS
-from opc.testing.bounds import PRECISIONS, Array, Bounds, add, choose, exact, multiply, rounded, square, union
+from opc.testing.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
 from opc.testing.enclosures import binary, compare, unary
 from opc.testing.reductions import reduce
 
@@ -163,3 +163,12 @@ def test_rounding_to_half_types_is_monotone() -> None:
             ends = rounded(Bounds(values, values + 3, np.zeros(values.shape, bool)), dtype)
         assert np.all(ends.low[1:] >= ends.low[:-1])
         assert np.all(ends.low <= ends.high)
+
+
+def test_sums_that_flush_lose_no_more_than_denormals() -> None:
+    tiny = float(np.finfo(np.float32).tiny)
+    found = flushed(exact(np.array([0.0, 1e-39, -3.0])), DType.FLOAT32, 2)
+    assert (found.low[0], found.high[0]) == (-3 * tiny, 3 * tiny)
+    assert found.low[1] < 0 < found.high[1] < 4 * tiny
+    assert found.low[2] == found.high[2] == -3.0
+    assert flushed(exact(np.array([0.0])), DType.FLOAT64, 1).high[0] == 2 * np.finfo(np.float64).tiny

@@ -59,13 +59,13 @@ def net_of(
     return Squares() if squares else Net() if given is None or all(given) else Part()
 
 
-def gradient_of(net: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the gradients of the sum of what a network returns, for each of its tensors."""
-    from mindspore import ops
+def gradient_of(net: Callable[..., Any], among: tuple[int, ...]) -> Callable[..., Any]:
+    """Return the gradients of the sum of what a network returns, for its arguments at the places `among`."""
+    import mindspore
 
-    grad = ops.GradOperation(get_all=True)
+    grad = mindspore.grad(net, grad_position=among)
 
     def gradient(*tensors):  # type: ignore[no-untyped-def]
-        return grad(net)(*tensors)
+        return grad(*tensors)
 
     return gradient

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "opc/abi.h"
+#include "opc/denormals.h"
 #include "opc/output_axes.h"
 #include "opc/shape.h"
 
@@ -364,6 +365,7 @@ int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, c
     ++next;
   }
   memory.begin();
+  const KeptDenormals denormals;
   call.check(op.kernel(inputs, outputs, &call.attributes, &call.context));
   memory.end();
   return 0;
