@@ -369,7 +369,7 @@ def rounded(a: Bounds, dtype: DType) -> Bounds:
 
 
 def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
-    """Return the set of sums of `parts` numbers by an adder that flushes denormal numbers to zero; `a` is that of one that does not.
+    """Return the set of sums of `parts` numbers by an adder that flushes denormal numbers; `a` is that of one that does not.
 
     Each of the parts and the sum itself lose at most what is below the smallest normal number of the type that is added in, which
     for float16 is float32.
