@@ -40,8 +40,9 @@ def bench(
     from opc.testing.bench_report import as_markdown, as_text
 
     if list_sections:
+        width = max(map(len, SECTIONS)) + 2
         for name, title in SECTIONS.items():
-            say(f"{name:<10}{title}")
+            say(f"{name:<{width}}{title}")
         return OK
     for name in sections or ():
         if name not in SECTIONS:

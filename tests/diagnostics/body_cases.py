@@ -122,6 +122,12 @@ TYPES: list[Case] = [
     kernel("y[..., d] = x[..., d] if present(b) else ⟦b[d]⟧", "'b' may be absent", **OPTIONAL),
     kernel("y = x * ⟦size(x, x)⟧", "size takes an axis group"),
     kernel("y = x * ⟦size(*A)⟧", "there is no axis group *A"),
+    kernel(
+        "y[n] = x[n] + cast(T, ⟦position(*A)⟧)",
+        "there are no points of *A here",
+        inputs="{x: 'T[N]', z: 'T[*A]'}",
+        outputs="{y: 'T[N]'}",
+    ),
 ]
 
 INDICES: list[Case] = [
