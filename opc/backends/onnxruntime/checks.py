@@ -62,7 +62,8 @@ class OnnxRuntimeChecks:
         try:
             return packages.load(self.package, "onnx")
         except ImportError as error:
-            raise Unsupported(f"the package has no ONNX models to check this with: {error}") from error
+            missing = not (self.package / "onnx").is_dir()
+            raise Unsupported("the package has no part for ONNX, which makes the models" if missing else str(error)) from error
 
     def _session(self, model: Any, *, library: bool = True, optimized: Path | None = None) -> Any:
         import onnxruntime
