@@ -227,7 +227,7 @@ def agreeing(contenders: Sequence[Contender], problem: Problem) -> list[Contende
             )
             continue
         values = contender.outputs or returned
-        first = np.array(values[0] if isinstance(values, tuple | list) else values, np.float64)
+        first = np.asarray(values[0] if isinstance(values, tuple | list) else values).astype(np.float64)
         truth = first if truth is None else truth
         alike = first.shape == truth.shape and np.linalg.norm(first - truth) <= ALIKE * np.linalg.norm(truth)
         found.append(contender if alike else replace(contender, run=None, note="computes something else"))
