@@ -279,7 +279,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     with open(tmp_path / "slow.yaml", "w"):
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=10)
     assert process.returncode == 130
     assert err == "interrupted\n"
 

@@ -47,7 +47,7 @@ class MindSporeSession:
     def flushed_parts(self) -> int:
         """Of how many parts MindSpore adds up a second gradient: what comes back directly, and through each saved output.
 
-        The threads that run its Add take denormal numbers for zero: twice 1e-39 is 0 there, in an array of 1,000 elements.
+        Threads that run its Add take denormal numbers for zero, so that twice 1e-39 may be 0; a test of this backend holds that.
         """
         backward = self.family.backward
         saved = () if backward is None or backward.derivation is None else backward.derivation.inputs

@@ -18,7 +18,7 @@ def run(interpreter: Path, folder: Path, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["attributes", "signs_of_zero", "bad_calls", "out_of_range", "ranks_of_zero", "training", "aten"]
+    "name", ["attributes", "signs_of_zero", "bad_calls", "out_of_range", "ranks_of_zero", "denormals", "training", "aten"]
 )
 def test_in_mindspore(interpreter: Path, packages: Path, tmp_path: Path, name: str) -> None:
     run(interpreter, tmp_path, str(packages), name)
