@@ -11,7 +11,7 @@ from opc.emit.python_text import Bracket, literal, quoted
 from opc.ir.dtypes import candidates
 from opc.ir.op import Attribute, Derivation, Family, Group, Op, Operand, Role
 
-_RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "ops", "bprop"}
+_RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
 """What a `bprop` calls things by; an operand of such a name gets an underscore."""
 
 
@@ -31,7 +31,7 @@ def operators_source(family: Family) -> str:
     operators = [_operator(family, op) for op in reversed(family.ops)]
     kinds = {"Op", "constant"} | ({"Attribute"} if op.attributes else set())
     kinds |= {"Rule"} if family.backward is not None else set()
-    rules = "".join(o.rule for o in operators)
+    kinds |= {"zero"} if any("zero(" in o.rule for o in operators) else set()
     return (
         templates()
         .get_template("operators.py.j2")
@@ -43,7 +43,6 @@ def operators_source(family: Family) -> str:
             if op.attributes
             else "",
             operators=operators,
-            uses_ops="ops." in rules,
         )
     )
 
@@ -162,7 +161,7 @@ def _gradients(op: Op, gradient: Op) -> Iterator[str]:
     for i, x in enumerate(op.inputs):
         name = _local(x.name)
         if x.name not in of:
-            yield _zero(x, name)
+            yield f"zero({name})"
         elif len(of) == 1 and not x.optional:
             yield "found"
         elif len(of) == 1:
@@ -173,14 +172,9 @@ def _gradients(op: Op, gradient: Op) -> Iterator[str]:
             yield f"found[inputs[{i}]]"
 
 
-def _zero(x: Operand, name: str) -> str:
-    zeros = f"ops.zeros_like({name})"
-    return f"{name} if {name} is None else {zeros}" if x.optional else zeros
-
-
 def _zeros(op: Op) -> Iterator[str]:
     """Yield the lines of the `bprop` of an op whose outputs are integers, so that nothing flows back through it."""
     names = [_local(x.name) for x in op.inputs]
     yield Bracket(f"def _{op.name}_zeros(", [*names, "out", "dout"], "):").render()
     yield f'    """Return the gradients of {op.name}, whose outputs are no floating-point numbers."""'
-    yield Bracket("return (", [_zero(x, n) for x, n in zip(op.inputs, names)], ")", single=True).render(4).join(("    ", ""))
+    yield Bracket("return (", [f"zero({name})" for name in names], ")", single=True).render(4).join(("    ", ""))
