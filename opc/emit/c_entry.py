@@ -34,6 +34,7 @@ from opc.lower.loop_ir import (
     Stage,
     StageOperand,
     Temporary,
+    joint,
 )
 from opc.lower.lower import Variant
 
@@ -372,7 +373,5 @@ def _own_group(loop: Loop, loops: Iterable[Loop]) -> bool:
 
 
 def _axes_of(loop: Loop, axes: dict[Loop, str]) -> str:
-    """Return the stage's axes of a loop; an operand's own group lies on the joint one."""
-    if isinstance(loop, GroupLoop) and loop not in axes:
-        return axes[GroupLoop(loop.name)]
-    return axes[loop]
+    """Return the stage's axes of a loop; an operand's own loop lies on the one it is broadcast along."""
+    return axes[loop if loop in axes else joint(loop)]

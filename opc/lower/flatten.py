@@ -27,6 +27,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Group, Op
+from opc.lower.broadcast import broadcast_sizes, is_broadcast, joined
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
 
 KINDS = ("sum", "prod", "max", "min", "any", "all")
@@ -54,11 +55,12 @@ class _Flattener:
         self.op = op
         self.steps: list[Step] = []
         self.shapes: dict[str, tuple[Loop, ...]] = {}
+        self.sizes = broadcast_sizes(op)
         self.hoisted: dict[tuple[Expr, tuple[Loop, ...]], Read] = {}
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.names = {*taken, *(o.name for o in operands), *(a.name for a in op.attributes), *(d for d, _ in op.dims)}
         for o in operands:
-            self.shapes[o.name] = tuple(GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d) for d in o.dims)
+            self.shapes[o.name] = operand_loops(op, o.name)
 
     def statement(self, assign: Assign) -> None:
         """Append the steps of one statement."""
@@ -85,12 +87,18 @@ class _Flattener:
         inner = dict(loops)
         reduced: list[Loop] = []
         broadcast: str | None = None
+        found = joined(e, loops, self.names)
+        if found is not None:
+            e, along, broadcast = *found, str(found[1].extent)
+            inner[along.index] = IndexLoop(along.index, along.extent)
         for axis in e.axes:
             match axis:
+                case Axis() if found is not None and axis is found[1]:
+                    pass  # summed by being broadcast
                 case Axis():
                     if axis.extent.indices():
                         raise IrregularError(f"the extent of {axis.index} depends on an index")
-                    inner[axis.index] = IndexLoop(axis.index, axis.extent)
+                    inner[axis.index] = IndexLoop(axis.index, axis.extent, self.sizes.get(axis.extent))
                     reduced.append(inner[axis.index])
                 case GroupAxis():
                     reduced.append(GroupLoop(axis.name))
@@ -124,9 +132,11 @@ class _Flattener:
             match index:
                 case GroupRef():
                     pass
+                case Affine() if is_broadcast(index, loop, loops):
+                    pass
                 case Affine() if index.index is not None:
                     mine = loops[index.index]
-                    if not isinstance(mine, IndexLoop) or not isinstance(loop, IndexLoop) or mine.extent != loop.extent:
+                    if not isinstance(mine, IndexLoop) or mine != loop:
                         raise IrregularError(f"{index} runs over {mine} but indexes an axis of {e.operand} of size {loop}")
                 case _:
                     raise IrregularError(f"{e.operand} is indexed by {index}")
@@ -170,6 +180,14 @@ class _Flattener:
             candidate, count = f"{name}_{count}", count + 1
         self.names.add(candidate)
         return candidate
+
+
+def operand_loops(op: Op, name: str) -> tuple[Loop, ...]:
+    """Return the loops of an operand's axes, its own where they are broadcast along others."""
+    sizes = broadcast_sizes(op)
+    return tuple(
+        GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d, sizes.get(d)) for d in op.operand(name).dims
+    )
 
 
 def _distinct(loops: list[Loop]) -> None:

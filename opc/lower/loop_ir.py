@@ -35,23 +35,34 @@ class GroupLoop:
 
 @dataclass(frozen=True, slots=True)
 class IndexLoop:
-    """One axis. Loops of equal extent are one axis of a stage, whatever the statements call their index."""
+    """One axis. Loops of equal extent are one axis of a stage, whatever the statements call their index.
+
+    `along` is the extent of the axis that this one is broadcast along: it has as many points, or one.
+    """
 
     index: str = field(compare=False)
     extent: Affine
+    along: Affine | None = None
 
     def __str__(self) -> str:
-        return f"{self.index}:{self.extent}"
+        return f"{self.index}:{self.extent}" + ("" if self.along is None else f" along {self.along}")
 
 
 Loop: TypeAlias = GroupLoop | IndexLoop
+
+
+def joint(loop: Loop) -> Loop:
+    """Return the loop that an operand's own loop is broadcast along, or the loop itself."""
+    if isinstance(loop, GroupLoop):
+        return GroupLoop(loop.name)
+    return loop if loop.along is None else IndexLoop(loop.index, loop.along)
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """How a step reduces: `kind` is sum, prod, max, min, any or all; `loops` are the axes that vanish.
 
-    `broadcast` names the input along whose broadcast axes the step sums, instead of `loops`.
+    `broadcast` names the input, or the size, along whose broadcast axes the step sums beside `loops`.
     """
 
     kind: str

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
-from opc.ir.op import Group, Op
-from opc.lower.flatten import IrregularError
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary
+from opc.ir.op import Op
+from opc.lower.flatten import IrregularError, operand_loops
+from opc.lower.loop_ir import Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.passes import build_passes
 
 
@@ -152,7 +152,8 @@ class _Scheduler:
                     candidates.append(_operand_loops(self.op, o.name, full))
         candidates += [shapes[s.target] for s in plan.produced]
         best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
-        rest = [loop for s in plan.produced for loop in s.domain if loop in full and loop not in best]
+        found = [x if x in full else joint(x) for s in plan.produced for x in s.domain]
+        rest = [loop for loop in found if loop in full and loop not in best]
         return (*(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
     def _inputs_of(self, step: Step) -> set[str]:
@@ -228,26 +229,23 @@ class _Scheduler:
 
 
 def _domain(step: Step) -> frozenset[Loop]:
-    """Return the loops a step's value is computed over; a broadcast sum runs over the joint group."""
+    """Return the loops a step's value is computed over; a broadcast sum runs over the joint ones."""
     loops = step.domain
     if step.reduction is not None and step.reduction.broadcast is not None:
-        loops = tuple(GroupLoop(x.name) if isinstance(x, GroupLoop) else x for x in loops)
+        loops = tuple(joint(x) for x in loops)
     return frozenset(loops)
 
 
 def _seen_from(loops: tuple[Loop, ...], full: frozenset[Loop]) -> frozenset[Loop]:
     """Return the loops of a value where a stage runs over `full`: there, an operand's own group is part of the joint one."""
-    return frozenset(GroupLoop(x.name) if isinstance(x, GroupLoop) and x not in full else x for x in loops)
+    return frozenset(x if x in full else joint(x) for x in loops)
 
 
 def _operand_loops(op: Op, name: str, full: frozenset[Loop]) -> tuple[Loop, ...]:
-    """Return the loops of an operand as loops of a stage: a broadcast operand's own group is part of the joint one there."""
-    loops: list[Loop] = []
-    named = {x.extent: x for x in full if isinstance(x, IndexLoop)}
-    for d in op.operand(name).dims:
-        if isinstance(d, Group):
-            own = GroupLoop(d.name, d.of)
-            loops.append(own if own in full else GroupLoop(d.name))
-        else:
-            loops.append(named.get(d, IndexLoop(str(d), d)))
+    """Return the loops of an operand as loops of a stage: a broadcast operand's own are part of the joint ones there."""
+    named = {x: x for x in full}
+    loops = []
+    for own in operand_loops(op, name):
+        loop = own if own in full else joint(own)
+        loops.append(named.get(loop, loop))
     return tuple(loops)
