@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,16 @@ Call = tuple[Callable[[], object], tuple[Any, ...]]
 LOWEST_OPSET = 18
 """The opset of a model whose operators are all older."""
 
+FUNCTIONS = "opc.bench"
+"""The domain of standard operators that a model brings along as functions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node to be run: its inputs are names of the problem's, "" for one left out, or constants."""
+    """A node to be run: its inputs are names of the problem's, "" for one left out, or constants.
+
+    `function` is the body of a standard operator that the runtime doesn't know by itself, `version` then the opset of that.
+    """
 
     op_type: str
     domain: str
@@ -29,6 +36,7 @@ class Node:
     inputs: tuple[str | np.ndarray[Any, Any], ...]
     attributes: dict[str, Any]
     outputs: int
+    function: Any = None
 
 
 def ours(problem: Problem) -> Call:
@@ -63,19 +71,63 @@ def reference_node(problem: Problem) -> Node:
     op = problem.family.forward
     operator = value.func if isinstance(value, ast.Call) else value
     assert isinstance(operator, ast.Name), "the form of references is checked when a spec is read"
-    schema = onnx.defs.get_schema(operator.id)
-    if not isinstance(value, ast.Call):
+    schema, function = _standard(operator.id)
+    if isinstance(value, ast.Call):
+        names = {**{o.name: problem.inputs.get(o.name) for o in op.inputs}, **problem.attributes}
+        inputs = tuple(_argument(problem, schema, n, a, names) for n, a in enumerate(value.args))
+        attributes = {
+            str(k.arg): k.value.value if isinstance(k.value, ast.Constant) else evaluate(k.value, names) for k in value.keywords
+        }
+        outputs = 1
+    else:
         inputs = tuple(o.name if o.name in problem.inputs else "" for o in op.inputs)
         defaults = {a.name: a.default for a in op.attributes}
         # What has our default is left to the standard's own, which is the same or means the same.
-        shared = {n: v for n, v in problem.attributes.items() if n in schema.attributes and v != defaults[n]}
-        return Node(operator.id, "", schema.since_version, inputs, shared, min(len(op.outputs), max(1, schema.min_output)))
-    names = {**{o.name: problem.inputs.get(o.name) for o in op.inputs}, **problem.attributes}
-    arguments = tuple(_argument(problem, schema, n, a, names) for n, a in enumerate(value.args))
-    attributes = {
-        str(k.arg): k.value.value if isinstance(k.value, ast.Constant) else evaluate(k.value, names) for k in value.keywords
-    }
-    return Node(operator.id, "", schema.since_version, arguments, attributes, 1)
+        attributes = {n: v for n, v in problem.attributes.items() if n in schema.attributes and v != defaults[n]}
+        if "keepdims" in schema.attributes and "keepdims" not in defaults:
+            # Sizes tell whether a reduced axis is kept with size 1.
+            attributes["keepdims"] = int(len(problem.new_outputs()[0].shape) == len(problem.shapes[op.inputs[0].name]))
+        outputs = min(len(op.outputs), max(1, schema.min_output))
+    if function is None:
+        return Node(operator.id, "", schema.since_version, inputs, attributes, outputs)
+    given = {n: onnx.helper.get_attribute_value(a.default_value) for n, a in schema.attributes.items() if a.default_value.name}
+    return Node(operator.id, FUNCTIONS, function.opset_import[0].version, inputs, given | attributes, outputs, function)
+
+
+@functools.cache
+def _known() -> Mapping[str, int]:
+    """Return the standard operators that this ONNX Runtime knows, with the opset of the newest version of each."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found: dict[str, int] = {}
+    for schema in state.get_all_operator_schema():
+        if not schema.domain:
+            found[schema.name] = max(schema.since_version, found.get(schema.name, 0))
+    return found
+
+
+def _standard(name: str) -> tuple[Any, Any]:
+    """Return the newest schema of a standard operator that the runtime knows; the newest and a function's body if it knows none.
+
+    The body is taken as written in the newest opset that the runtime has of its operators.
+
+    Raises:
+        ImportError: when the runtime can't run it either way.
+    """
+    import onnx
+
+    known = _known()
+    if name in known:
+        return onnx.defs.get_schema(name, known[name]), None
+    schema = onnx.defs.get_schema(name)
+    if not schema.has_function or any(n.op_type not in known for n in schema.function_body.node):
+        raise ImportError(f"this ONNX Runtime does not know {name}")
+    function = onnx.FunctionProto()
+    function.CopyFrom(schema.function_body)
+    function.domain = FUNCTIONS
+    newest = max(LOWEST_OPSET, *(known[n.op_type] for n in function.node))
+    function.opset_import[0].version = newest
+    return schema, function
 
 
 def _argument(problem: Problem, schema: Any, position: int, node: ast.expr, names: dict[str, Any]) -> str | np.ndarray[Any, Any]:
@@ -109,9 +161,11 @@ def session(problem: Problem, node: Node, library: str | None) -> Call:
         [_value(onnx, o.name, a) for o, a in zip(made, arrays, strict=True)],
         [onnx.numpy_helper.from_array(a, n) for n, a in constants.items()],
     )
-    opsets = [onnx.helper.make_opsetid("", LOWEST_OPSET if node.domain else max(node.version, LOWEST_OPSET))]
+    ours = node.domain and node.function is None
+    opsets = [onnx.helper.make_opsetid("", LOWEST_OPSET if ours else max(node.version, LOWEST_OPSET))]
     opsets += [onnx.helper.make_opsetid(node.domain, node.version)] if node.domain else []
-    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    functions = [] if node.function is None else [node.function]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10)
     options = ort.SessionOptions()
     options.intra_op_num_threads = problem.threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
