@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opc.ir.dtypes import DType
-from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst, rewrite, walk
+from opc.ir.expr import AttrRef, Call, Const, Expr, Reduce, Select, StrConst, rewrite, walk
 from opc.ir.op import AttributeKind, Op
 
 _MOST_CASES = 8
@@ -85,6 +85,12 @@ def _with(op: Op, values: Mapping[str, int | bool]) -> Op:
                 return e
             case Select(cond=Const(value=value)):
                 return _as(e.then if value else e.other, e)
+            case Select(then=Const(value=a), other=Const(value=b)) if a == b == 0:
+                return _as(e.then, e)
+            case Reduce(kind="sum", body=Const(value=0)):
+                return Const(0, e.type, e.span)
+            case Call(fn="add", args=(a, b)):
+                return _without_zero(e, a, b) or _without_zero(e, b, a) or e
             case _:
                 return e
 
@@ -95,3 +101,12 @@ def _with(op: Op, values: Mapping[str, int | bool]) -> Op:
 def _as(chosen: Expr, e: Select) -> Expr:
     """Return the chosen side of a conditional, whose literal takes the conditional's type."""
     return replace(chosen, type=e.type) if isinstance(chosen, Const) else chosen
+
+
+def _without_zero(e: Call, zero: Expr, other: Expr) -> Expr | None:
+    """Return a sum with 0 as what the 0 is added to, where that is not -0: another 0, or a reduction."""
+    if not isinstance(zero, Const) or zero.value != 0 or isinstance(zero.value, float):
+        return None
+    if isinstance(other, Const) and other.value == 0 and not isinstance(other.value, float):
+        return replace(other, type=e.type)
+    return other if isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type else None

@@ -1,0 +1,122 @@
+"""Values of a loop nest that change once a row or a column: computed once each, in a statement of their own.
+
+The weights of an interpolation depend on one index of the target, and on the taps that are summed, but a nest would compute them
+at every point. Here they become tables in memory. A value that reads operands stays where it is, and so does one that costs no
+more than a load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, ElementType, Weak, is_floating
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Cast,
+    Expr,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    walk,
+    with_children,
+)
+from opc.ir.op import Assign, Op, Operand
+from opc.lower.contraction import contraction_stage
+from opc.lower.loop_ir import Lanes
+from opc.lower.nest import affines, divisions, is_positive
+from opc.lower.statement import lower_statement
+from opc.transform.indices import Namer, index_names, op_names
+
+_FEW_STEPS = 3
+"""A value of so few operations is as cheap as a load."""
+
+
+def with_tables(op: Op) -> Op:
+    """Return the op with such values of its loop nests as statements ahead of them."""
+    namer = Namer(op_names(op) | index_names(op))
+    body: list[Assign] = []
+    temporaries: list[Operand] = []
+    for s in op.body:
+        tables = _Tables(op, s, namer)
+        if tables.run_here():
+            s = replace(s, value=tables.replaced(s.value, {}))
+        body += [*tables.statements, s]
+        temporaries += tables.operands
+    return replace(op, body=tuple(body), temporaries=(*op.temporaries, *temporaries)) if temporaries else op
+
+
+class _Tables:
+    """The tables of one statement."""
+
+    def __init__(self, op: Op, s: Assign, namer: Namer) -> None:
+        self.op, self.s, self.namer = op, s, namer
+        self.statements: list[Assign] = []
+        self.operands: list[Operand] = []
+        self.found: dict[Expr, Read] = {}
+        dims = op.operand(s.target).dims
+        self.extents = {str(i): d for i, d in zip(s.indices, dims, strict=True) if isinstance(d, Affine)}
+
+    def run_here(self) -> bool:
+        """Whether the statement is a loop nest over several indices that is run row by row."""
+        if len(self.s.indices) < 2 or not any(isinstance(e, IndexValue) and e.value.indices() for e in walk(self.s.value)):
+            return False
+        if contraction_stage(self.op, self.s, self.s.target) is not None:
+            return False
+        return all(isinstance(p, Lanes) for p in lower_statement(self.op, self.s, "").plans)
+
+    def replaced(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
+        """Return `e` with reads of tables; `axes` are the extents of the indices that it is summed over."""
+        if self._is_table(e, axes):
+            return self._read(e, axes)
+        if isinstance(e, Reduce):
+            axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        return with_children(e, tuple(self.replaced(c, axes) for c in children(e)))
+
+    def _is_table(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
+        if not isinstance(e, Call | Select | Cast) or not is_floating(e.type):
+            return False
+        names = free_indices(e)
+        if len(names & self.extents.keys() - axes.keys()) != 1 or not names <= self.extents.keys() | axes.keys():
+            return False
+        if any(axes[n].indices() for n in names & axes.keys()):
+            return False
+        nodes = list(walk(e))
+        if any(isinstance(n, Read | Reduce | Place) for n in nodes) or not all(_is_safe(self.op, n) for n in nodes):
+            return False
+        return sum(isinstance(n, Call | Select | Cast) for n in nodes) > _FEW_STEPS
+
+    def _read(self, e: Expr, axes: Mapping[str, Affine]) -> Read:
+        """Return the read of the table that holds `e`, which is made if there is none yet."""
+        if e not in self.found:
+            names = free_indices(e)
+            inner = [n for n in axes if n in names]
+            indices = (*inner, *(i for i in self.extents if i in names and i not in axes))
+            extents = tuple(axes[i] if i in axes else self.extents[i] for i in indices)
+            stored = _stored(e)
+            name = self.namer.fresh(f"{self.s.target}_{indices[-1]}")
+            target = self.op.operand(self.s.target)
+            self.operands.append(replace(target, name=name, type=stored, dims=extents, optional=False, doc=""))
+            self.statements.append(Assign(name, indices, e, self.s.span))
+            self.found[e] = Read(name, tuple(Affine.of(Index(i)) for i in indices), stored, span=e.span)
+        return self.found[e]
+
+
+def _is_safe(op: Op, e: Expr) -> bool:
+    """Whether a part of a value may also be computed where the value is not used: no divisor of integers is 0."""
+    if isinstance(e, Call) and e.fn in ("floordiv", "mod") and not is_floating(e.type):
+        return False
+    return all(is_positive(op, d.denominator) for a in affines(e) for d in divisions(a))
+
+
+def _stored(e: Expr) -> ElementType:
+    """Return the type in which a value is kept as it is computed."""
+    if isinstance(e.type, Weak):
+        return DType.FLOAT64
+    return e.type

@@ -1,0 +1,49 @@
+"""Values that change once a row or a column of a loop nest are statements of their own, and sums of nothing are gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from opc.lower.lower import lower
+from opc.lower.printer import format_variant
+from opc.pipeline import compile_text
+
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
+SIZES = "inputs: {x: 'T[A, B]'}\noutputs: {y: 'T[A, B]'}\n"
+
+
+def loops(body: str) -> str:
+    """Return the loops of an op with this body."""
+    return "".join(format_variant(v) for v in lower(compile_text(HEAD + body, "test").forward))
+
+
+def test_weights_of_one_index_and_of_what_is_summed_are_tables() -> None:
+    kernel = "kernel: 'y[a, b] = sum[k:2](pad(x[a, b + k], 0) * abs(exp(-0.5 * b) + 2.0 * k))'\n"
+    assert loops(SIZES + kernel) == (
+        "program f\n"
+        "  temporary y_b: float64[2:2, B:B]\n"
+        "  parallel rows [k, b], lanes b: f_y_b\n"
+        "    y_b[k, b] = abs(exp(-0.5 * b) + 2.0 * k)\n"
+        "  parallel rows [a, b], lanes b, sum over [k:2] in rows: f_y\n"
+        "    y[a, b] = sum[k:2](pad(x[a, b + k], 0) * y_b[k, b])\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "y[a, b] = x[a, b] * (b * 0.5)",  # as cheap as a load
+        "y[a, b] = x[a, b] * exp(abs(0.5 * a + 0.25 * b))",  # different at every point
+        "y[a, b] = exp(abs(x[a, b] * (0.5 * b + 1)))",  # of an operand's values
+    ],
+)
+def test_other_values_stay_where_they_are(kernel: str) -> None:
+    assert "temporary" not in loops(f"{SIZES}kernel: '{kernel}'\n")
+
+
+def test_sums_that_a_case_makes_nothing_of_are_gone() -> None:
+    text = SIZES + "attributes: {twice: {type: bool, default: false}}\n"
+    text += "kernel: 'y[a, b] = sum[k:A](x[k, b] if twice else 0) + sum[k:A](x[k, b] * x[k, a % B])'\n"
+    first, second = loops(text).split("program f when not twice")
+    assert "temporary" in first
+    assert "temporary" not in second
