@@ -155,7 +155,7 @@ class ExprText:
             case Select():
                 # Both sides of a choice are pure, so the compiler may compute both and blend.
                 cond, other = self.expr(e.cond), self.branch(e.other, e.type)
-                before, self.given = self.given, self.given | _presences(e.cond)
+                before, self.given = self.given, self.given | presences(e.cond)
                 then = self.branch(e.then, e.type)
                 self.given = before
                 return Text(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
@@ -274,13 +274,13 @@ def _exact(text: Text) -> str:
     return text.text if text.text.lstrip("-").startswith(exact) else f"{exact}{text.text})"
 
 
-def _presences(condition: Expr) -> frozenset[str]:
+def presences(condition: Expr) -> frozenset[str]:
     """Return the operands that are present wherever the condition holds."""
     match condition:
         case Present():
             return frozenset([condition.operand])
         case Call(fn="and"):
-            return frozenset().union(*(_presences(a) for a in condition.args))
+            return frozenset().union(*(presences(a) for a in condition.args))
         case _:
             return frozenset()
 

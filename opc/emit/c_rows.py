@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.emit.c_expr import ExprText, Text, c_compute
+from opc.emit.c_expr import ExprText, Text, c_compute, presences
 from opc.emit.c_layout import Names, wrap
 from opc.emit.c_text import comment
 from opc.ir.affine import Dim, GroupSize, Index
-from opc.ir.dtypes import Acc, TypeVar, ValueType
-from opc.ir.expr import ELLIPSIS, Read, walk
+from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
+from opc.ir.expr import ELLIPSIS, Expr, Read, Select, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
@@ -46,6 +46,34 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     return tuple(t for t in op.types if t in variables)
 
 
+class _RowExprText(ExprText):
+    """Expressions of a row stage; those of a loop along the row blend by conditions that are the same all along it.
+
+    As a choice, such a condition is a branch to the compiler, which moves loads under it and then leaves the loop scalar.
+    """
+
+    varying: frozenset[str] | None = None
+    """What varies along the row, in a loop along it."""
+
+    def expr(self, e: Expr) -> Text:
+        """Return `e` in its own type."""
+        if not isinstance(e, Select) or not self._blends(e, e.type):
+            return super().expr(e)
+        cond, other = super().expr(e.cond), self.convert(e.other, e.type)
+        before, self.given = self.given, self.given | presences(e.cond)
+        then = self.convert(e.then, e.type)
+        self.given = before
+        kind = c_compute(e.type)
+        return Text(f"opc::blend<{kind}>({cond.text}, {then.text}, {other.text})", 8, e.type)
+
+    def _blends(self, e: Select, of: ValueType) -> bool:
+        """Whether the condition is one of the row, and both sides may be computed: all they load are floating values."""
+        if self.varying is None or not is_floating(of) or any(r.operand in self.varying for r in reads(e.cond)):
+            return False
+        loaded = [r for side in (e.then, e.other) for r in reads(side) if r.operand in self.varying]
+        return bool(loaded) and all(is_floating(r.type) for r in loaded)
+
+
 class TileText:
     """The tile function of one row stage: `text` is its definition, `types` the type variables it is a template over, and
     `symbols` the members of the arguments struct it reads."""
@@ -64,7 +92,10 @@ class TileText:
         self.symbols: dict[str, None] = {}
         self.values: dict[str, Text] = {}
         self.pointers: dict[str, str] = {}
-        self.expr = ExprText(op, self._read, self._attribute, self._symbol, self._present)
+        self.varying = frozenset(o.name for o in stage.operands if o.along_row) | {
+            a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
+        }
+        self.expr = _RowExprText(op, self._read, self._attribute, self._symbol, self._present)
         self.text = self._function()
 
     def _function(self) -> str:
@@ -160,8 +191,10 @@ class TileText:
                 clauses.append(f"{_OPERATOR[f.kind]} : {f.name}")
         yield "    " + "".join(f"OPC_SIMD_REDUCTION({', '.join(clauses)})" if len(clauses) == 1 else self._simd(clauses))
         yield f"    for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
+        self.expr.varying = self.varying
         for a in p.body:
             yield from self._action(a, "      ", f"[{self.index}]")
+        self.expr.varying = None
         yield "    }"
         yield from results
         for a in p.body:
@@ -224,7 +257,10 @@ class TileText:
         optional = any(i.name == e.operand and i.optional for i in self.op.inputs)
         if optional and e.operand not in self.expr.given and self.stage.operand(e.operand).along_row:
             # A value computed ahead of the choice that asks for the operand: where it is absent, the value is not used.
-            return Text(f"({self._present(e.operand)} ? {value.text} : {c_compute(value.type)}(0))", 8, value.type)
+            kind, present = c_compute(value.type), self._present(e.operand)
+            if is_floating(value.type):
+                return Text(f"opc::blend<{kind}>({present}, {value.text}, 0)", 8, value.type)
+            return Text(f"({present} ? {value.text} : {kind}(0))", 8, value.type)
         return value
 
     def _attribute(self, name: str, element: int, target: str) -> str:

@@ -3,6 +3,7 @@
 #define OPC_LOOPS_H
 
 #include "opc/half.h"
+#include "opc/lanes.h"
 #include "opc/math.h"
 #include "opc/stage.h"
 #include "opc/variant.h"
