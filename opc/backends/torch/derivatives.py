@@ -7,9 +7,10 @@ backward op's jvp, for the derivative of `c . J(x) t` by x is that of `J(x)^T c`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from opc.analysis.unchanged import unchanged
 from opc.ir.dtypes import candidates
 from opc.ir.expr import reads
 from opc.ir.op import Derivation, Family, Op, Operand, Role
@@ -32,16 +33,25 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """A gradient that is a cotangent itself, which is handed on where it has the shape of the operand `like`: always by None."""
+
+    cotangent: str
+    like: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of another op of the family while one is differentiated.
 
     `results` says, output by output, which operand of the differentiated op it is the gradient or tangent of; None for one that
-    is not needed.
+    is not needed. `handed` holds those that need no call where a cotangent can be handed on.
     """
 
     op: Op
     given: tuple[Given, ...]
     results: tuple[str | None, ...]
+    handed: Mapping[str, Handed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,22 @@ def _derived(op: Op, derived: Op) -> Call:
             given.append(Given(tangent(name), name if unsure else None))
         else:
             given.append(Given(name))
-    return Call(derived, tuple(given), _derivation(derived).outputs)
+    return Call(derived, tuple(given), _derivation(derived).outputs, _handed(derived))
+
+
+def _handed(derived: Op) -> dict[str, Handed]:
+    """Return the gradients among the results of a derived op that are cotangents, by the operand each belongs to."""
+    derivation = _derivation(derived)
+    sources = dict(zip((x.name for x in derived.inputs), derivation.inputs, strict=True))
+    known = {name for role, name in derivation.inputs if role is Role.INPUT}
+    found = {}
+    for output, of in zip(derived.outputs, derivation.outputs, strict=True):
+        same = unchanged(derived).get(output.name)
+        role, name = sources[same.operand] if same else (None, "")
+        # An operand that the gradient does not take has no shape to compare with.
+        if same and role is Role.COTANGENT and (same.always or of in known):
+            found[of] = Handed(cotangent(name), None if same.always else of)
+    return found
 
 
 def _twin(op: Op, output: Operand) -> str:

@@ -13,7 +13,7 @@ from opc.emit.python_layout import bracketed
 from opc.emit.python_text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
-_RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "results"}
+_RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
 """What the methods of a derivative call things by; an operand of such a name gets an underscore."""
 
 
@@ -43,7 +43,7 @@ def operators_source(family: Family) -> str:
             namespace=namespace(family),
             source_hash=family.source_hash,
             operators=operators,
-            zeros="or_zeros(" in text,
+            helpers=[name for name in ("grad_enabled", "or_zeros") if f"{name}(" in text],
         )
     )
 
@@ -171,7 +171,11 @@ class _Methods:
             wanted = ["False" if r is None else f"needs[{self.arguments.index(r) + 1}]" for r in c.results]
             names = ["_" if r is None else o.name for r, o in zip(c.results, c.op.outputs, strict=True)]
             made |= {r: name for r, name in zip(c.results, names, strict=True) if r is not None}
-            lines += self._assign(names, c, wanted)
+            if not c.handed:
+                lines += self._assign(names, c, wanted)
+                continue
+            lines += self._assign_unless_handed(names, c, wanted)
+            made |= {r: f"{made[r]} if wanted[{c.results.index(r)}] else {h.cotangent}" for r, h in c.handed.items()}
         results = ["None", *(made.get(a, "None") for a in self.arguments)]
         line = f"        return {', '.join(results)}"
         return [*lines, line if len(line) <= WIDTH else _exploded("return (", results, 8)]
@@ -194,20 +198,49 @@ class _Methods:
     def _restore(self, saved: Sequence[str]) -> list[str]:
         return [f"        {_targets(self._locals(saved))} = ctx.saved_tensors"] if saved else []
 
-    def _assign(self, names: Sequence[str], c: Call, wanted: Sequence[str]) -> list[str]:
+    def _assign(self, names: Sequence[str], c: Call, wanted: Sequence[str], indent: int = 8) -> list[str]:
         """Return the statements that call an operator and give its results names."""
         left = ", ".join(names)
-        if len(f"        {left} = {c.op.name}(") <= WIDTH:
-            return [self._call(f"{left} = ", c, wanted)]
-        return [self._call("results = ", c, wanted), f"        {left} = results"]
+        margin = " " * indent
+        if len(f"{margin}{left} = {c.op.name}(") <= WIDTH:
+            return [self._call(f"{left} = ", c, wanted, indent)]
+        return [self._call("results = ", c, wanted, indent), f"{margin}{left} = results"]
 
-    def _call(self, prefix: str, c: Call, wanted: Sequence[str]) -> str:
+    def _assign_unless_handed(self, names: Sequence[str], c: Call, wanted: Sequence[str]) -> list[str]:
+        """Return the statements that call an operator for what is no cotangent handed on, if there is any.
+
+        Where the gradient's own gradient is recorded, the operator makes all results: torch would add what arrives through it to
+        what arrives past it in the operands' type, with a rounding for each.
+        """
+        asked = [self._asked(c, r, w) for r, w in zip(c.results, wanted, strict=True)]
+        return [
+            "        recorded = grad_enabled()",
+            bracketed("wanted = [", asked, "]", 8),
+            f"        {' = '.join(name for name in names if name != '_')} = None",
+            "        if any(wanted):",
+            *self._assign(names, c, ["wanted"], 12),
+        ]
+
+    def _asked(self, c: Call, result: str | None, wanted: str) -> str:
+        """Return whether a result is to be computed: its gradient is asked for, and is no cotangent handed on."""
+        handed = c.handed.get(result or "")
+        if handed is None:
+            return wanted
+        unlike = f"{handed.cotangent}.shape != {self._local(handed.like)}.shape" if handed.like else None
+        if unlike and len(self.op.outputs) > 1:
+            unlike = f"({handed.cotangent} is not None and {unlike})"
+        computed = f"recorded or {unlike}" if unlike else "recorded"
+        if not has_mask(c.op):
+            return computed
+        return f"{wanted} and ({computed})" if unlike else f"{wanted} and {computed}"
+
+    def _call(self, prefix: str, c: Call, wanted: Sequence[str], indent: int = 8) -> str:
         passed = [self._given(g) for g in c.given]
         if self.extras:
             passed.append("*ctx.attributes")
         if has_mask(c.op):
             passed.append(self._mask(wanted))
-        return bracketed(f"{prefix}{c.op.name}(", passed, ")", 8)
+        return bracketed(f"{prefix}{c.op.name}(", passed, ")", indent)
 
     def _mask(self, wanted: Sequence[str]) -> str:
         """Return the list that says which outputs are wanted, as a slice where the entries follow one another."""

@@ -78,6 +78,15 @@ def test_missing_cotangents_of_a_broadcast_keep_their_shape(family: Loader) -> N
     assert "or_zeros" not in operators_source(family("layer_norm"))
 
 
+def test_a_cotangent_is_handed_on_where_it_is_the_gradient(family: Loader) -> None:
+    text = operators_source(family("addcmul"))
+    assert "wanted = [needs[1] and (recorded or d_y.shape != x.shape), needs[2], needs[3]]" in text
+    assert "return None, d_x if wanted[0] else d_y, d_a, d_b, None, None" in text
+    # The shapes are the same in any call: nothing is left to look at but whether this is recorded.
+    assert "wanted = [needs[1] and recorded, needs[3]]" in operators_source(family("scatter_add"))
+    assert "grad_enabled" not in operators_source(family("clamp"))
+
+
 def test_an_operand_may_be_called_like_a_local() -> None:
     spec = """
 op: awkward

@@ -77,6 +77,32 @@ def test_bad_calls_get_torchs_error_with_the_kernels_message(
     assert says in str(caught.value)
 
 
+def test_a_gradient_that_is_the_cotangent_is_no_copy(session: Sessions) -> None:
+    session("add")
+    add = torch.ops.opc_nn.add
+    a, b = (torch.rand(3, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    row = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    given = torch.rand(3, 4, dtype=torch.float64, requires_grad=True)
+    d_a, d_b = torch.autograd.grad(add(a, b), (a, b), given)
+    assert d_a.data_ptr() == d_b.data_ptr() == given.data_ptr()
+    d_a, d_row = torch.autograd.grad(add(a, row), (a, row), given)
+    assert d_a.data_ptr() == given.data_ptr()
+    assert torch.equal(d_row, given.sum(0))
+    # Both of a leaf's gradients are one tensor, which is added to and may not change.
+    before = given.detach().clone()
+    add(a, a).backward(given)
+    add(a, a).backward(given)
+    assert torch.equal(a.grad, 4 * given)
+    assert torch.equal(given, before)
+    # Recorded, the gradient is computed: what is differentiated again is rounded once.
+    d_a, d_b = torch.autograd.grad(add(a, b), (a, b), given, create_graph=True)
+    assert d_a.data_ptr() != given.data_ptr()
+    assert torch.equal(torch.autograd.grad((d_a, d_b), given, (a, b))[0], a + b)
+    half = given.detach().to(torch.float16)
+    d_a, d_b = torch.autograd.grad(add(a.half(), b.half()), (a, b), half)
+    assert d_a.dtype == torch.float64
+
+
 def test_out_is_checked(session: Sessions) -> None:
     function = session("leaky_relu").function
     x = torch.randn(4, 3)

@@ -1,0 +1,54 @@
+"""Which results of an op are one of its operands, element for element.
+
+The gradient of a sum is the cotangent itself, summed over the axes along which the operand was broadcast. Where there are none, a
+framework whose autograd is free to do so hands the cotangent on, and no kernel runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opc.ir.affine import Affine, Index
+from opc.ir.expr import BroadcastAxis, Const, Expr, Present, Read, Reduce, Select
+from opc.ir.op import Assign, Op
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A result that is an operand's elements wherever the two have one shape, which they `always` have or a call finds out.
+
+    Where the operand is absent, the result is zero.
+    """
+
+    operand: str
+    always: bool
+
+
+def unchanged(op: Op) -> dict[str, Unchanged]:
+    """Return the outputs that are an input of the same type, as it is."""
+    found = {}
+    for output in op.outputs:
+        statement = op.assignments.get(output.name)
+        source = _source(statement.value, statement) if statement else None
+        operand = next((x for x in op.inputs if x.name == source), None)
+        if operand is not None and operand.type == output.type and len(operand.dims) == len(output.dims):
+            found[output.name] = Unchanged(operand.name, operand.dims == output.dims)
+    return found
+
+
+def _source(value: Expr, statement: Assign) -> str | None:
+    """Return the operand that a value reads at the statement's own point, None where it is any other value."""
+    match value:
+        case Read(operand=operand, indices=indices, pad=None) if indices == _own(statement):
+            return operand
+        case Reduce(kind="sum", axes=axes, body=body) if all(isinstance(a, BroadcastAxis) for a in axes):
+            return _source(body, statement)  # Of equal shapes, nothing was broadcast.
+        case Select(cond=Present(operand=operand), then=then, other=Const(value=0)) if _source(then, statement) == operand:
+            return operand
+        case _:
+            return None
+
+
+def _own(statement: Assign) -> tuple[object, ...]:
+    """Return the indices of a read at the point that a statement assigns."""
+    return tuple(Affine.of(Index(i)) if isinstance(i, str) else i for i in statement.indices)
