@@ -38,6 +38,13 @@ kernel: |
     i*stride[0] + p*dilation[0] - padding[0], j*stride[1] + q*dilation[1] - padding[1]], 0))
 """
 
+TRAILING = """\
+inputs: {x: 'T[N, C, W]', w: 'T[C, O, P]'}
+outputs: {y: 'T[N, O, W]'}
+kernel: |
+  y[n, o, i] = sum[c, p](w[c, o, p] * pad(x[n, c, i - p], 0))
+"""
+
 ATTENTION = """\
 inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]'}
 outputs: {y: 'T[..., L, V]'}
@@ -138,6 +145,10 @@ CONVOLUTIONS = [
     ((1, 3, 30, 130), 6, 7, 2, 3, 1, 1),
     ((2, 100, 12, 60), 9, 3, 1, 1, 1, 1),
     ((1, 6, 40, 50), 8, 3, 3, 2, 2, 2),
+    # Gradients by the filters: windows in rows, of several images, in several blocks, and steps summed up in parts.
+    ((5, 3, 40, 45), 20, 3, 1, 1, 1, 1),
+    ((3, 2, 30, 700), 9, 5, 2, 1, 1, 1),
+    ((2, 130, 9, 40), 17, 3, 1, 1, 1, 1),
 ]
 
 
@@ -198,6 +209,44 @@ def test_what_a_guard_leaves_out_does_not_count(conv: KernelLibrary, width: int)
     assert np.isfinite(d_x[0, 1, :, -1]).all()
     assert not np.isfinite(d_x[0, 1, :-1, :-1]).any()
     assert np.isfinite(d_x[0, 0]).all()
+
+
+def test_an_infinity_outside_the_windows_of_a_filter_does_not_count(tmp_path: Path) -> None:
+    """Where the rows are windows, too, what a guard leaves out is no product: infinity times zero is not added."""
+    library = _library(TRAILING, tmp_path)
+    backward = library.family.backward
+    assert backward is not None
+    rng = np.random.default_rng(0)
+    x, d_y = rng.standard_normal((2, 20, 900)).astype(np.float32), rng.standard_normal((2, 5, 900)).astype(np.float32)
+    x[0, 7, -1] = np.inf
+    d_w = library.call(backward, {"x": x, "w": np.zeros((20, 5, 3), np.float32), "d_y": d_y}, {})["d_w"]
+    assert not np.isfinite(d_w[7, :, 0]).any()
+    assert np.isfinite(d_w[7, :, 1:]).all()
+    assert np.isfinite(np.delete(d_w, 7, axis=0)).all()
+    wide = np.pad(d_y.astype(np.float64), ((0, 0), (0, 0), (0, 2)))
+    windows = np.lib.stride_tricks.sliding_window_view(wide, 3, axis=2)
+    x[0, 7, -1] = 0
+    expected = np.einsum("nck,nokp->cop", x.astype(np.float64), windows)
+    size = np.einsum("nck,nokp->cop", np.abs(x.astype(np.float64)), np.abs(windows))
+    _close(library.call(backward, {"x": x, "w": np.zeros((20, 5, 3), np.float32), "d_y": d_y}, {})["d_w"], expected, size, 1800)
+
+
+def test_parts_give_the_same_however_they_are_shared_out(tmp_path: Path) -> None:
+    """How many parts the steps of a long sum are added up in depends on its sizes alone."""
+    family = compile_text(HEAD + CONV)
+    module = compile_kernel(family, tmp_path)
+    assert family.backward is not None
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((4, 3, 60, 61)).astype(np.float32), rng.standard_normal((20, 3, 3, 3)).astype(np.float32)
+    at = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1}
+    d_y = rng.standard_normal((4, 20, 58, 59)).astype(np.float32)
+    given = {"x": x, "w": w, "d_y": d_y}
+    one, two, three = (
+        KernelLibrary(family, module, way).call(family.backward, given, at)["d_w"]
+        for way in (None, odd_parallel_for, split_everywhere)
+    )
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
 
 
 def test_slices_give_what_the_whole_gives(tmp_path: Path) -> None:

@@ -107,11 +107,16 @@ typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, co
 typedef void (*contraction_dots)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
                                  bool add);
 
+/* For a strip of rows that lie anywhere: c[i * pitch + j] (+)= sum of a[rows[i] + inner[k]] * b[k * columns + j]. */
+typedef void (*contraction_windows)(int64_t depth, const void *a, const int64_t *rows, const int64_t *inner, const void *b, void *c,
+                                    int64_t pitch, bool add);
+
 /* The inner functions of one instruction-set variant for one type of sums. */
 struct contraction_functions {
   int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
   int32_t lanes; /* columns of a vector */
   contraction_kernel kernel[2][3];
+  contraction_windows windows[3]; /* of a full strip */
   contraction_line line;
   contraction_dots dots;
   void (*pack)(const packing &);

@@ -8,9 +8,10 @@
 namespace opc {
 
 /* A block of the result: `row_count` rows from `row` on and `column_count` columns from `column` on, whose sums come in lines of `line`
- * columns, `line_pitch` apart. */
+ * columns, `line_pitch` apart; they are of steps [first_step, end_step). */
 struct contraction_block {
   int64_t row, row_count, column, column_count, line, line_pitch;
+  int64_t first_step, end_step;
 };
 
 /* Where the sum of a column is in its row. */

@@ -70,6 +70,44 @@ OPC_CONTRACTED static void multiply_panel(int64_t depth, const void *left, const
   }
 }
 
+/* The same with rows that are read where they lie, and packed columns. */
+template <typename T, int Vectors>
+OPC_CONTRACTED static void multiply_windows(int64_t depth, const void *left, const int64_t *rows, const int64_t *inner,
+                                            const void *right, void *sums, int64_t pitch, bool add) {
+  OPC_CONTRACT_PRODUCTS
+  typedef typename vector_of<T>::type vector;
+  constexpr int lanes = vector_bytes / sizeof(T);
+  const T *a[strip_rows];
+  const T *b = static_cast<const T *>(right);
+  T *c = static_cast<T *>(sums);
+  vector sum[strip_rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < strip_rows; ++i) {
+    a[i] = static_cast<const T *>(left) + rows[i];
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) sum[i][v] = vector{};
+  }
+  for (int64_t k = 0; k < depth; ++k, b += Vectors * lanes) {
+    const int64_t at = inner[k];
+    vector column[Vectors];
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) column[v] = *reinterpret_cast<const vector *>(b + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 3
+      for (int v = 0; v < Vectors; ++v) sum[i][v] += a[i][at] * column[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < strip_rows; ++i) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      vector *to = reinterpret_cast<vector *>(c + i * pitch + v * lanes);
+      *to = add ? *to + sum[i][v] : sum[i][v];
+    }
+  }
+}
+
 /* Four lines at a time, so that the sums are read and written once for four products; the next four are fetched meanwhile. */
 template <typename T>
 OPC_CONTRACTED static void add_lines(int64_t depth, const void *left, const void *right, const int64_t *offsets, void *sums,
@@ -193,6 +231,7 @@ static constexpr contraction_functions contraction_of(void (*pack)(const packing
           vector_bytes / sizeof(T),
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},
            {multiply_panel<T, strip_rows / 2, 1>, multiply_panel<T, strip_rows / 2, 2>, multiply_panel<T, strip_rows / 2, 3>}},
+          {multiply_windows<T, 1>, multiply_windows<T, 2>, multiply_windows<T, 3>},
           add_lines<T>,
           add_dots<T>,
           pack,

@@ -2,7 +2,7 @@
 #ifndef OPC_CONTRACTION_MEMORY_H
 #define OPC_CONTRACTION_MEMORY_H
 
-#include "opc/contraction_slab.h"
+#include "opc/contraction_blocks.h"
 #include "opc/run.h"
 
 namespace opc {
@@ -28,6 +28,7 @@ struct contraction_memory {
   char *slab;
   slab_layout layout;     /* of what inner points the slab is laid out for */
   int64_t *slab_offset;   /* of each inner point */
+  int64_t *row_offset;    /* of each row that is read from the slab */
   char *sums;
   char *staged;
   packed_key *kept; /* what the packed rows of each step hold */
@@ -60,13 +61,17 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   take_table(memory, used, m.inner[1], p.most_inner);
   take_table(memory, used, m.rows, p.most_rows);
   take_table(memory, used, m.columns, p.most_columns);
-  m.rows_packed = take(memory, used, p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1));
+  const bool packs_rows = !p.windows.used || p.term[0].skips;
+  m.rows_packed = take(memory, used, packs_rows ? p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1) : 0);
   m.kept = reinterpret_cast<packed_key *>(take(memory, used, p.keeps_rows ? p.steps * static_cast<int64_t>(sizeof(packed_key)) : 0));
   /* A slab is packed, too, where an infinity makes the products be looked at one by one. */
   const bool packs = !p.slab.used || p.term[0].skips;
+  const bool copies = p.slab.used || p.windows.used;
+  const int64_t elements = p.windows.used ? p.windows.elements : p.slab.elements + strip_vectors * p.f->lanes;
   m.panels = take(memory, used, packs ? p.most_inner * p.most_columns * item : 0);
-  m.slab = take(memory, used, p.slab.used ? (p.slab.elements + strip_vectors * p.f->lanes) * item : 0);
-  m.slab_offset = reinterpret_cast<int64_t *>(take(memory, used, p.slab.used ? p.most_inner * static_cast<int64_t>(sizeof(int64_t)) : 0));
+  m.slab = take(memory, used, copies ? elements * item : 0);
+  m.slab_offset = reinterpret_cast<int64_t *>(take(memory, used, copies ? p.most_inner * static_cast<int64_t>(sizeof(int64_t)) : 0));
+  m.row_offset = reinterpret_cast<int64_t *>(take(memory, used, p.windows.used ? p.most_rows * static_cast<int64_t>(sizeof(int64_t)) : 0));
   m.layout.first_inner = -1;
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));

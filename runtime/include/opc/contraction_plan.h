@@ -51,7 +51,9 @@ struct contraction_factor {
 struct contraction_term {
   loop_list inner;
   int64_t depth;
-  int64_t blocks;
+  /* The inner points fall into whole runs of `cut_size` times `cut_points`, each of which is cut into `cuts` steps. */
+  int64_t cut_size, cut_points, cuts;
+  int64_t blocks; /* all steps */
   contraction_factor factors[2]; /* of the rows, of the columns */
   bool skips; /* there are products that don't count */
 };
@@ -74,6 +76,12 @@ struct slab_plan {
   int64_t columns, elements;         /* of a block with those that are dropped, and of its slab, at most */
 };
 
+/* Whether the rows of a contraction are read from a slab: see opc/contraction_windows.h. */
+struct windows_plan {
+  bool used;
+  int64_t elements; /* of the slab of a step over a block of rows, at most */
+};
+
 struct contraction_plan {
   const contraction *c;
   const contraction_functions *f;
@@ -91,11 +99,14 @@ struct contraction_plan {
   int64_t step[max_contraction_loops];
   contraction_side rows, columns;
   slab_plan slab;
+  windows_plan windows;
   loop_list batch;
   int64_t batches;
   int32_t terms;
   contraction_term term[max_terms];
   int64_t steps;
+  int64_t parts; /* of the steps, which are summed up apart */
+  char *partial; /* the sums of each part, where there are several */
   int64_t work; /* multiplications */
   int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
   int64_t most_inner, most_rows, most_columns;
@@ -299,6 +310,18 @@ static int32_t left_factor(const contraction_plan &p, const term &t) {
 
 static inline void append(loop_list &list, int32_t loop) { list.loop[list.count++] = loop; }
 
+/* Makes rows of columns, and the other way round. */
+static void swap_sides(contraction_plan &p) {
+  const loop_list kept = p.rows.loops;
+  p.rows.loops = p.columns.loops;
+  p.columns.loops = kept;
+  for (int32_t t = 0; t < p.terms; ++t) {
+    const contraction_factor first = p.term[t].factors[0];
+    p.term[t].factors[0] = p.term[t].factors[1];
+    p.term[t].factors[1] = first;
+  }
+}
+
 /* Sorts the loops into rows, columns, batches and inner loops. */
 static void plan_loops(contraction_plan &p) {
   const contraction &c = *p.c;
@@ -351,16 +374,7 @@ static void plan_loops(contraction_plan &p) {
   const int64_t few = p.f->lanes / 2;
   bool swap = nearest[0] < nearest[1];
   if (swap ? rows < few && columns > 2 * rows : columns < few && rows > 2 * columns) swap = !swap;
-  if (swap) {
-    const loop_list kept = p.rows.loops;
-    p.rows.loops = p.columns.loops;
-    p.columns.loops = kept;
-    for (int32_t t = 0; t < p.terms; ++t) {
-      const contraction_factor first = p.term[t].factors[0];
-      p.term[t].factors[0] = p.term[t].factors[1];
-      p.term[t].factors[1] = first;
-    }
-  }
+  if (swap) swap_sides(p);
 }
 
 /* The first of `count` things that are in block `block` of `blocks`. */
@@ -372,8 +386,10 @@ static inline contraction_step step_of(const contraction_plan &p, int64_t step) 
   int32_t t = 0;
   for (; step >= p.term[t].blocks; ++t) step -= p.term[t].blocks;
   const contraction_term &of = p.term[t];
-  const int64_t inner = block_start(of.depth, of.blocks, step);
-  return {t, inner, block_start(of.depth, of.blocks, step + 1) - inner};
+  const int64_t before = step / of.cuts * of.cut_size;
+  const int64_t begin = before + block_start(of.cut_size, of.cuts, step % of.cuts);
+  const int64_t end = before + block_start(of.cut_size, of.cuts, step % of.cuts + 1);
+  return {t, begin * of.cut_points, (end - begin) * of.cut_points};
 }
 
 }  // namespace opc

@@ -90,41 +90,46 @@ static void lay_out_slab(const contraction_plan &p, slab_layout &s, int64_t line
   }
 }
 
-/* Finds how far the inner points of a step reach. */
-static void find_reach(const contraction_plan &p, const contraction_step &at, slab_layout &s) {
-  const contraction_term &t = p.term[0];
-  const contraction_factor &f = t.factors[1];
-  for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
-  int64_t below = t.depth; /* points of this loop and those inside it */
+/* Adds to `axis` how far the indices of a factor reach over points [first, first + count) of a list of loops. */
+static void add_reach(const contraction_plan &p, const contraction_factor &f, const loop_list &list, int64_t first, int64_t count,
+                      slab_axis *axis) {
+  int64_t below = points_of(p, list); /* points of this loop and those inside it */
   bool full = false;
-  for (int32_t i = 0; i < t.inner.count; ++i) {
-    const int64_t size = p.size[t.inner.loop[i]];
+  for (int32_t i = 0; i < list.count; ++i) {
+    const int64_t size = p.size[list.loop[i]];
     const int64_t each = below / size;
-    const int64_t from = full ? 0 : at.inner % below / each;
-    const int64_t to = full ? size - 1 : (at.inner + at.depth - 1) % below / each;
+    const int64_t from = full ? 0 : first % below / each;
+    const int64_t to = full ? size - 1 : (first + count - 1) % below / each;
     below = each;
     full = full || from != to;
     for (int32_t n = 0; n < f.f->places; ++n) {
-      const int64_t step = step_at(p, f.f->at[n], t.inner.loop[i]);
-      s.axis[n].low += least_of(step * from, step * to);
-      s.axis[n].span += (step < 0 ? -step : step) * (to - from);
+      const int64_t step = step_at(p, f.f->at[n], list.loop[i]);
+      axis[n].low += least_of(step * from, step * to);
+      axis[n].span += (step < 0 ? -step : step) * (to - from);
     }
   }
 }
 
-/* Sets where the elements of each inner point of a step begin in the slab. */
-static void find_offsets(const contraction_plan &p, const contraction_step &step, const slab_layout &s, int64_t *offset) {
+/* Finds how far the inner points of a step reach. */
+static void find_reach(const contraction_plan &p, const contraction_step &at, slab_layout &s) {
+  const contraction_factor &f = p.term[0].factors[1];
+  for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
+  add_reach(p, f, p.term[0].inner, at.inner, at.depth, s.axis);
+}
+
+/* Sets where the elements of points [first, first + count) of a list of loops begin in a slab: from its first element, or from the one where
+ * all loops begin. */
+static void find_offsets(const contraction_plan &p, const contraction_factor &f, const loop_list &list, int64_t first, int64_t count,
+                         const slab_layout &s, bool from_first, int64_t *offset) {
   const slab_plan &of = p.slab;
-  const contraction_term &t = p.term[0];
-  const contraction_factor &f = t.factors[1];
   const int32_t places = f.f->places;
   int64_t move[max_contraction_loops][OPC_MAX_RANK + max_guards];
   int64_t at[max_contraction_loops];
   int64_t value[OPC_MAX_RANK + max_guards];
-  for (int32_t n = 0; n < places; ++n) value[n] = -s.axis[n].low;
-  int64_t rest = step.inner;
-  for (int32_t i = t.inner.count - 1; i >= 0; --i) {
-    const int32_t loop = t.inner.loop[i];
+  for (int32_t n = 0; n < places; ++n) value[n] = from_first ? -s.axis[n].low : 0;
+  int64_t rest = first;
+  for (int32_t i = list.count - 1; i >= 0; --i) {
+    const int32_t loop = list.loop[i];
     at[i] = rest % p.size[loop];
     rest /= p.size[loop];
     for (int32_t n = 0; n < places; ++n) {
@@ -132,15 +137,15 @@ static void find_offsets(const contraction_plan &p, const contraction_step &step
       value[n] += at[i] * move[i][n];
     }
   }
-  for (int64_t k = 0; k < step.depth; ++k) {
+  for (int64_t k = 0; k < count; ++k) {
     offset[k] = 0;
     for (int32_t n = 0; n < places; ++n) {
       const slab_axis &axis = s.axis[n];
       const int64_t apart = n == of.point_place ? of.point_step : n == of.line_place ? of.line_step : 1;
       offset[k] += apart == 1 ? value[n] * axis.pitch : value[n] % apart * axis.rest_pitch + value[n] / apart * axis.pitch;
     }
-    for (int32_t i = t.inner.count - 1; i >= 0; --i) {
-      const int64_t size = p.size[t.inner.loop[i]];
+    for (int32_t i = list.count - 1; i >= 0; --i) {
+      const int64_t size = p.size[list.loop[i]];
       const bool wraps = ++at[i] == size;
       for (int32_t n = 0; n < places; ++n) value[n] += wraps ? (1 - size) * move[i][n] : move[i][n];
       if (!wraps) break;
@@ -242,50 +247,6 @@ static bool plan_slab(contraction_plan &p) {
   of.used = of.elements <= most && of.elements * cost_of_copying + (computed - of.lines * of.points) * p.most_inner * rows <
                                       packed * cost_of_packing;
   return of.used;
-}
-
-/* Plans a contraction; false when it has no points. */
-static bool plan_blocks(contraction_plan &p, int64_t *units) {
-  const stage &s = *p.c->s;
-  plan_loops(p);
-  plan_runs(p, p.rows);
-  plan_runs(p, p.columns);
-  p.batches = points_of(p, p.batch);
-  if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
-  p.steps = 0;
-  p.work = 0;
-  p.most_inner = 1;
-  for (int32_t t = 0; t < p.terms; ++t) {
-    contraction_term &of = p.term[t];
-    of.blocks = blocks_of(of.depth, inner_block);
-    p.steps += of.blocks;
-    p.work += of.depth;
-    const int64_t deepest = of.blocks > 0 ? blocks_of(of.depth, of.blocks) : 0;
-    if (deepest > p.most_inner) p.most_inner = deepest;
-  }
-  p.work *= p.batches * p.rows.points * p.columns.points;
-  const int64_t panel = strip_vectors * p.f->lanes;
-  p.row_strips = blocks_of(p.rows.points, p.f->rows);
-  p.row_blocks = blocks_of(p.rows.points, block_rows);
-  p.column_panels = blocks_of(p.columns.points, panel);
-  int64_t panels = packed_bytes / (p.most_inner * panel * itemsize(p.computed));
-  if (panels > 16) panels = 16;
-  p.column_blocks = blocks_of(p.column_panels, panels);
-  p.joined_blocks = blocks_of(joined_rows, block_rows);
-  p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
-  p.most_rows = (blocks_of(p.row_strips, p.row_blocks) * p.f->rows) * (p.joined_blocks < p.row_blocks ? p.joined_blocks : p.row_blocks);
-  if (plan_slab(p)) {
-    p.column_blocks = p.columns.points / (p.slab.all_lines * p.slab.all_points) * p.slab.line_blocks * p.slab.point_blocks;
-    p.most_columns = blocks_of(p.slab.columns, panel) * panel;
-  }
-  p.keeps_rows = p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
-                 p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
-  p.whole_sums = p.steps > 1;
-  for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
-  p.staged = 0;
-  for (int32_t k = 1; k < s.operand_count; ++k) p.staged += is_staged(p, k);
-  *units = p.batches * p.row_blocks * p.column_blocks;
-  return true;
 }
 
 }  // namespace opc
