@@ -14,8 +14,7 @@ from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
 
-_OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
-_IDENTITY = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
+_ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
 
 
 def size_member(symbol: Dim | GroupSize) -> str:
@@ -46,6 +45,11 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     return tuple(t for t in op.types if t in variables)
 
 
+def _loaded(kind: str) -> str:
+    """Return the C type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
+    return "uint8_t" if kind == "bool" else kind
+
+
 class _RowExprText(ExprText):
     """Expressions of a row stage; those of a loop along the row blend by conditions that are the same all along it.
 
@@ -74,6 +78,17 @@ class _RowExprText(ExprText):
         return bool(loaded) and all(is_floating(r.type) for r in loaded)
 
 
+def _partial(f: Fold) -> str:
+    """Return the C++ type of a fold's partial results."""
+    kind = c_compute(f.type)
+    return f"opc::key<{kind}>" if f.kind in ("max", "min") else kind
+
+
+def _lanes(folds: list[Fold]) -> str:
+    """Return how many partial results each fold of a loop has."""
+    return f"opc::count_lanes<{', '.join(dict.fromkeys(map(_partial, folds)))}>()"
+
+
 class TileText:
     """The tile function of one row stage: `text` is its definition, `types` the type variables it is a template over, and
     `symbols` the members of the arguments struct it reads."""
@@ -91,6 +106,8 @@ class TileText:
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
         self.values: dict[str, Text] = {}
+        self.folds: dict[str, str] = {}
+        self.step = ""
         self.pointers: dict[str, str] = {}
         self.varying = frozenset(o.name for o in stage.operands if o.along_row) | {
             a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
@@ -100,12 +117,12 @@ class TileText:
 
     def _function(self) -> str:
         for o in self.stage.operands:
-            # A product that is also read by name gets a pointer of another name.
-            taken = o.name in self._local_names()
+            # What is also read by name gets a pointer of another name.
+            read = o.along_row and not o.written
+            taken = read or o.name in self._local_names()
             self.pointers[o.name] = self.names.fresh(f"{o.name}_row") if taken else o.name
             if not o.written:
-                place = f"[{self.index}]" if o.along_row else ""
-                self.values[o.name] = Text(f"{self.pointers[o.name]}{place}", 8, o.type)
+                self.values[o.name] = Text(o.name, 8, o.type)
         pointers = list(self._row_pointers())
         body = [line for p in self.stage.passes for line in self._pass(p)]
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
@@ -154,6 +171,7 @@ class TileText:
             if o.written:
                 yield f"    {kind} *{name} = opc::row<{kind}>({self.tile}, {k}, {self.row});"
             elif o.along_row:
+                kind = _loaded(kind)
                 yield f"    const {kind} *{name} = opc::row<const {kind}>({self.tile}, {k}, {self.row});"
             elif any(i.name == o.name and i.optional for i in self.op.inputs):
                 self.symbols[present_member(o.name)] = None
@@ -176,27 +194,13 @@ class TileText:
         if not p.body:
             return
         folds = [a for a in p.body if isinstance(a, Fold)]
-        results: list[str] = []
-        clauses: list[str] = []
-        for f in folds:
-            kind = c_compute(f.type)
-            if f.kind in ("max", "min"):
-                key = self.names.fresh(f"{f.name}_key")
-                yield f"    auto {key} = opc::{f.kind}_identity<{kind}>();"
-                results.append(f"    const {kind} {f.name} = opc::key_value<{kind}>({key});")
-                clauses.append(f"{f.kind} : {key}")
-                self.values[f"key {f.name}"] = Text(key, 8, f.type)
-            else:
-                yield f"    {kind} {f.name} = {_IDENTITY[f.kind]};"
-                clauses.append(f"{_OPERATOR[f.kind]} : {f.name}")
-        yield "    " + "".join(f"OPC_SIMD_REDUCTION({', '.join(clauses)})" if len(clauses) == 1 else self._simd(clauses))
-        yield f"    for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
+        yield from self._loop_head(folds)
         self.expr.varying = self.varying
+        yield from self._loads(p)
         for a in p.body:
             yield from self._action(a, "      ", f"[{self.index}]")
         self.expr.varying = None
-        yield "    }"
-        yield from results
+        yield from self._loop_end(folds)
         for a in p.body:
             match a:
                 case Fold():
@@ -204,15 +208,52 @@ class TileText:
                 case Keep():
                     self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
 
+    def _loads(self, p: Pass) -> Iterator[str]:
+        """Yield the declarations of the elements that a pass reads.
+
+        They are loaded whatever is chosen: under a choice, a load is a branch to the compiler, which then leaves the loop scalar.
+        """
+        kept = {a.name: a for q in self.stage.passes for a in q.body if isinstance(a, Keep) and q is not p}
+        for name in dict.fromkeys(r.operand for a in p.body for r in reads(a.value)):
+            if name in kept:
+                pointer, local = self._buffer(kept[name]), self.names.fresh(f"{name}_here")
+                self.values[name] = Text(local, 8, kept[name].type)
+            elif any(o.name == name and o.along_row and not o.written for o in self.stage.operands):
+                pointer, local = self.pointers[name], name
+            else:
+                continue
+            kind = c_compute(self.values[name].type)
+            test = "" if _loaded(kind) == kind or name in kept else " != 0"
+            yield f"      const {kind} {local} = {pointer}[{self.index}]{test};"
+
     def _buffer(self, keep: Keep) -> str:
         """Return the row a kept value stands in."""
         return keep.name if keep.host is None else self.pointers[keep.host]
 
-    @staticmethod
-    def _simd(clauses: list[str]) -> str:
-        if not clauses:
-            return "OPC_SIMD"
-        return "OPC_PRAGMA(omp simd " + " ".join(f"reduction({c})" for c in clauses) + ")"
+    def _loop_head(self, folds: list[Fold]) -> Iterator[str]:
+        """Yield the head of a loop along the row. One that folds is a function of the place and of partial results."""
+        if not folds:
+            yield "    OPC_SIMD"
+            yield f"    for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
+            return
+        for f in folds:
+            self.folds[f.name] = self.names.fresh(f"{f.name}_fold")
+            yield f"    opc::row_fold<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
+        self.step = self.names.fresh("step")
+        parameters = ", ".join(f"{_partial(f)} &{f.name}" for f in folds)
+        yield f"    const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+
+    def _loop_end(self, folds: list[Fold]) -> Iterator[str]:
+        """Yield the end of a loop along the row, and the results of its folds."""
+        if not folds:
+            yield "    }"
+            return
+        yield "    };"
+        names = ", ".join(self.folds[f.name] for f in folds)
+        yield f"    opc::fold_row<{_lanes(folds)}>({self.tile}.columns, {self.step}, {names});"
+        for f in folds:
+            kind, value = c_compute(f.type), f"{self.folds[f.name]}.value"
+            yield f"    const {kind} {f.name} = {f'opc::key_value<{kind}>({value})' if f.kind in ('max', 'min') else value};"
 
     def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
         kind = c_compute(a.type)
@@ -226,18 +267,13 @@ class TileText:
                 self.values[a.name] = Text(f"{self._buffer(a)}{place}", 8, a.type)
                 yield self._wanted(a.name, margin, f"{self._buffer(a)}{place} = {text.text};")
             case Fold(kind="max" | "min"):
-                key = self.values[f"key {a.name}"].text
                 text = self.expr.convert(a.value, a.type)
-                value = f"opc::{a.kind}_key({text.text})"
-                compare = ">" if a.kind == "max" else "<"
-                yield f"{margin}const auto {key}_here = {value};"
-                yield f"{margin}{key} = {key}_here {compare} {key} ? {key}_here : {key};"
-            case Fold(kind="sum" | "prod"):
-                text = self.expr.convert(a.value, a.type)
-                yield f"{margin}{a.name} {_OPERATOR[a.kind]}= {text.text};"
+                here = self.names.fresh(f"{a.name}_here")
+                yield f"{margin}const auto {here} = opc::{a.kind}_key({text.text});"
+                yield f"{margin}{a.name} = {here} {'>' if a.kind == 'max' else '<'} {a.name} ? {here} : {a.name};"
             case Fold():
                 text = self.expr.convert(a.value, a.type)
-                yield f"{margin}{a.name} = {a.name} {_OPERATOR[a.kind]} {text.at(3)};"
+                yield f"{margin}{a.name} {_ASSIGNMENT[a.kind]} {text.text};"
             case Put():
                 operand = self.stage.operand(a.name)
                 text = self.expr.convert(a.value, operand.type)

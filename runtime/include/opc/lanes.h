@@ -4,6 +4,9 @@
 
 #include "opc/math.h"
 
+/* For a lambda: inlined always, as OPC_INLINE. */
+#define OPC_INLINED __attribute__((always_inline))
+
 namespace opc {
 inline namespace OPC_VARIANT {
 
@@ -26,6 +29,115 @@ OPC_INLINE T blend(bool condition, T then, T other) {
   } else {
     return blend_bits<int64_t>(condition, then, other);
   }
+}
+
+#if defined(__AVX512F__)
+enum : int { vector_bytes = 64 };
+#elif defined(__AVX2__)
+enum : int { vector_bytes = 32 };
+#else
+enum : int { vector_bytes = 16 };
+#endif
+
+/* Elements of the widest of some types in a vector. */
+template <typename... T>
+constexpr int count_lanes() {
+  int widest = 4;
+  ((widest = int(sizeof(T)) > widest ? int(sizeof(T)) : widest), ...);
+  return vector_bytes / widest;
+}
+
+/* What the maximum or minimum of values of a type is taken of. */
+template <typename T>
+using key = typename limits<T>::key;
+
+/* How partial results of a reduction are joined. */
+struct joins_sum {
+  template <typename T>
+  static constexpr T identity = T(0);
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return T(a + b);
+  }
+};
+struct joins_prod {
+  template <typename T>
+  static constexpr T identity = T(1);
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return T(a * b);
+  }
+};
+struct joins_max {
+  template <typename T>
+  static constexpr T identity = limits<T>::lowest;
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct joins_min {
+  template <typename T>
+  static constexpr T identity = limits<T>::highest;
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+struct joins_any {
+  template <typename T>
+  static constexpr T identity = false;
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return a | b;
+  }
+};
+struct joins_all {
+  template <typename T>
+  static constexpr T identity = true;
+  template <typename T>
+  OPC_INLINE T join(T a, T b) {
+    return a & b;
+  }
+};
+
+/* A reduction along a row: partial results of the lanes of a vector, then the result. */
+template <typename Joins, typename T, int Lanes>
+struct row_fold {
+  typedef Joins joins;
+  T lane[Lanes];
+  T value;
+};
+
+template <typename Joins, int Lanes, typename T>
+OPC_INLINE T join_lanes(T *lane) {
+  if constexpr (Lanes == 1) {
+    return lane[0];
+  } else {
+    OPC_SIMD
+    for (int i = 0; i < Lanes / 2; ++i) lane[i] = Joins::join(lane[i], lane[i + Lanes / 2]);
+    return join_lanes<Joins, Lanes / 2>(lane);
+  }
+}
+
+template <int Lanes, typename Fold>
+OPC_INLINE void start_fold(Fold &fold) {
+  OPC_SIMD
+  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Fold::joins::template identity<decltype(fold.value)>;
+}
+
+/* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
+ * in vectors, which tells in short rows. */
+template <int Lanes, typename Step, typename... Folds>
+OPC_INLINE void fold_row(int64_t columns, const Step &step, Folds &...folds) {
+  (start_fold<Lanes>(folds), ...);
+  int64_t i = 0;
+  for (; i + Lanes <= columns; i += Lanes) {
+    OPC_SIMD
+    for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.lane[lane]...);
+  }
+  ((folds.value = join_lanes<typename Folds::joins, Lanes>(folds.lane)), ...);
+  for (; i < columns; ++i) step(i, folds.value...);
 }
 
 }  // namespace OPC_VARIANT

@@ -1,0 +1,54 @@
+"""Reductions along rows against NumPy: every kind and kind of type, in rows shorter and longer than a vector."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.emit.c_kernel import kernel_files
+from opc.pipeline import compile_text
+from tests.emit.kernel_library import KernelLibrary, compile_kernel
+
+SPEC = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+gradient: none
+types: {T: [float16, float32, float64, int8, int32, int64]}
+inputs: {x: 'T[N, K]'}
+outputs: {total: 'acc(T)[N]', product: 'acc(T)[N]', most: 'T[N]', least: 'T[N]', some: 'bool[N]', every: 'bool[N]', y: 'T[N, K]'}
+kernel: |
+  total[n] = sum[k](x[n, k])
+  product[n] = prod[k](x[n, k])
+  most[n] = max[k](x[n, k])
+  least[n] = min[k](x[n, k])
+  some[n] = any[k](x[n, k] > 1)
+  every[n] = all[k](x[n, k] != 0)
+  y[n, k] = x[n, k] - most[n] if some[n] else x[n, k] + least[n]
+"""
+
+
+def test_reductions_along_rows(tmp_path: Path) -> None:
+    family = compile_text(SPEC, Path("f.yaml"))
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
+    rng = np.random.default_rng(4)
+    for dtype in ("float16", "float32", "float64", "int8", "int32", "int64"):
+        for size in (1, 2, 3, 7, 8, 15, 16, 17, 40, 131):
+            x = rng.choice([-1, 1, 1, 2, 0], (9, size), p=[0.3, 0.3, 0.2, 0.1, 0.1]).astype(dtype)
+            x[:4] = np.where(x[:4] == 0, 1, np.sign(x[:4]))  # rows without a zero or a two
+            got = kernel.call(family.forward, {"x": x}, {}, None)
+            some = (x > 1).any(1)
+            changed = np.where(some[:, None], x - x.max(1, keepdims=True), x + x.min(1, keepdims=True))
+            want = (x.sum(1), x.prod(1), x.max(1), x.min(1), some, (x != 0).all(1), changed)
+            for name, value in zip(("total", "product", "most", "least", "some", "every", "y"), want, strict=True):
+                np.testing.assert_array_equal(got[name], value, f"{name} of {size} {dtype}")
+
+
+def test_partial_results_start_and_end_in_vectors() -> None:
+    text = kernel_files(compile_text(SPEC, Path("f.yaml")))["kernel/f_loops.cpp"]
+    assert "reduction(" not in text
+    assert re.findall(r"joins_(\w+)", text) == ["sum", "prod", "max", "min", "any", "all"]
