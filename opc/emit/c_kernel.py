@@ -113,9 +113,10 @@ class _Kernel:
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {_instances(tile)}," for tile in self.tiles.values())]
         contraction = '#include "opc/contraction_kernels.h"\n' if self._contractions else ""
+        lanes = "nest_window" if "opc::search_windows" in functions else "nest_lanes"
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests("nest_lanes", "loops")}.h"\n\n'
+            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )

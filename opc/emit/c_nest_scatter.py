@@ -15,6 +15,7 @@ from opc.emit.c_expr import c_compute
 from opc.emit.c_nest_base import NestWriter
 from opc.emit.c_nest_reduce import Fold
 from opc.emit.c_nest_region import Leaf, Local, Range, Regions
+from opc.emit.c_nest_window import WindowRow
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
@@ -56,6 +57,7 @@ def write_scatter(writer: NestWriter, plan: Scatter, regions: Regions) -> None:
                 w.put(f"const int64_t {w.indices[name]} = at.index[{n}];")
         w.put("const int64_t place = at.target();")
         w.put("const int64_t low_place = opc::part_begin(nest, unit), high_place = opc::part_end(nest, unit);")
+        w.put("opc::zero_part(nest, out + place, low_place, high_place);")
         over = Range("", "0", "1")
         if plan.lane is not None:
             start = w.names.fresh("start")
@@ -130,10 +132,20 @@ class _Terms(Fold):
         for symbol in (start, own):
             w.indices[symbol.name] = symbol.name
         extent = self._extent(axis)
+        count = w.names.fresh("count")
+        row = Range(own.name, "0", count)
+        window = self.plan.window
+        if window is not None:
+            w.indices[start.name] = "0"
+            for outer in self.axes[-2:-1]:
+                WindowRow(regions, row, window, to_rows).fetch(outer.index)
+            w.indices[start.name] = start.name
         with w.block(f"for (int64_t {start.name} = 0; {start.name} < {extent}; {start.name} += opc::nest_lanes)"):
-            count = w.names.fresh("count")
             w.put(f"const int64_t {count} = opc::least({extent} - {start.name}, opc::nest_lanes);")
-            row = Range(own.name, "0", count)
+            if window is not None:
+                self.body = moved(self.body)
+                WindowRow(regions, row, window, to_rows).write(lambda place: self._add_row(row, place))
+                return
             places = [(index, moved(p)) for index, p in self.plan.places]
             stands_for: dict[Expr, Expr] = {}
             for e in found:
@@ -184,6 +196,20 @@ class _Terms(Fold):
             cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
             body = Select(cond, body, Const(0, body.type), body.type)
         return body
+
+    def _add_row(self, over: Range, place: str) -> None:
+        """Write the loop that adds the terms of a row, `place` being where in the target each goes."""
+        w = self.writer
+        lane = w.indices[over.lane]
+        leaf = Leaf(self.regions, over)
+        leaf.lazy = True
+        text = leaf.convert(self.body, self.e.type).text
+        own, own_size, to = (w.names.fresh(n) for n in ("own", "own_size", "to"))
+        w.put(*leaf.before)
+        w.put(f"{c_compute(self.e.type)} *const {own} = out + place + low_place * nest.place_stride[0];")
+        w.put(f"const int64_t {own_size} = (high_place - low_place) * nest.place_stride[0];")
+        with w.block(f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"):
+            w.put(f"const int64_t {to} = {place};", f"if (!opc::outside({to}, {own_size})) {own}[{to}] += {text};")
 
     def _lane_by_lane(self, over: Range) -> None:
         """Write the loop over a lane along which terms go to different places."""

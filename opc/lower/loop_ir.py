@@ -220,12 +220,21 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A search that finds the places of a scatter in what it reads: they are `places` at the point of its axes that it found."""
+
+    search: Reduce
+    places: tuple[Affine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scatter:
     """A sum run as one pass over its terms, each added at the place that it names.
 
     `places` are the computed positions along the target's indices that the terms name; `guards` the other conditions for a term
     `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes. `lane` is
-    the last index of the target when no place is computed along it.
+    the last index of the target when no place is computed along it. `window` is there when the places are found in windows of a
+    row, strip by strip.
     """
 
     statement: Flat
@@ -235,6 +244,7 @@ class Scatter:
     body: Expr
     lane: str | None
     given: tuple[Expr, ...]
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)

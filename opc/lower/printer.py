@@ -125,7 +125,8 @@ def _plan(stage: NestStage) -> str:
     match plan:
         case Scatter():
             places = ", ".join(f"{index} = {format_expr(place)}" for index, place in plan.places)
-            return f"scatter into [{indices}] at {places}, {lane}"
+            window = "" if plan.window is None else f", {plan.window.search.kind} in strips of windows"
+            return f"scatter into [{indices}] at {places}, {lane}{window}"
         case Scan():
             return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
         case Lanes():

@@ -8,6 +8,7 @@ from opc.lower.loop_ir import Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
+from opc.lower.window import with_window
 
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
@@ -16,7 +17,7 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     if flat is None:
         return NestStage(name, assign)
     forms = (flat,) if flat.trailing is None else (flat, without_trailing(flat))
-    scatters = tuple(s for s in (flat_scatter(op, f) for f in forms) if s is not None)
+    scatters = tuple(with_window(op, s) for s in (flat_scatter(op, f) for f in forms) if s is not None)
     if len(scatters) == len(forms):
         return NestStage(name, assign, scatters)
     sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]

@@ -75,6 +75,12 @@ struct cursor {
 OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts) / n.parts; }
 OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts + 1) / n.parts; }
 
+/* Zeroes the places of a unit of a scatter, where they lie together. */
+template <typename T>
+OPC_INLINE void zero_part(const row_nest &n, T *to, int64_t low, int64_t high) {
+  if (n.own_places) memset(to + low * n.place_stride[0], 0, static_cast<size_t>((high - low) * n.place_stride[0]) * sizeof(T));
+}
+
 template <int64_t Value>
 struct constant {
   constexpr operator int64_t() const { return Value; }

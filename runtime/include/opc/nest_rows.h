@@ -44,6 +44,7 @@ struct row_nest {
   int64_t pieces;
   /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
   int64_t parts;
+  bool own_places; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
   int64_t place_size[max_axes];
   int64_t place_stride[max_axes];
   /* Of a scan: the target's strides along the index it runs along, and along the lane. */
@@ -258,6 +259,8 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     n.place_size[a] = o.size[places[a]];
     n.place_stride[a] = o.stride[places[a]];
   }
+  n.own_places = lane < 0;
+  for (int32_t a = 0; a < place_count; ++a) n.own_places = n.own_places && places[a] == outer_count + a;
   n.lanes = lane < 0 ? 1 : o.size[lane];
   n.stride[outer_count] = 1;
   n.piece = n.lanes;
@@ -349,13 +352,13 @@ static inline int64_t count_units(const row_nest &n) {
   return units;
 }
 
-/* Zeroes the target and runs a scatter into it; 16-bit floats are summed in a copy and rounded once. */
+/* Zeroes the target, unless its units do, and runs a scatter into it; 16-bit floats are summed in a copy and rounded once. */
 static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
   int64_t elements;
   const int32_t code = widen_target(n, copies, elements);
   if (code != OPC_OK) return code;
   bytes_call call = {&n, n.target, nullptr};
-  over_bytes(n, zero_range, call, elements * itemsize(n.stored));
+  if (!n.own_places) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
   split_row_nest(n, function, arguments, count_units(n), 1);
   narrow_target(n, elements);
   return outcome(n);

@@ -1,0 +1,252 @@
+/* Searches over windows: for each lane of a row, which of the elements in its window is the greatest or least. For the files compiled
+ * once for each instruction-set variant.
+ *
+ * A strip of lanes keeps its best values and their numbers in vectors while it goes over the window, so that the row is read and
+ * nothing else touches memory until the numbers are stored.
+ */
+#ifndef OPC_NEST_WINDOW_H
+#define OPC_NEST_WINDOW_H
+
+#include "opc/lanes.h"
+#include "opc/nest_lanes.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+constexpr int64_t least_strip_bytes = 16;
+#if defined(__AVX512F__)
+constexpr int64_t strip_bytes = 64;
+#elif defined(__AVX__)
+constexpr int64_t strip_bytes = 32;
+#else
+constexpr int64_t strip_bytes = least_strip_bytes;
+#endif
+
+/* The lanes of a row: in [low, high) the whole window lies inside of what is searched, in [first_low, first_high) its first element. */
+struct window_row {
+  int64_t count;
+  int64_t low;
+  int64_t high;
+  int64_t first_low;
+  int64_t first_high;
+};
+
+template <typename S>
+constexpr bool is_fixed = false;
+template <int64_t Value>
+constexpr bool is_fixed<constant<Value>> = true;
+
+/* Integers as wide as T, which comparisons of vectors give. */
+template <size_t Size>
+struct mask_element {
+  typedef int32_t type;
+};
+template <>
+struct mask_element<8> {
+  typedef int64_t type;
+};
+
+/* A strip of lanes and what a search has found for each: the best value, and its number, the least there is where nothing was found. */
+template <typename T, typename P, int64_t Bytes>
+struct window_lanes {
+  static constexpr int64_t lanes = Bytes / int64_t(sizeof(T));
+  typedef typename mask_element<sizeof(T)>::type number;
+  typedef T values __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+  typedef number mask __attribute__((vector_size(Bytes), aligned(alignof(number)), may_alias));
+  typedef P places __attribute__((vector_size(Bytes / sizeof(T) * sizeof(P)), aligned(alignof(P)), may_alias));
+
+  int64_t first;
+  values best;
+  places found;
+
+  OPC_INLINED static inline mask numbers() {
+    static const number counted[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return *reinterpret_cast<const mask *>(counted);
+  }
+
+  /* All ones for the lanes in [low, high) of the row. */
+  OPC_INLINED inline mask within(int64_t low, int64_t high) {
+    const mask lane = numbers();
+    return (lane >= number(low - first)) & (lane < number(high - first));
+  }
+
+  OPC_INLINED inline void keep(mask better, values here, P place) {
+    best = better ? here : best;
+    if constexpr (sizeof(P) == sizeof(T)) {
+      found = better ? place - places{} : found;
+    } else {
+      for (int64_t u = 0; u < lanes; ++u) found[u] = better[u] ? place : found[u];
+    }
+  }
+
+  /* A window is empty so far, and its first element, whose number is 0, stands for it where that lies inside. */
+  OPC_INLINED inline void start(int64_t lane, const window_row &row, T worst) {
+    first = lane;
+    best = worst - values{};
+    found = limits<P>::lowest - places{};
+    keep(within(row.first_low, row.first_high), best, P(0));
+  }
+
+  OPC_INLINED inline void put(P *to) { memcpy(to + first, &found, sizeof found); }
+
+  /* The elements from[0], from[step], ... */
+  OPC_INLINED static inline values load(const T *from, constant<1>) {
+    return *reinterpret_cast<const values *>(from);
+  }
+  OPC_INLINED static inline values load(const T *from, constant<2>) {
+    const values a = load(from, constant<1>()), b = load(from + lanes - 1, constant<1>());
+    if constexpr (lanes == 2) {
+      return __builtin_shufflevector(a, b, 0, 3);
+    } else if constexpr (lanes == 4) {
+      return __builtin_shufflevector(a, b, 0, 2, 5, 7);
+    } else if constexpr (lanes == 8) {
+      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
+    } else {
+      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    }
+  }
+  OPC_INLINED static inline values load(const T *from, int64_t step) {
+    values v;
+    for (int64_t u = 0; u < lanes; ++u) v[u] = from[u * step];
+    return v;
+  }
+};
+
+/* Lanes whose whole windows lie inside. Values that are neither infinite nor NaN are assumed: `unsure` is NaN where one was. */
+template <typename T, typename P, int64_t Bytes, bool Greatest>
+struct whole_windows : window_lanes<T, P, Bytes> {
+  typedef window_lanes<T, P, Bytes> base;
+  typename base::values unsure;
+
+  /* Takes in the elements that lie at `row` for lane 0 and at a step for the next ones. */
+  template <typename S, typename F>
+  OPC_INLINED inline void take(const T *row, S step, P place, F) {
+    const typename base::values here = base::load(row + this->first * step, step);
+    take_all(here, here, place);
+  }
+
+  OPC_INLINED inline void take_all(typename base::values read, typename base::values here, P place) {
+    unsure += read - read;
+    this->keep(Greatest ? here > this->best : here < this->best, here, place);
+  }
+
+  OPC_INLINED inline bool is_unsure() {
+    T parts[base::lanes];
+    memcpy(parts, &unsure, sizeof parts);
+    T total = 0;
+    OPC_SIMD_REDUCTION(+ : total)
+    for (int64_t u = 0; u < base::lanes; ++u) total += parts[u];
+    return total != total;
+  }
+};
+
+/* Any lanes; with `exact`, any values: NaN is better than all, and the first one found stays. */
+template <typename T, typename P, int64_t Bytes, bool Greatest>
+struct any_windows : whole_windows<T, P, Bytes, Greatest> {
+  typedef window_lanes<T, P, Bytes> base;
+  int64_t count;
+  bool exact;
+
+  /* Takes in the elements of those lanes to which `inside` narrows a range. */
+  template <typename S, typename F>
+  OPC_INLINED inline void take(const T *row, S step, P place, F inside) {
+    int64_t low = 0, high = count;
+    inside(low, high);
+    if (low >= high) return;
+    const bool all = low <= this->first && this->first + base::lanes <= high;
+    if (all && !exact) {
+      const typename base::values here = base::load(row + this->first * step, step);
+      this->take_all(here, here, place);
+      return;
+    }
+    const typename base::values here = near(row, step, low, high), best = this->best;
+    const typename base::mask counted = this->within(low, high);
+    if (exact) {
+      const typename base::mask worse = Greatest ? here <= best : here >= best;
+      this->keep(~worse & (best == best) & counted, here, place);
+    } else {
+      this->take_all(here, counted ? here : best, place);
+    }
+  }
+
+  /* The strip's elements; those of lanes outside of [low, high) are not read. */
+  template <typename S>
+  OPC_INLINED inline typename base::values near(const T *row, S step, int64_t low, int64_t high) {
+#if !defined(__clang__)
+    if constexpr (is_fixed<S>) {
+      if (high - low >= base::lanes) {
+        const int64_t from = greatest(low, least(this->first, high - base::lanes));
+        return __builtin_shuffle(base::load(row + from * step, step), base::numbers() - typename base::number(from - this->first));
+      }
+    }
+#endif
+    typename base::values v{};
+    for (int64_t u = 0; u < base::lanes; ++u) {
+      const int64_t lane = this->first + u;
+      if (lane >= low && lane < high) v[u] = row[lane * step];
+    }
+    return v;
+  }
+};
+
+template <typename T, bool Greatest, int64_t Bytes, typename P, typename S, typename F>
+OPC_INLINE void search_strips(P *found, const window_row &row, S step, F candidates) {
+  constexpr T worst = Greatest ? limits<T>::lowest : limits<T>::highest;
+  whole_windows<T, P, Bytes, Greatest> whole;
+  any_windows<T, P, Bytes, Greatest> any;
+  whole.unsure = any.unsure = decltype(whole.unsure){};
+  any.count = row.count;
+  any.exact = sizeof(P) != sizeof(T) || !is_fixed<S>;
+  for (bool again = true; again;) {
+    for (int64_t i = 0; i < row.count; i += any.lanes) {
+      const int64_t first = greatest(0, least(i, row.count - any.lanes));
+      if constexpr (sizeof(P) == sizeof(T) && is_fixed<S>) {
+        if (!any.exact && first >= row.low && first + any.lanes <= row.high) {
+          whole.start(first, row, worst);
+          candidates(whole, step);
+          whole.put(found);
+          continue;
+        }
+      }
+      any.start(first, row, worst);
+      candidates(any, step);
+      any.put(found);
+    }
+    any.unsure += whole.unsure;
+    again = !any.exact && any.is_unsure();
+    any.exact = true;
+  }
+}
+
+/* Sets the numbers of the best elements of a row of windows; where there is none, to the least there is. `candidates` takes the
+ * elements of the windows in one after the other. Room for a strip beyond the lanes must be there. */
+template <typename T, bool Greatest, typename P, typename F>
+OPC_INLINE void search_windows(P *found, const window_row &row, int64_t step, F candidates) {
+  if constexpr (sizeof(P) != sizeof(T)) {
+    search_strips<T, Greatest, least_strip_bytes>(found, row, step, candidates);
+  } else {
+    with_step(step, [&](auto fixed) OPC_INLINED {
+      if constexpr (is_fixed<decltype(fixed)> && strip_bytes > least_strip_bytes) {
+        if (row.count >= strip_bytes / int64_t(sizeof(T))) {
+          search_strips<T, Greatest, strip_bytes>(found, row, fixed, candidates);
+          return;
+        }
+      }
+      search_strips<T, Greatest, least_strip_bytes>(found, row, fixed, candidates);
+    });
+  }
+}
+
+/* How far numbers go that are a step apart. */
+OPC_INLINE int64_t reach(int64_t count, int64_t step) { return count * (step < 0 ? -step : step); }
+
+/* Fetches the lines of memory that a loop will read next. */
+template <typename T>
+OPC_INLINE void fetch_ahead(const T *from, int64_t count) {
+  constexpr int64_t line = 64 / sizeof(T), most = 64 * line;
+  for (int64_t i = 0; i < least(count, most); i += line) __builtin_prefetch(from + i);
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_NEST_WINDOW_H

@@ -1,0 +1,108 @@
+"""Scatters to places that a search over windows finds: against a loop over the windows, with every step, edge and odd value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.lower.loop_ir import NestStage, Scatter
+from opc.lower.lower import lower
+from opc.pipeline import compile_text, load_family
+from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+
+SPECS = Path(__file__).parents[2] / "specs"
+POOL = load_family(SPECS / "max_pool2d.yaml")
+Array = np.ndarray[Any, Any]
+Pair = tuple[int, int]
+rng = np.random.default_rng(5)
+
+LEAST = """\
+op: f
+domain: opc.test
+version: 1
+doc: Adds each number where the least of its window is.
+gradient: none
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, W]', g: 'T[N, M]'}
+outputs: {y: 'T[N, W]'}
+kernel: |
+  y[n, w] = cast(T, sum[j](g[n, j] if argmin[q:3](pad(x[n, 2*j + q - 1], inf)) + (2*j - 1) == w else 0))
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_kernel(POOL, tmp_path_factory.mktemp("pool"))
+
+
+def scattered(x: Array, d_y: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
+    """Return the gradient of max pooling: the first NaN of a window gets it, else the first of the greatest."""
+    d_x = np.zeros(x.shape)
+    height, width = x.shape[2:]
+    for n, c, i, j in np.ndindex(d_y.shape):
+        best, at = -np.inf, None
+        for p, q in np.ndindex(window):
+            row, column = i * stride[0] + p * dilation[0] - padding[0], j * stride[1] + q * dilation[1] - padding[1]
+            inside = 0 <= row < height and 0 <= column < width
+            here = x[n, c, row, column] if inside else -np.inf
+            if (p, q) == (0, 0) or (not here <= best and best == best):
+                best, at = here, (row, column) if inside else None
+        if at is not None:
+            d_x[(n, c, *at)] += d_y[n, c, i, j]
+    return d_x
+
+
+CALLS: tuple[tuple[Pair, Pair, Pair, Pair, Pair], ...] = (
+    ((7, 9), (3, 3), (2, 2), (1, 1), (1, 1)),
+    ((8, 40), (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((9, 75), (2, 3), (2, 2), (0, 1), (1, 1)),
+    ((6, 70), (3, 5), (1, 1), (1, 2), (2, 3)),
+    ((6, 64), (2, 2), (2, 2), (1, 1), (1, 1)),
+    ((5, 61), (3, 3), (2, 3), (1, 1), (1, 1)),
+    ((3, 3), (3, 3), (1, 1), (0, 0), (1, 1)),
+    ((4, 2300), (2, 4), (3, 2), (1, 2), (1, 1)),
+)  # fmt: skip
+"""Size of the image, window, stride, padding, dilation."""
+
+
+@pytest.mark.parametrize("values", ["numbers", "ties", "nan", "infinite"])
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:
+    size, window, stride, padding, dilation = call
+    x = rng.standard_normal((1, 3, *size)) if values == "numbers" else rng.integers(-1, 2, (1, 3, *size)).astype(float)
+    odd = rng.random(x.shape)
+    if values == "nan":
+        x[odd < 0.02] = np.nan
+    elif values == "infinite":
+        x[odd < 0.7] = -np.inf
+        x[odd > 0.95] = np.inf
+    out = [(s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in zip(*call)]
+    d_y = rng.integers(1, 9, (1, 3, *out)).astype(float)
+    attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
+    for parallel_for in (None, odd_parallel_for, split_everywhere):
+        kernel = KernelLibrary(POOL, pool, parallel_for)
+        for dtype in ("float16", "float32", "float64"):
+            given = {"x": x.astype(dtype), "d_y": d_y.astype(dtype)}
+            expected = scattered(given["x"], d_y, window, stride, padding, dilation)
+            got = kernel.call(POOL.ops[1], given, attributes)["d_x"]
+            np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
+
+
+def test_places_of_minima(tmp_path: Path) -> None:
+    family = compile_text(LEAST, "f.yaml")
+    (stage,) = (s for v in lower(family.forward) for s in v.program.stages if isinstance(s, NestStage))
+    assert all(isinstance(p, Scatter) and p.window is not None and p.window.search.kind == "argmin" for p in stage.plans)
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
+    for dtype in ("float32", "float64"):
+        x = rng.integers(-2, 3, (2, 50)).astype(dtype)
+        g = rng.integers(-2, 3, (2, 25)).astype(dtype)
+        got = kernel.call(family.forward, {"x": x, "g": g}, {})["y"]
+        assert got.shape == x.shape
+        expected = np.zeros_like(x)
+        padded = np.pad(x, ((0, 0), (1, 1)), constant_values=np.inf)
+        for n, j in np.ndindex(g.shape):
+            expected[n, 2 * j - 1 + int(padded[n, 2 * j : 2 * j + 3].argmin())] += g[n, j]
+        np.testing.assert_array_equal(got, expected)
