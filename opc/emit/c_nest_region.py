@@ -6,24 +6,23 @@ is left is tested lane by lane.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from opc.analysis.value_types import presence
-from opc.emit.c_expr import ExprText, Text, c_compute
-from opc.emit.c_nest_base import NestWriter, parenthesised
-from opc.emit.c_text import string_literal
+from opc.emit.c_nest_base import parenthesised
+from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import ValueType, Weak
-from opc.ir.expr import Call, Expr, GroupRef, Read, Select, children, free_indices, reads
+from opc.ir.expr import Call, Const, Expr, Read, Select, children, free_indices, reads
 from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, replace_node
+
+__all__ = ["Leaf", "Local", "Range", "Regions", "Sink"]
 
 _MOST_SPLITS = 3
 """A range is split by so many conditions inside one another; further ones are tested lane by lane."""
 
-_ATOM = 8
+_MANY_SPLITS = 3
+"""With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
 
 
 class Sink(Protocol):
@@ -36,47 +35,17 @@ class Sink(Protocol):
         """Whether `e` changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A lane's name in the IR and in C++, and the bounds it runs between."""
-
-    lane: str
-    low: str
-    high: str
-
-
 @dataclass(slots=True)
-class Local:
-    """A value that was computed before: a variable, or a row of them indexed by the lane."""
-
-    text: str
-    type: ValueType
-    row: bool
-
-
-@dataclass(slots=True)
-class Regions:
-    """Writes expressions over ranges of a lane.
-
-    `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
-    that name; `gathered` operands are read in the type they are stored in; `units` tells the entry along which each operand is
-    contiguous; `given` are the optional operands known to be present; `row_lane` is the lane that has no more than `nest_lanes`.
-    """
-
-    writer: NestWriter
-    positive: Callable[[Affine], bool]
-    gathered: frozenset[str]
-    units: Mapping[str, int]
-    bounded: dict[Affine, Affine] = field(default_factory=dict)
-    locals: dict[str, Local] = field(default_factory=dict)
-    given: frozenset[str] = frozenset()
-    row_lane: str = ""
+class Regions(Scope):
+    """Writes expressions over ranges of a lane."""
 
     def write(self, e: Expr, over: Range, sink: Sink, splits: int = _MOST_SPLITS) -> None:
         """Write the loops that compute `e` over a range."""
         node = self._split(e, over.lane, e) if splits else None
         if node is None:
             self._leaf(e, over, sink)
+            return
+        if splits == _MOST_SPLITS and self._inside_or_not(e, over, sink):
             return
         w = self.writer
         found = self._guards(node)
@@ -102,6 +71,31 @@ class Regions:
             if not skip:
                 self.write(no, Range(over.lane, over.low, low), sink, splits - 1)
                 self.write(no, Range(over.lane, high, over.high), sink, splits - 1)
+
+    def _inside_or_not(self, e: Expr, over: Range, sink: Sink) -> bool:
+        """Write one loop for where all of several reads are inside and one for the rest, unless the reads are few."""
+        found: list[Guard] = []
+        inner, count = e, 0
+        while (node := self._split(inner, over.lane, inner)) is not None:
+            guard = self._guards(node)
+            if not _is_inside(node, guard, over.lane):
+                return False  # the rest may be as long
+            found += guard
+            inner = replace_node(inner, node, replace(node, pad=None) if isinstance(node, Read) else node.then)
+            count += 1
+        if count < _MANY_SPLITS:
+            return False
+        w = self.writer
+        low, high, side = (w.names.fresh(n) for n in ("low", "high", "side"))
+        with w.block(""):
+            self.narrow(_least(found), over, low, high)
+            self._leaf(inner, Range(over.lane, low, high), sink)
+            with w.block(f"for (int64_t {side} = 0; {side} < 2; ++{side})"):
+                begin, end = w.names.fresh("begin"), w.names.fresh("end")
+                w.put(f"const int64_t {begin} = {side} == 0 ? {over.low} : {high};")
+                w.put(f"const int64_t {end} = {side} == 0 ? {low} : {over.high};")
+                self._leaf(e, Range(over.lane, begin, end), sink, short=True)
+        return True
 
     def narrow(self, found: tuple[Guard, ...], over: Range, low: str, high: str) -> None:
         """Write the declarations of the bounds of the part of a range where the guards hold."""
@@ -172,10 +166,12 @@ class Regions:
             return not self.locals[r.operand].row
         return is_known_inside(r, self.writer.sizes(r.operand), self.bounded) and lane not in free_indices(r)
 
-    def _leaf(self, e: Expr, over: Range, sink: Sink) -> None:
+    def _leaf(self, e: Expr, over: Range, sink: Sink, short: bool = False) -> None:
+        """Write the loop that computes `e` over a range; a short one is not worth a copy for each step of its reads."""
         w = self.writer
         leaf = Leaf(self, over)
-        leaf.find_step(e)
+        if not short:
+            leaf.find_step(e)
         lines = sink.loop(e, leaf, over)
         with w.block(f"if ({over.low} < {over.high})"):
             w.put(*leaf.before)
@@ -186,225 +182,23 @@ class Regions:
                 w.put(*lines)
 
 
-class Leaf(ExprText):
-    """The text of an expression in one loop over the lane; what doesn't depend on the lane goes into `before`."""
+def _is_inside(node: Select | Read, found: tuple[Guard, ...], lane: str) -> bool:
+    """Whether a condition may be that a read is inside: it bounds the lane on both sides, if at all."""
+    if isinstance(node, Select) and not isinstance(node.other, Const):
+        return False
+    bounds = [g for g in found if lane in guard_indices(g)]
+    return all(isinstance(g, Affine) for g in found) and len(bounds) != 1
 
-    def __init__(self, regions: Regions, over: Range) -> None:
-        w = regions.writer
-        super().__init__(w.op, self._read, w.attribute, w.symbol, w.present)
-        self.regions, self.writer, self.over = regions, w, over
-        self.before: list[str] = []
-        self.given = regions.given
-        self.lazy = False
-        self.step: str | None = None
-        self.step_text = ""
-        self._step_of: Affine | None = None
-        self._bases: dict[str, str] = {}
-        self._values: dict[Expr, str] = {}
-        self.inner: set[str] = set()
 
-    def find_step(self, e: Expr) -> None:
-        """Make the one step that is no number, by which reads advance along the lane, a name that may turn out a constant."""
-        found = set()
-        for r in reads(e):
-            if r.operand in self.regions.locals or not r.indices or self.over.lane not in free_indices(r):
-                continue
-            last = r.indices[self.regions.units[r.operand]]
-            coefficient = last.coefficient(self.over.lane) if isinstance(last, Affine) else None
-            if coefficient is not None and coefficient.constant is None:
-                found.add(coefficient)
-        if len(found) == 1:
-            (self._step_of,) = found
-            self.step_text = self.affine(self._step_of)
-            self.step = self.writer.names.fresh("step")
-
-    def branch(self, e: Expr, wanted: ValueType) -> Text:
-        """Return one side of a conditional, of which nothing may be computed early."""
-        before, self.lazy = self.lazy, True
-        text = self.convert(e, wanted)
-        self.lazy = before
-        return text
-
-    def condition(self, e: Expr) -> str:
-        """Return a condition that is tested once, where its reads are known to be inside."""
-        before, self.lazy = self.lazy, True
-        text = self.expr(e).text
-        self.lazy = before
-        return text
-
-    def _read(self, e: Read) -> Text:
-        local = self.regions.locals.get(e.operand)
-        if local is not None:
-            return Text(f"{local.text}[{self.writer.indices[self.over.lane]}]" if local.row else local.text, _ATOM, local.type)
-        if e in self._values:
-            return Text(self._values[e], _ATOM, e.type)
-        varies = bool(self.over.lane) and self.over.lane in free_indices(e)
-        safe = is_known_inside(e, self.writer.sizes(e.operand), self.regions.bounded)
-        if varies and not self.lazy and e.operand in self.regions.gathered and self._along_row(e):
-            return Text(f"{self._row(e)}[{self.writer.indices[self.over.lane]}]", _ATOM, e.type)
-        if varies or (self.lazy and not (safe and self.over.lane)):
-            return Text(self._element(e, varies), _ATOM, e.type)
-        return Text(self._early(e), _ATOM, e.type)
-
-    def _along_row(self, e: Read) -> bool:
-        """Whether a read at computed places runs along a row of its operand."""
-        unit = self.regions.units[e.operand]
-        last = e.indices[unit]
-        if self.over.lane != self.regions.row_lane:
-            return False
-        if e.pad is not None or unit in e.checked or not isinstance(last, Affine) or self.writer.is_optional(e.operand):
-            return False
-        step = last.coefficient(self.over.lane)
-        others = replace(e, indices=(*e.indices[:unit], *e.indices[unit + 1 :]))
-        return step is not None and step.constant == 1 and self.over.lane not in free_indices(others)
-
-    def _row(self, e: Read) -> str:
-        """Write the look-up of the row that a read runs along, and return the variable that points to it."""
-        if e not in self._values:
-            w = self.writer
-            kind = c_compute(e.type)
-            places = self.places(e)
-            name = self._values[e] = w.names.fresh(f"{e.operand}_row")
-            base, _ = self._parts(e, places)
-            self.before += [
-                f"{kind} {name}_buffer[opc::nest_lanes];",
-                f"const {kind} *const {name} = opc::row_at(nest, {w.operands.index(e.operand)}, {base}, {self.over.low}, "
-                f"{self.over.high}, {name}_buffer);",
-            ]
-        return self._values[e]
-
-    def _checks(self, e: Read) -> list[tuple[str, int]]:
-        """Return the indices that must be tested when the kernel runs, as texts with the entries they are for."""
-        found = []
-        for n, index in enumerate(e.indices):
-            if isinstance(index, GroupRef):
-                raise TypeError("a flat statement has no groups")
-            if not isinstance(index, Affine) or n in e.checked:
-                found.append((self._index(index), n))
-        return found
-
-    def _index(self, index: Affine | Expr) -> str:
-        return self.affine(index) if isinstance(index, Affine) else self.convert(index, Weak.INT).text
-
-    def _early(self, e: Read) -> str:
-        """Write the loading of an element that doesn't depend on the lane, and return the variable that holds it."""
-        kind = c_compute(e.type)
-        name = self.writer.names.fresh(f"{e.operand}_value")
-        given, self.given = self.given, self.regions.given  # it is computed where the operand may be absent
-        if self.writer.is_optional(e.operand) or e.pad is not None:
-            self.before.append(f"const {kind} {name} = {self._element(e, False)};")
-        else:
-            places = self.places(e)
-            self.before.append(f"const {kind} {name} = {self._load(e, self.offset(e, places))};")
-        self.given = given
-        self._values[e] = name
-        return name
-
-    def places(self, e: Read) -> dict[int, str]:
-        """Write the computed indices of a read and their tests, and return the variables that hold them by entry."""
-        declared = self.writer.op.operand(e.operand)
-        found: dict[int, str] = {}
-        for text, n in self._checks(e):
-            name = found[n] = self.writer.names.fresh(f"{e.operand}_at")
-            axis = self.writer.axis_of(declared, n)
-            size = f"{e.operand}.size[{n}]"
-            self.before += [
-                f"const int64_t {name} = {text};",
-                f"if (opc::outside({name}, {size})) {{",
-                f"  opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {size});",
-                "  return;",
-                "}",
-            ]
-        return found
-
-    def _load(self, e: Read, offset: str) -> str:
-        if e.operand in self.regions.gathered:
-            return f"opc::element<{c_compute(e.type)}>(nest, {self.writer.operands.index(e.operand)}, {offset})"
-        return f"{e.operand}.data[{offset}]"
-
-    def offset(self, e: Read, places: Mapping[int, str]) -> str:
-        """Return the offset of an element that doesn't depend on the lane, or whose computed indices are in `places`."""
-        base, steps = self._parts(e, places)
-        lane = self.writer.indices.get(self.over.lane, "")
-        return " + ".join([base, *(lane if s == "1" else f"{lane} * {s}" for s in steps)])
-
-    def _parts(self, e: Read, places: Mapping[int, str]) -> tuple[str, list[str]]:
-        """Return the offset at lane 0, and the steps along the lane."""
-        terms: list[str] = []
-        steps: list[str] = []
-        last = self.regions.units[e.operand]
-        for n, index in enumerate(e.indices):
-            stride = "" if n == last else f"{e.operand}.stride[{n}]"
-            if n in places or not isinstance(index, Affine):
-                text = places[n] if n in places else self._index(index)  # type: ignore[arg-type]
-                terms.append(f"{parenthesised(text)} * {stride}" if stride else text)
-                continue
-            coefficient = index.coefficient(self.over.lane) if self.over.lane else Affine.of(0)
-            if coefficient is None:
-                text = self.affine(index)
-                terms.append(f"{parenthesised(text)} * {stride}" if stride else text)
-                continue
-            rest = index if not coefficient.terms else index - coefficient * Affine.of(Index(self.over.lane))
-            if rest.terms:
-                terms.append(f"{parenthesised(self.affine(rest))} * {stride}" if stride else self.affine(rest))
-            if coefficient.terms:
-                step = self.step if coefficient == self._step_of and self.step else self.affine(coefficient)
-                steps.append(f"{parenthesised(step)} * {stride}" if stride and step != "1" else stride or parenthesised(step))
-        base = " + ".join(terms) or "0"
-        hoisted = [s for s in steps if ".stride" in s]
-        for s in hoisted:
-            steps[steps.index(s)] = self._base(s, f"{e.operand}_step")
-        if steps and not all(t.isidentifier() for t in terms):
-            base = self._base(base, f"{e.operand}_base")
-        return base, steps
-
-    def _base(self, text: str, wanted: str) -> str:
-        """Return a variable that holds an integer which doesn't depend on the lane."""
-        words = set(re.findall(r"\w+", text))
-        if text.isidentifier() or not self.over.lane or self.writer.indices[self.over.lane] in words or words & self.inner:
-            return text
-        if text not in self._bases:
-            self._bases[text] = self.writer.names.fresh(wanted)
-            self.before.append(f"const int64_t {self._bases[text]} = {text};")
-        return self._bases[text]
-
-    def _element(self, e: Read, varies: bool) -> str:
-        """Return an element as an expression that tests what must be tested where it stands."""
-        kind = c_compute(e.type)
-        optional = self.writer.is_optional(e.operand) and e.operand not in self.given
-        conditions = [self.writer.present(e.operand)] if optional else []
-        if e.pad is not None and all(isinstance(i, Affine) for i in e.indices):
-            found = inside(e, self.writer.sizes(e.operand), self.regions.bounded)
-            conditions += [f"{self.affine(g)} >= 0" for g in found]
-            load = self._load(e, self.offset(e, {}))
-            other = self.branch(e.pad, e.type).text
-            return f"({' && '.join(conditions)} ? {load} : {kind}({other}))" if conditions else load
-        if e.pad is None and not self._checks(e):
-            load = self._load(e, self.offset(e, {}))
-            return f"({' && '.join(conditions)} ? {load} : {kind}(0))" if conditions else load
-        return self._tested(e, kind, conditions)
-
-    def _tested(self, e: Read, kind: str, conditions: list[str]) -> str:
-        """Return a read at computed indices as a lambda called in place."""
-        declared = self.writer.op.operand(e.operand)
-        lines = [f"if (!({c})) return {kind}(0);" for c in conditions]
-        places: dict[int, str] = {}
-        tested = range(len(e.indices)) if e.pad is not None else [n for _, n in self._checks(e)]
-        outer_lazy, self.lazy = self.lazy, True
-        for n in tested:
-            index = e.indices[n]
-            assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            name = self.writer.names.fresh(f"{e.operand}_at")
-            lines.append(f"const int64_t {name} = {self._index(index)};")
-            places[n] = name
-            self.inner.add(name)
-            size = f"{e.operand}.size[{n}]"
-            if e.pad is not None:
-                action = f"return {kind}({self.branch(e.pad, e.type).text});"
-            else:
-                report = f"opc::report(nest, {string_literal(e.operand)}, {self.writer.axis_of(declared, n)}, {name}, {size});"
-                action = f"{report} return {kind}(0);"
-            lines.append(f"if (opc::outside({name}, {size})) {{ {action} }}")
-        lines.append(f"return {self._load(e, self.offset(e, places))};")
-        self.lazy = outer_lazy
-        return "\n".join([f"[&]() -> {kind} {{", *(f"      {line}" for line in lines), "    }()"])
+def _least(found: list[Guard]) -> tuple[Guard, ...]:
+    """Return guards without those that others imply: of those that differ by a number, the least."""
+    kept: dict[Affine | Expr, Guard] = {}
+    for g in found:
+        if not isinstance(g, Affine):
+            kept[g] = g
+            continue
+        moving = g - dict(g.terms).get((), 0)
+        known = kept.get(moving)
+        if not isinstance(known, Affine) or ((g - known).constant or 0) < 0:
+            kept[moving] = g
+    return tuple(kept.values())

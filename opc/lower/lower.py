@@ -17,6 +17,7 @@ from opc.lower.schedule import schedule
 from opc.lower.search import inline_searches
 from opc.lower.specialise import Case, specialise
 from opc.lower.tables import with_tables
+from opc.lower.unroll import with_short_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
 
 
@@ -41,7 +42,7 @@ def _variant(case: Case) -> Variant:
             raise IrregularError("it has a contraction")
         program = Program(op.name, *schedule(op, flatten(op)))
     except IrregularError:
-        op = with_tables(inline_searches(_with_own_memory(op)))
+        op = with_short_sums(with_tables(inline_searches(_with_own_memory(op))))
         program = partition(op)
     names = op_names(op)
     stages = tuple(_finished(s, s.name + case.suffix, names) for s in program.stages)

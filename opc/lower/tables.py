@@ -45,11 +45,19 @@ def with_tables(op: Op) -> Op:
     temporaries: list[Operand] = []
     for s in op.body:
         tables = _Tables(op, s, namer)
-        if tables.run_here():
+        if row_nest(op, s) and any(isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)):
             s = replace(s, value=tables.replaced(s.value, {}))
         body += [*tables.statements, s]
         temporaries += tables.operands
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *temporaries)) if temporaries else op
+
+
+def row_nest(op: Op, s: Assign) -> bool:
+    """Whether a statement is a loop nest over several indices that is run row by row."""
+    if len(s.indices) < 2 or contraction_stage(op, s, s.target) is not None:
+        return False
+    plans = lower_statement(op, s, "").plans
+    return bool(plans) and all(isinstance(p, Lanes) and p.lane is not None for p in plans)
 
 
 class _Tables:
@@ -62,14 +70,6 @@ class _Tables:
         self.found: dict[Expr, Read] = {}
         dims = op.operand(s.target).dims
         self.extents = {str(i): d for i, d in zip(s.indices, dims, strict=True) if isinstance(d, Affine)}
-
-    def run_here(self) -> bool:
-        """Whether the statement is a loop nest over several indices that is run row by row."""
-        if len(self.s.indices) < 2 or not any(isinstance(e, IndexValue) and e.value.indices() for e in walk(self.s.value)):
-            return False
-        if contraction_stage(self.op, self.s, self.s.target) is not None:
-            return False
-        return all(isinstance(p, Lanes) for p in lower_statement(self.op, self.s, "").plans)
 
     def replaced(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
         """Return `e` with reads of tables; `axes` are the extents of the indices that it is summed over."""

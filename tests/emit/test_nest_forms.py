@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.emit.c_kernel import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
@@ -43,6 +44,16 @@ def pooled(x: Array) -> Array:
     return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2].max((-1, -2))
 
 
+def stencil(x: Array) -> Array:
+    """Return sums of neighbours, each of its own number outside."""
+
+    def neighbour(i: int, j: int, outside: int) -> Array:
+        padded = np.pad(x, ((0, 0), (2, 2), (2, 2)), constant_values=outside)
+        return padded[:, 2 + i : 2 + i + x.shape[1], 2 + j : 2 + j + x.shape[2]]
+
+    return neighbour(-1, 0, 1) - neighbour(0, -1, 2) + neighbour(0, 1, 3) - neighbour(2, 0, 0)
+
+
 FORMS: dict[str, tuple[str, Callable[[int], dict[str, Array]], Callable[..., Array]]] = {
     "window": (
         """\
@@ -54,6 +65,16 @@ kernel: |
 """,
         lambda size: {"x": whole(2, 5, size)},
         pooled,
+    ),
+    "stencil": (
+        """\
+inputs: {x: 'T[N, H, W]'}
+outputs: {y: 'T[N, H, W]'}
+kernel: |
+  y[n, i, j] = pad(x[n, i - 1, j], 1) - pad(x[n, i, j - 1], 2) + pad(x[n, i, j + 1], 3) - pad(x[n, i + 2, j], 0)
+""",
+        lambda size: {"x": whole(2, 4, size)},
+        stencil,
     ),
     "phases": (
         """\
@@ -217,3 +238,12 @@ def test_nan_is_a_maximum(kernels: Callable[[str, Any], KernelLibrary]) -> None:
     x[0, 2, 7] = np.nan
     y = kernel.call(kernel.family.forward, {"x": x}, {})["y"][0]
     assert {tuple(at) for at in np.argwhere(np.isnan(y))} == {(1, 3), (1, 4)}
+
+
+def test_several_padded_reads_share_one_loop_where_all_are_inside() -> None:
+    family = compile_text(HEAD + FORMS["stencil"][0], "test")
+    text = kernel_files(family)["kernel/f_loops.cpp"]
+    loops = text.split("OPC_SIMD\n")[1:]
+    assert len(loops) == 2
+    assert "?" not in loops[0].split(";\n")[0]
+    assert "for (int64_t side = 0; side < 2; ++side)" in text

@@ -18,14 +18,14 @@ def loops(body: str) -> str:
 
 
 def test_weights_of_one_index_and_of_what_is_summed_are_tables() -> None:
-    kernel = "kernel: 'y[a, b] = sum[k:2](pad(x[a, b + k], 0) * abs(exp(-0.5 * b) + 2.0 * k))'\n"
+    kernel = "kernel: 'y[a, b] = sum[k:5](pad(x[a, b + k], 0) * abs(exp(-0.5 * b) + 2.0 * k))'\n"
     assert loops(SIZES + kernel) == (
         "program f\n"
-        "  temporary y_b: float64[2:2, B:B]\n"
+        "  temporary y_b: float64[5:5, B:B]\n"
         "  parallel rows [k, b], lanes b: f_y_b\n"
         "    y_b[k, b] = abs(exp(-0.5 * b) + 2.0 * k)\n"
-        "  parallel rows [a, b], lanes b, sum over [k:2] in rows: f_y\n"
-        "    y[a, b] = sum[k:2](pad(x[a, b + k], 0) * y_b[k, b])\n"
+        "  parallel rows [a, b], lanes b, sum over [k:5] in rows: f_y\n"
+        "    y[a, b] = sum[k:5](pad(x[a, b + k], 0) * y_b[k, b])\n"
     )
 
 
@@ -47,3 +47,14 @@ def test_sums_that_a_case_makes_nothing_of_are_gone() -> None:
     first, second = loops(text).split("program f when not twice")
     assert "temporary" in first
     assert "temporary" not in second
+
+
+def test_short_sums_are_written_out() -> None:
+    text = loops(SIZES + "kernel: 'y[a, b] = sum[k:3](pad(x[a, b + k], 0) * k)'\n")
+    assert "sum" not in text
+    assert "0 + pad(x[a, b], 0) * 0 + pad(x[a, b + 1], 0) * 1 + pad(x[a, b + 2], 0) * 2\n" in text
+
+
+def test_short_sums_at_computed_places_stay_loops() -> None:
+    kernel = "kernel: 'y[a, b] = sum[k:3](pad(x[cast(int64, x[a, b]), k], 0))'\n"
+    assert "sum over [k:3]" in loops(SIZES + kernel)
