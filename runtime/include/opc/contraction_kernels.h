@@ -22,11 +22,9 @@ namespace opc {
 inline namespace OPC_VARIANT {
 
 #if defined(__AVX512F__)
-enum { vector_bytes = 64, strip_rows = 8 };
-#elif defined(__AVX__)
-enum { vector_bytes = 32, strip_rows = 4 };
+enum { strip_rows = 8 };
 #else
-enum { vector_bytes = 16, strip_rows = 4 };
+enum { strip_rows = 4 };
 #endif
 
 template <typename T>
