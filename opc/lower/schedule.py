@@ -17,6 +17,9 @@ from opc.lower.flatten import IrregularError, operand_loops
 from opc.lower.loop_ir import Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.passes import build_passes
 
+MOST_COPIES = 3
+"""Of how many products each gets loops that leave out the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Key:
@@ -211,7 +214,13 @@ class _Scheduler:
         return found
 
     def _optional(self, products: list[StageOperand]) -> tuple[str, ...]:
-        """Return all products when there are several of which the caller may leave some out."""
+        """Return all products when there are several of which the caller may leave some out, and that shall save work.
+
+        The price is a copy of the loops for each product. Where there are many, and in tangents, whose outputs are mostly wanted
+        all together, what is not wanted is computed and dropped instead.
+        """
+        if len(products) > MOST_COPIES or (self.op.derivation is not None and self.op.derivation.kind == "jvp"):
+            return ()
         optional = {o.name for o in self.op.outputs if o.optional}
         leaves = [p for p in products if p.name in optional or p.kind == "temporary"]
         return tuple(p.name for p in products) if len(products) > 1 and leaves and optional else ()

@@ -318,3 +318,16 @@ def test_a_group_of_one_point_leaves_the_axis_before_it_as_the_lane() -> None:
     plans = [s.plans for v in lower(op) for s in v.program.stages if isinstance(s, NestStage)]
     assert plans
     assert all(isinstance(alone, Lanes) and alone.lane is None for _, alone in plans)
+
+
+@pytest.mark.parametrize(("inputs", "copies"), [("abc", True), ("abcd", False)])
+def test_loops_that_leave_out_products_are_copied_for_few_of_them(inputs: str, copies: bool) -> None:
+    """The kernel's loops are compiled once more for each; where there are many, what nobody wants is computed and dropped."""
+    operands = ", ".join(f"{n}: 'T[N]'" for n in inputs)
+    text = f"inputs: {{{operands}}}\noutputs: {{y: 'T[N]'}}\nkernel: y[i] = {' * '.join(f'{n}[i]' for n in inputs)}\n"
+    family = compile_text(HEAD + text, "f.yaml")
+    assert family.backward is not None
+    assert family.backward_jvp is not None
+    (backward,), (tangent,) = lower(family.backward), lower(family.backward_jvp)
+    assert ("wanted" in format_variant(backward)) == copies
+    assert "wanted" not in format_variant(tangent), "a tangent wants all"
