@@ -35,7 +35,7 @@ kernel: |
 """
     (loop,) = loops(spec)
     assert re.findall(r"opc::blend<T>\((.*?),", loop) == ["has_w", "fixed"]
-    assert re.findall(r"([^ (]+ [<>=]+ \w+) \?", loop) == ["x[i] > 0"]  # one that changes along the row stays a choice
+    assert re.findall(r"([^ (]+ [<>=]+ \w+) \?", loop) == ["x > 0"]  # one that changes along the row stays a choice
     assert "has_w ?" not in loop
 
 
@@ -47,4 +47,34 @@ kernel: 'y[...] = w[...] if present(w) else x[...]'
 """
     (loop,) = loops(spec)
     assert "blend" not in loop
-    assert "has_w ? w[i] : x[i]" in loop
+    assert "has_w ? w : x" in loop
+
+
+def test_what_a_pass_reads_is_loaded_outside_of_choices() -> None:
+    spec = """\
+types: {T: [float32, float64]}
+inputs: {x: 'T[...]', z: 'T[...]', mask: 'bool[...]'}
+outputs: {y: 'T[...]'}
+kernel: 'y[...] = z[...] if x[...] > 0 and mask[...] else 0'
+"""
+    (loop,) = loops(spec)
+    loads = ["const T x = x_row[i];", "const bool mask = mask_row[i] != 0;", "const T z = z_row[i];"]
+    assert [line for line in map(str.strip, loop.splitlines()) if "_row[" in line] == loads
+    assert "y[i] = x > 0 && mask ? z : 0;" in loop
+
+
+def test_a_value_kept_for_a_later_pass_is_loaded_there() -> None:
+    spec = """\
+types: {T: [float32, float64]}
+inputs: {x: 'T[..., D]'}
+outputs: {y: 'T[..., D]', z: 'T[..., D]'}
+kernel: |
+  e[..., d] = exp(x[..., d])
+  s[...] = sum[d](e[..., d])
+  y[..., d] = s[...] if s[...] > x[..., d] else e[..., d]
+  z[..., d] = e[..., d] if s[...] > x[..., d] else s[...]
+"""
+    last = loops(spec)[-1]
+    assert "const T e_here = z[d];" in last
+    assert "y[d] = s > x ? s : e_here;" in last
+    assert "z[d] = s > x ? e_here : s;" in last
