@@ -131,12 +131,12 @@ struct whole_windows : window_lanes<T, P, Bytes> {
   }
 
   OPC_INLINED inline bool is_unsure() {
-    T parts[base::lanes];
-    memcpy(parts, &unsure, sizeof parts);
-    T total = 0;
-    OPC_SIMD_REDUCTION(+ : total)
-    for (int64_t u = 0; u < base::lanes; ++u) total += parts[u];
-    return total != total;
+    const typename base::mask odd = unsure != unsure;
+    int64_t parts[Bytes / 8], any = 0;
+    memcpy(parts, &odd, sizeof parts);
+#pragma GCC unroll 8
+    for (int64_t u = 0; u < Bytes / 8; ++u) any |= parts[u];
+    return any != 0;
   }
 };
 

@@ -129,7 +129,7 @@ __attribute__((cold, noinline)) static void report(const nest &n, const char *wh
   }
 }
 
-OPC_INLINE bool outside(int64_t index, int64_t size) { return index < 0 || index >= size; }
+OPC_INLINE bool outside(int64_t index, int64_t size) { return static_cast<uint64_t>(index) >= static_cast<uint64_t>(size); }
 
 }  // namespace OPC_VARIANT
 }  // namespace opc
