@@ -289,6 +289,9 @@ class EntryText:
             yield self._add_axis(loop, axes)
         for o in s.operands:
             yield self._add_operand(o, axes)
+        if s.once is not None:
+            positions = [n for n, o in enumerate(s.once.operands) if not o.along_row]
+            yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
         function = self._function(s.name)
         if s.optional:
             positions = [n for n, o in enumerate(s.operands) if o.written]

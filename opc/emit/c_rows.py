@@ -113,7 +113,11 @@ class TileText:
             a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
         }
         self.expr = _RowExprText(op, self._read, self._attribute, self._symbol, self._present)
+        self.once = None if stage.once is None else TileText(op, stage.once)
         self.text = self._function()
+        if self.once is not None:
+            self.symbols |= self.once.symbols
+            self.text = f"{self.once.text}\n\n{self.text}"
 
     def _function(self) -> str:
         for o in self.stage.operands:
@@ -128,8 +132,12 @@ class TileText:
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
         template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
         lines = [f"template <{template.removeprefix(', ')}>"] if template else []
-        argument = f"const void *{self.call if self._uses_arguments() else ''}"
+        argument = f"const void *{self.call if self._uses_arguments() or self.once else ''}"
         lines.append(f"void {self.stage.name}(const opc::tile &{self.tile}, {argument}) {{")
+        if self.once is not None:
+            flags = ", ".join([*(t.name for t in self.types), *(f"want_{name}" for name in self.stage.optional)])
+            callee = f"{self.once.stage.name}<{flags}>" if flags else self.once.stage.name
+            lines.append(f"  if ({self.tile}.once) return {callee}({self.tile}, {self.call});")
         lines += self._prologue()
         lines.append(f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{")
         lines += pointers

@@ -16,18 +16,26 @@ def with_fixed_values(stage: RowStage, taken: set[str]) -> RowStage:
     `taken` are names the values must not have.
     """
     names = {a.name for p in stage.passes for a in (*p.prologue, *p.body)} | {o.name for o in stage.operands}
-    hoister = _Hoister(Namer(taken | names))
-    return replace(stage, passes=tuple(hoister.run(p) for p in stage.passes))
+    passes = _Hoister(Namer(taken | names), frozenset()).run(stage.passes)
+    if stage.once is None:
+        return replace(stage, passes=passes)
+    still = frozenset(o.name for o in stage.once.operands if not o.along_row and not o.written)
+    return replace(
+        stage, passes=passes, once=replace(stage.once, passes=_Hoister(Namer(taken | names), still).run(stage.once.passes))
+    )
 
 
 class _Hoister:
-    def __init__(self, namer: Namer) -> None:
-        self.namer = namer
+    def __init__(self, namer: Namer, still: frozenset[str]) -> None:
+        self.namer, self.still = namer, still
         self.values: dict[Expr, Read] = {}
         self.lets: list[Let] = []
 
-    def run(self, p: Pass) -> Pass:
-        """Return a pass with such values among its prologue."""
+    def run(self, passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
+        """Return passes with such values, and those of operands that stand `still` along the row, among their prologues."""
+        return tuple(self._pass(p) for p in passes)
+
+    def _pass(self, p: Pass) -> Pass:
         self.lets, self.values = [], {}
         body = tuple(self._action(a) for a in p.body)
         return replace(p, prologue=(*p.prologue, *self.lets), body=body)
@@ -36,7 +44,7 @@ class _Hoister:
         return replace(action, value=self._value(action.value, action.source))
 
     def _value(self, e: Expr, source: Assign) -> Expr:
-        if _is_fixed(e) and isinstance(e, Call | Select | Cast) and _costs(e):
+        if self._is_fixed(e) and isinstance(e, Call | Select | Cast) and _costs(e):
             if e not in self.values:
                 name = self.namer.fresh("fixed")
                 self.lets.append(Let(name, e.type, e, source))
@@ -44,10 +52,10 @@ class _Hoister:
             return self.values[e]
         return with_children(e, tuple(self._value(c, source) for c in children(e)))
 
-
-def _is_fixed(e: Expr) -> bool:
-    """Whether an expression is the same at all points of a call."""
-    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    def _is_fixed(self, e: Expr) -> bool:
+        """Whether an expression is the same at all points of a call, or of a row."""
+        nodes = [n for n in walk(e) if not (isinstance(n, Read) and n.operand in self.still)]
+        return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in nodes)
 
 
 def _costs(e: Expr) -> bool:

@@ -166,6 +166,9 @@ class RowStage:
     `optional` lists every product when the caller may leave one of several out: the stage runs for those that are wanted, and an
     action that stands in `needed` is done only for the products listed there. A single product that may be left out needs no
     such care, since nothing runs without it.
+
+    `once` is the same stage with rows along the last axis only, where some operands lack that axis: what depends on them alone is
+    computed once a row there. It runs in calls in which those rows are long.
     """
 
     name: str
@@ -176,6 +179,7 @@ class RowStage:
     passes: tuple[Pass, ...]
     optional: tuple[str, ...]
     needed: Mapping[str, frozenset[str]]
+    once: RowStage | None = None
 
     @property
     def keeps(self) -> tuple[Keep, ...]:

@@ -55,7 +55,8 @@ def _finished(stage: Stage, name: str, taken: set[str]) -> Stage:
         case ContractionStage():
             return replace(stage, name=name, epilogue=with_fixed_values(replace(stage.epilogue, name=name), taken))
         case RowStage():
-            return with_fixed_values(replace(stage, name=name), taken)
+            once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
+            return with_fixed_values(replace(stage, name=name, once=once), taken)
         case _:
             return replace(stage, name=name)
 

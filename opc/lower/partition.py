@@ -143,7 +143,9 @@ class _Partition:
         def place(o: StageOperand) -> StageOperand:
             return replace(o, kind="output" if o.name in outputs else "temporary" if o.name in temporaries else o.kind)
 
-        return replace(stage, operands=tuple(place(o) for o in stage.operands))
+        operands = tuple(place(o) for o in stage.operands)
+        once = None if stage.once is None else replace(stage.once, operands=tuple(place(o) for o in stage.once.operands))
+        return replace(stage, operands=operands, once=once)
 
 
 def _is_regular(group: Op) -> bool:

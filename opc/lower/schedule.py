@@ -88,7 +88,7 @@ class _Scheduler:
                 raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
             pending = [s for s in pending if s not in plan.produced]
             kept = self._kept(plan, pending, frozenset(memory))
-            stages.append(self._stage(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
+            stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
             memory |= {t.target: name for t, name in kept.items()}
             temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
         if len(stages) == 1 and isinstance(stages[0], RowStage):
@@ -107,12 +107,20 @@ class _Scheduler:
             keys[_Key(frozenset(), _domain(s), False)] = None
         return list(keys)
 
-    def _merit(self, plan: Plan) -> tuple[int, int, bool]:
+    def _merit(self, plan: Plan) -> tuple[bool, int, int, bool]:
         """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
-        read."""
-        last = self._order(plan)[-1:]
+        read. Rows in pieces that lie apart come last, unless a second pass over them is to find them in cache."""
+        order = self._order(plan)
+        row = plan.key.row
+        apart = plan.key.whole and set(order[-1:]) <= row != set(order[len(order) - len(row) :])
         work = sum(len(_domain(s)) for s in plan.produced)
-        return work, len(plan.produced), plan.key.whole == (set(last) <= plan.key.row)
+        contiguous = plan.key.whole == (set(order[-1:]) <= row)
+        return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
+
+    def _passes_again(self, plan: Plan) -> bool:
+        """Whether something along the rows needs what is folded along them."""
+        along = [s for s in plan.produced if s.target in plan.folds or set(s.loops) & plan.key.row]
+        return any(self._closure(self.reads[s.target]) & plan.folds for s in along)
 
     def _plan(self, key: _Key, memory: Mapping[str, str], pending: list[Step]) -> Plan:
         """Return what a stage with these loops can produce, given what is in memory."""
@@ -161,6 +169,16 @@ class _Scheduler:
 
     def _inputs_of(self, step: Step) -> set[str]:
         return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+
+    def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+        """Return the stage of a plan, with the form in which what lacks its last loop is there once a row."""
+        stage = self._stage(plan, kept, memory, name)
+        if plan.key.whole or len(stage.row) < 2:
+            return stage
+        *outer, last = stage.row
+        once = self._stage(replace(plan, key=_Key(frozenset(outer), frozenset([last]), True)), kept, memory, name)
+        saves = any(not o.along_row and set(o.loops) for o in once.operands)
+        return replace(stage, once=once) if saves and len(once.passes) <= 2 and not once.keeps else stage
 
     def _stage(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
         order = self._order(plan)

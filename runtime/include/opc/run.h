@@ -29,6 +29,7 @@ enum : int64_t {
 struct passing {
   char *data; /* NULL: absent, or not wanted */
   bool staged;
+  bool along; /* the tile function gets rows of it */
   bool constant;         /* staged, with one value everywhere: the buffer is filled once */
   int64_t row_stride;    /* elements from row to row in the tensor */
   int64_t column_stride; /* elements from column to column in the tensor */
@@ -57,6 +58,7 @@ struct runner {
   int64_t chunks;
   char *partials;
   bool join_rows;   /* every operand's rows follow each other: a tile is one long row */
+  bool once;        /* operands that stand still along the rows are passed once a row */
   bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
   bool failed;
   passing pass[max_operands];
@@ -93,6 +95,7 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
   p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
   p.column_stride = r.row_axes > 0 ? p.stride[last] : 1;
   p.constant = false;
+  p.along = o.along_row && !(r.once && o.still);
   if (p.data == nullptr) {
     p.staged = true; /* what is computed is dropped, and what is loaded counts in no lane: it has memory all the same */
     p.row_stride = 0;
@@ -106,7 +109,7 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
   }
   /* A tile function adds to what is there, so sums whose elements lie side by side go straight into the partial results. */
   const bool moved = is_reduction(o) ? o.what != role_sum : o.stored != o.computed;
-  p.staged = moved || (o.along_row && !contiguous);
+  p.staged = moved || (p.along && !contiguous);
   p.constant = o.what == role_input && o.count > 0;
   for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
 }
@@ -127,9 +130,14 @@ static void plan(runner &r) {
   r.columns = 1;
   for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
 
+  r.once = s.has_still && r.columns >= narrow_columns;
+  for (int32_t k = 0; k < s.operand_count && r.once; ++k) {
+    const bool moves = r.pass[k].data != nullptr && r.pass[k].stride[r.outer + r.row_axes - 1] != 0;
+    r.once = !(s.operands[k].still && moves);
+  }
   bool any_staged = false;
   bool across = false;
-  r.join_rows = !s.whole_rows;
+  r.join_rows = !s.whole_rows && !r.once;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
     passing &p = r.pass[k];
@@ -137,7 +145,7 @@ static void plan(runner &r) {
     const bool follows = p.row_stride == r.columns || r.outer == 0;
     if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = p.data != nullptr || p.staged;
     any_staged = any_staged || p.staged;
-    across = across || (p.staged && o.along_row && p.row_stride == 1 && p.column_stride != 1);
+    across = across || (p.staged && p.along && p.row_stride == 1 && p.column_stride != 1);
     r.join_rows = r.join_rows && (p.staged || follows || p.data == nullptr);
   }
 
@@ -162,7 +170,7 @@ static void plan(runner &r) {
   for (int32_t k = 0; k < s.operand_count; ++k) {
     if (!r.pass[k].staged) continue;
     r.pass[k].buffer = bytes;
-    const int64_t columns = s.operands[k].along_row ? r.pitch : 1;
+    const int64_t columns = r.pass[k].along ? r.pitch : 1;
     bytes += round_up(r.tile_rows * columns * itemsize(s.operands[k].computed), cache_line);
   }
   r.scratch = bytes;
@@ -199,6 +207,7 @@ static inline void for_stretches(const runner &r, const passing &p, bool along_r
 static void run_units(const runner &r, int64_t begin, int64_t end, char *memory, int64_t chunk) {
   const stage &s = *r.s;
   tile t;
+  t.once = r.once;
   t.scratch = memory + r.scratch;
   t.scratch_pitch = r.scratch_pitch;
   int64_t offset[max_operands];
@@ -232,7 +241,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       const operand &o = s.operands[k];
       const passing &p = r.pass[k];
       if (p.data != nullptr) {
-        offset[k] = offset_of(r, p, position) + (o.along_row && r.pieces > 1 ? first * p.column_stride : 0);
+        offset[k] = offset_of(r, p, position) + (p.along && r.pieces > 1 ? first * p.column_stride : 0);
       }
       if (!p.staged) {
         t.data[k] = is_reduction(o) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
@@ -241,7 +250,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         continue;
       }
       t.data[k] = memory + p.buffer;
-      t.step[k] = !o.along_row ? 1 : s.whole_rows ? r.pitch : columns;
+      t.step[k] = !p.along ? 1 : s.whole_rows ? r.pitch : columns;
       if (o.what == role_sum) reset(o.computed, role_sum, memory + p.buffer, rows * t.step[k], false);
       if (o.what != role_input || p.data == nullptr) continue;
       if (p.constant) {
@@ -251,8 +260,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         }
         continue;
       }
-      for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
-        const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
+      for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
                    p.data + (offset[k] + at) * itemsize(o.stored), b);
       });
@@ -267,8 +276,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       const operand &o = s.operands[k];
       const passing &p = r.pass[k];
       if (!p.staged || o.what == role_input || p.data == nullptr) continue;
-      for_stretches(r, p, o.along_row, [&](int64_t at, int64_t column, int64_t count) {
-        const block b = {rows, r.row_axes > 1 ? count : o.along_row ? columns : 1, p.row_stride, p.column_stride};
+      for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
         if (o.what == role_output) {
           store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);

@@ -36,6 +36,7 @@ struct operand {
   dtype computed;
   role what;
   bool along_row;
+  bool still;               /* lacks the last loop of the stage */
   int64_t count;            /* elements of the tensor */
   int64_t stride[max_axes]; /* in elements, for each axis of the stage */
 };
@@ -50,11 +51,13 @@ struct stage {
   int32_t rank;
   int32_t scratch_rows; /* row buffers the tile function needs */
   bool whole_rows;
+  bool has_still; /* the tile function can take operands that stand still along the rows once a row */
   int64_t size[max_axes];
 };
 
 /* What a tile function gets: `rows` rows of `columns` values of each operand, each row contiguous, `step` elements apart. */
 struct tile {
+  bool once; /* of operands that stand still there is one value a row */
   int64_t rows;
   int64_t columns;
   void *data[max_operands];
@@ -103,6 +106,7 @@ static inline void start(stage &s, const opc_context *context, operand *operands
   s.rank = 0;
   s.scratch_rows = 0;
   s.whole_rows = false;
+  s.has_still = false;
 }
 
 static inline axes add_axis(stage &s, int64_t size) {
@@ -130,9 +134,17 @@ static inline operand &add_operand(stage &s, role what, bool along_row, char *da
   o.computed = computed;
   o.what = what;
   o.along_row = along_row;
+  o.still = false;
   o.count = 0;
   for (int32_t a = 0; a < s.rank; ++a) o.stride[a] = 0;
   return o;
+}
+
+/* Marks the operands that lack the last loop of the stage. */
+template <int32_t Count>
+static inline void stand_still(stage &s, const int32_t (&which)[Count]) {
+  s.has_still = true;
+  for (int32_t k : which) s.operands[k].still = true;
 }
 
 /* Gives an operand the strides of its tensor. A group that broadcasts may have fewer axes than the stage, which are then missing on

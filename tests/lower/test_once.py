@@ -1,0 +1,52 @@
+"""Stages whose rows may be cut have a form for long rows, in which what lacks the last axis is there once a row."""
+
+from __future__ import annotations
+
+from opc.lower.lower import lower
+from opc.lower.printer import format_variant
+from opc.pipeline import compile_text
+
+HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"
+
+
+def loops(body: str) -> str:
+    """Return the loops of an op with this body."""
+    (variant,) = lower(compile_text(HEAD + body, "test").forward)
+    return format_variant(variant)
+
+
+def test_values_of_what_lacks_the_last_axis_are_computed_once_a_row() -> None:
+    text = loops(
+        "inputs: {x: 'T[N, C, *S]', k: 'T[C]'}\noutputs: {y: 'T[N, C, *S]'}\nkernel: 'y[n, c, *S] = x[n, c, *S] * exp(k[c])'\n"
+    )
+    assert text.endswith(
+        "    for each point of the row\n"
+        "      put y: T = x * exp(k)\n"
+        "    or, where rows along [*S] are long, with k once a row\n"
+        "      let fixed: T = exp(k)\n"
+        "      for each point of the row\n"
+        "        put y: T = x * fixed\n"
+    )
+
+
+def test_sums_over_pieces_that_lie_apart_are_folded_piece_by_piece() -> None:
+    text = loops(
+        "inputs: {x: 'T[N, C, *S]'}\n"
+        "outputs: {y: 'T[C]', z: 'T[N, C, *S]'}\n"
+        "kernel: |\n"
+        "  y[c] = sqrt(sum[n, *S](x[n, c, *S]))\n"
+        "  z[n, c, *S] = -x[n, c, *S]\n"
+    )
+    assert "  parallel rows along [n:N, c:C, *S]: f_0\n" in text
+    assert "    write temporary sum_x: T[c:C], sum over points\n" in text
+    assert "        fold sum_x: T = sum(x)\n" in text
+    assert "  parallel rows along [c:C]: f_1\n" in text
+
+
+def test_rows_that_are_passed_over_again_stay_whole() -> None:
+    text = loops(
+        "inputs: {x: 'T[N, C, *S]'}\n"
+        "outputs: {y: 'T[N, C, *S]'}\n"
+        "kernel: 'y[n, c, *S] = x[n, c, *S] - max[m:N, *S](x[m, c, *S])'\n"
+    )
+    assert "parallel whole rows of [c:C] along [n:N, *S]" in text
