@@ -14,6 +14,7 @@ from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.contraction import contraction_stage
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
+from opc.lower.recompute import with_values_again
 from opc.lower.scatter import scatter_plan
 from opc.lower.schedule import schedule
 from opc.lower.statement import lower_statement
@@ -21,7 +22,9 @@ from opc.lower.statement import lower_statement
 
 def partition(op: Op) -> Program:
     """Return the stages of an op that is not regular as a whole, each after those whose results it reads."""
-    return _Partition(op).run()
+    plain = _Partition(op)
+    changed = with_values_again(op, plain.regular, plain.nests())
+    return (plain if changed is op else _Partition(changed)).run()
 
 
 class _Partition:
@@ -44,6 +47,10 @@ class _Partition:
                 found.add(name)
                 todo += self.reads[name]
         return found
+
+    def nests(self) -> set[str]:
+        """Return the targets of the statements that run as loop nests of their own."""
+        return {s.target for s in self.pending if s.target not in self.regular and not self._is_contraction(s)}
 
     def _is_contraction(self, s: Assign) -> bool:
         return scatter_plan(self.op, s) is None and contraction_stage(self.op, s, s.target) is not None

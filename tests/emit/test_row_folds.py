@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from opc.emit.c_kernel import kernel_files
 from opc.pipeline import compile_text

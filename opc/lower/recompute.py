@@ -1,0 +1,99 @@
+"""Values of single points that loop nests read: computed again there instead of kept in a temporary.
+
+Regular statements that share no stage with a nest hand it what they compute through memory. A value that is no reduction costs
+more to write and to read again than to compute, so the nest computes it from what it is made of. A function that costs more than
+a load is computed again only where a nest reads each value once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from opc.ir.affine import Affine
+from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, reads, rewrite, walk
+from opc.ir.op import Assign, Op
+from opc.lower.loop_ir import Lanes
+from opc.lower.passes import EXPENSIVE
+from opc.lower.statement import lower_statement
+from opc.transform.indices import substitute
+
+_FEW_STEPS = 3
+"""A value of so few operations may be computed again in several nests."""
+
+
+def with_values_again(op: Op, regular: Iterable[str], nests: Iterable[str]) -> Op:
+    """Return the op with such values in its loop nests: `regular` and `nests` are the targets of its regular statements, and of
+    those that run as nests."""
+    alone = set(nests)
+    statements = {s.target: s for s in op.body}
+    values = {n: statements[n] for n in regular if _is_value(op, statements[n])}
+    for name, value in values.items():
+        readers = [s for s in statements.values() if any(r.operand == name for r in reads(s.value))]
+        inside = [s for s in readers if s.target in alone]
+        rows = all(s.target in alone or s.target in regular for s in readers)
+        if inside and rows and all(_may_repeat(op, value, s, len(inside)) for s in inside):
+            for s in inside:
+                statements[s.target] = replace(s, value=rewrite(s.value, partial(_again, value)))
+    body = tuple(statements[s.target] for s in op.body)
+    return replace(op, body=body) if body != op.body else op
+
+
+def _is_value(op: Op, s: Assign) -> bool:
+    """Whether a statement defines a temporary that is no reduction, in the type of its value."""
+    return (
+        any(t.name == s.target and t.type == s.value.type for t in op.temporaries)
+        and not any(isinstance(e, Reduce) for e in walk(s.value))
+        and len(set(s.indices)) == len(s.indices)
+    )
+
+
+def _may_repeat(op: Op, value: Assign, nest: Assign, nests: int) -> bool:
+    """Whether computing a value in a nest costs no more than what it saves."""
+    places = [(r, loops) for r, loops in _places(nest.value, frozenset(nest.indices)) if r.operand == value.target]
+    if any(r.pad is not None or r.checked or not _follows(value, r) or not loops <= _moves(r) for r, loops in places):
+        return False
+    plans = lower_statement(op, nest, "").plans
+    if not plans or not all(isinstance(p, Lanes) for p in plans):
+        return False
+    calls = [e for e in walk(value.value) if isinstance(e, Call)]
+    if len(calls) <= _FEW_STEPS and not any(e.fn in EXPENSIVE for e in calls):
+        return True
+    return nests == 1 and len(places) == 1 and all(_is_bare(r) and len(loops) == len(nest.indices) for r, loops in places)
+
+
+def _places(e: Expr, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:
+    """Yield each read of an expression with the loops it is in."""
+    if isinstance(e, Reduce):
+        loops |= {a.index for a in e.axes if isinstance(a, Axis)}
+        loops |= {GroupRef(a.name) for a in e.axes if isinstance(a, GroupAxis)}
+    if isinstance(e, Read):
+        yield e, loops
+    for c in children(e):
+        yield from _places(c, loops)
+
+
+def _moves(r: Read) -> set[str | GroupRef]:
+    """Return the loops along which a read moves: one along fewer than it is in is of a value that is better kept."""
+    return free_indices(r) | {i for i in r.indices if isinstance(i, GroupRef)}
+
+
+def _is_bare(r: Read) -> bool:
+    """Whether a read goes by indices alone, each in one axis."""
+    entries = [i.index if isinstance(i, Affine) else i for i in r.indices]
+    return None not in entries and len(set(entries)) == len(entries)
+
+
+def _follows(value: Assign, r: Read) -> bool:
+    """Whether a read of a value goes by affine indices, and by the groups that the value has."""
+    pairs = zip(value.indices, r.indices, strict=True)
+    return all(i == e if isinstance(i, GroupRef) else isinstance(e, Affine) for i, e in pairs)
+
+
+def _again(value: Assign, e: Expr) -> Expr:
+    """Return a read of a value as what it is made of."""
+    if not isinstance(e, Read) or e.operand != value.target:
+        return e
+    pairs = zip(value.indices, e.indices, strict=True)
+    return substitute(value.value, {str(i): v for i, v in pairs if isinstance(v, Affine)})
