@@ -43,7 +43,13 @@ static void reset(dtype type, role what, void *partial, int64_t count, bool empt
                     : what == role_min                    ? limits<T>::highest
                     : empty                               ? T(0)
                                                           : T(-T(0));
-    for (int64_t i = 0; i < count; ++i) static_cast<T *>(partial)[i] = value;
+    T *to = static_cast<T *>(partial);
+    const int64_t first = count < 64 ? count : 64;
+    for (int64_t i = 0; i < first; ++i) to[i] = value;
+    /* What is there is copied behind itself: these files are compiled without vectors, but memcpy has them. */
+    for (int64_t done = first; done < count; done *= 2) {
+      memcpy(to + done, to, static_cast<size_t>(count - done < done ? count - done : done) * sizeof(T));
+    }
   });
 }
 
