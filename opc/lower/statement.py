@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
+from opc.lower.decided import with_decided_conditions
 from opc.lower.loop_ir import Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.scan import flat_scan
@@ -13,6 +14,7 @@ from opc.lower.window import with_window
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     """Return the nest of one statement."""
+    assign = with_decided_conditions(op, assign)
     flat = flat_statement(op, assign)
     if flat is None:
         return NestStage(name, assign)

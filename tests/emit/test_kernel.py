@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.emit.c_kernel import kernel_files
 from opc.ir.op import Op
+from opc.pipeline import load_family
 from opc.testing.bad_calls import refused
 from opc.testing.cases import Case, accepted
 from opc.testing.frame import DomainError
@@ -19,6 +21,7 @@ from opc.testing.tolerance import compare
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for, split_everywhere
 
+SPECS = Path(__file__).parents[2] / "specs"
 MEMBERS = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
 PARENTS = {"backward_backward": "backward", "backward_jvp": "backward"}
 
@@ -157,3 +160,11 @@ def test_sanitizers(build: Build, name: str) -> None:
         cwd=root,
     )
     assert done.stdout == "clean\n", done.stderr[:4000]
+
+
+def test_stages_that_compute_alike_share_their_loops() -> None:
+    """Both reductions take the same weights and the same sum: their functions are compiled once, and stand twice in the table."""
+    loops = kernel_files(load_family(SPECS / "nll_loss.yaml"))["kernel/nll_loss_loops.cpp"]
+    assert "nll_loss_w_mean(const opc::row_nest &nest" in loops
+    assert "nll_loss_w_sum" not in loops
+    assert loops.count("{nll_loss_w_mean<float, int64_t>, nll_loss_w_mean<float, int32_t>}") == 2

@@ -244,6 +244,23 @@ program f_backward
     d_x[k, d] = sum[j:-k + N](d_y[j + k, d])
 """
 
+HALVES = """\
+inputs: {x: 'T[N, D]', w: 'T[D]'}
+outputs: {y: 'T[N, D]'}
+require: [D % 2 == 0]
+kernel: |
+  y[n, d] = x[n, d] + w[d] * (pad(x[n, d + D // 2], 0) if d < D // 2 else pad(x[n, d - D // 2], 0))
+"""
+HALVES_LOOPS = """\
+program f
+  parallel rows [n, d], lanes d: f_y
+    y[n, d] = x[n, d] + w[d] * (x[n, d + (D // 2)] if d < D // 2 else x[n, d - (D // 2)])
+"""
+HALVES_BACKWARD = (
+    "d_x[n, d] = d_y[n, d] + w[d - (D // 2)] * d_y[n, d - (D // 2)] + 0 if d - (D // 2) >= 0"
+    " else d_y[n, d] + 0 + w[d + (D // 2)] * d_y[n, d + (D // 2)]"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "which", "expected"),
@@ -261,11 +278,21 @@ program f_backward
         pytest.param(HISTOGRAM, "forward", HISTOGRAM_LOOPS, id="a scatter in an expression is a statement of its own"),
         pytest.param(CUMSUM, "forward", CUMSUM_LOOPS, id="a running sum is one pass"),
         pytest.param(CUMSUM, "backward", CUMSUM_BACKWARD_LOOPS, id="and so is a sum from here on"),
+        pytest.param(HALVES, "forward", HALVES_LOOPS, id="what a condition says of a read decides its padding"),
     ],
 )
 def test_loops(text: str, which: str, expected: str) -> None:
     op = getattr(compile_text(HEAD + text, "f.yaml"), which)
     assert "\n".join(format_variant(v) for v in lower(op)) == expected
+
+
+def test_one_condition_stands_around_all_terms_that_hang_on_it() -> None:
+    backward = compile_text(HEAD + HALVES, "f.yaml").backward
+    assert backward is not None
+    (variant,) = lower(backward)
+    loops = format_variant(variant)
+    assert HALVES_BACKWARD in loops
+    assert "pad(" not in loops
 
 
 @pytest.mark.parametrize(
