@@ -36,7 +36,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.guards import Guard, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
-from opc.lower.nest import flat_statement, is_positive
+from opc.lower.nest import affines, divisions, flat_statement, is_positive
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 
 
@@ -88,13 +88,17 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
         else:
             rest.append(c)
     fixed = set(places)
-    computed = any(isinstance(n, Read) for p in places.values() for n in walk(p))
-    if not computed or any(free_indices(p) & fixed for p in places.values()):
+    if not any(_is_computed(p) for p in places.values()) or any(free_indices(p) & fixed for p in places.values()):
         return None
     if any(isinstance(a, Axis) and a.extent.indices() & fixed for a in e.axes):
         return None
     found = tuple(g for c in rest for g in guards(c, lambda size: is_positive(op, size)))
     return tuple(places.items()), found, body
+
+
+def _is_computed(place: Expr) -> bool:
+    """Whether a place is found by data or by a division, so that no term can be solved for."""
+    return any(isinstance(n, Read) for n in walk(place)) or any(True for a in affines(place) for _ in divisions(a))
 
 
 def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:

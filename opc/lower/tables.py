@@ -7,7 +7,7 @@ more than a load.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
@@ -29,8 +29,8 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.contraction import contraction_stage
-from opc.lower.loop_ir import Lanes
-from opc.lower.nest import affines, divisions, is_positive
+from opc.lower.loop_ir import Lanes, Scatter
+from opc.lower.nest import affines, divisions, is_positive, is_short
 from opc.lower.statement import lower_statement
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -45,7 +45,9 @@ def with_tables(op: Op) -> Op:
     temporaries: list[Operand] = []
     for s in op.body:
         tables = _Tables(op, s, namer)
-        if row_nest(op, s) and any(isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)):
+        if (row_nest(op, s) or _is_scatter(op, s)) and any(
+            isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)
+        ):
             s = replace(s, value=tables.replaced(s.value, {}))
         body += [*tables.statements, s]
         temporaries += tables.operands
@@ -58,6 +60,11 @@ def row_nest(op: Op, s: Assign) -> bool:
         return False
     plans = lower_statement(op, s, "").plans
     return bool(plans) and all(isinstance(p, Lanes) and p.lane is not None for p in plans)
+
+
+def _is_scatter(op: Op, s: Assign) -> bool:
+    plans = lower_statement(op, s, "").plans
+    return bool(plans) and all(isinstance(p, Scatter) for p in plans)
 
 
 class _Tables:
@@ -83,7 +90,7 @@ class _Tables:
         if not isinstance(e, Call | Select | Cast) or not is_floating(e.type):
             return False
         names = free_indices(e)
-        if len(names & self.extents.keys() - axes.keys()) != 1 or not names <= self.extents.keys() | axes.keys():
+        if len(self._long(names, axes)) != 1 or not names <= self.extents.keys() | axes.keys():
             return False
         if any(axes[n].indices() for n in names & axes.keys()):
             return False
@@ -92,15 +99,20 @@ class _Tables:
             return False
         return sum(isinstance(n, Call | Select | Cast) for n in nodes) > _FEW_STEPS
 
+    def _long(self, names: Collection[str], axes: Mapping[str, Affine]) -> list[str]:
+        """Return the indices among `names` whose number of points counts: those of the target, and long ones that are summed."""
+        summed = [n for n in axes if n in names and not is_short(self.op, axes[n])]
+        return [*summed, *(n for n in self.extents if n in names and n not in axes)]
+
     def _read(self, e: Expr, axes: Mapping[str, Affine]) -> Read:
         """Return the read of the table that holds `e`, which is made if there is none yet."""
         if e not in self.found:
             names = free_indices(e)
-            inner = [n for n in axes if n in names]
-            indices = (*inner, *(i for i in self.extents if i in names and i not in axes))
+            (last,) = self._long(names, axes)
+            indices = (*(n for n in axes if n in names and n != last), last)
             extents = tuple(axes[i] if i in axes else self.extents[i] for i in indices)
             stored = _stored(e)
-            name = self.namer.fresh(f"{self.s.target}_{indices[-1]}")
+            name = self.namer.fresh(f"{self.s.target}_{last}")
             target = self.op.operand(self.s.target)
             self.operands.append(replace(target, name=name, type=stored, dims=extents, optional=False, doc=""))
             self.statements.append(Assign(name, indices, e, self.s.span))
