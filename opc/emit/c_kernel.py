@@ -118,9 +118,11 @@ class _Kernel:
         rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
         contraction = '#include "opc/contraction_kernels.h"\n' if self._contractions else ""
         lanes = "nest_window" if "opc::search_windows" in functions else "nest_lanes"
+        used = "opc::sum_taps" in functions or "opc::product_sum" in functions
+        taps = '#include "opc/nest_taps.h"\n' if used else ""
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n\n'
+            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n{taps}\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )

@@ -9,6 +9,7 @@ from dataclasses import replace
 from opc.emit.c_expr import Text, c_compute
 from opc.emit.c_nest_base import NestWriter, Unsupported, parenthesised
 from opc.emit.c_nest_region import Leaf, Local, Range, Regions
+from opc.emit.c_nest_taps import adds_products, product_text, weighted_window, write_taps
 from opc.emit.c_text import string_literal
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -24,12 +25,14 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    reads,
     walk,
     with_children,
 )
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, is_identity, peel
 from opc.lower.nest import best_axis, holds_reduction
 from opc.lower.search import SEARCHES
+from opc.lower.taps import is_product
 
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&"}
 _START = {"sum": "0", "prod": "1", "any": "false", "all": "true"}
@@ -100,7 +103,7 @@ class Reductions:
         self.declarations += nest.declarations
         nest.write()
         name = f"#{nest.result}"
-        self.regions.locals[name] = Local(nest.result, e.type, row)
+        self.regions.locals[name] = Local(f"{nest.result}.total()" if nest.products else nest.result, e.type, row)
         return Read(name, (Affine.of(Index(lane)),) if row else (), e.type)
 
 
@@ -129,9 +132,13 @@ class Fold:
         self.declarations = [f"{c_compute(e.type)} {name}{size}{start};" for name in self.results]
         for a in self.axes:
             regions.bounded[Affine.of(Index(a.index))] = a.extent
+        self.under = under
         found, body = peel(self.kind, e.body, w.sizes, regions.bounded, regions.positive)
         self.guards, self.body = [*under, *found], body
         self.lane = self._lane()
+        self.products = not row and adds_products(regions, e, self.body, self.lane)
+        if self.products:
+            self.declarations = [f"opc::product_sum<{self.value_kind}> {self.result} = {{}};"]
 
     def _start(self) -> str:
         return _START.get(self.kind) or f"opc::limits<{self.value_kind}>::{'lowest' if self.kind == 'max' else 'highest'}"
@@ -155,9 +162,20 @@ class Fold:
         if self.search:
             self._search()
             return
+        taps = weighted_window(self.regions, self.over, self.e, self.under) if self.row else None
+        if taps is None:
+            self._start_row()
+            self._all_loops()
+            return
+        window, ones = write_taps(self.regions, taps, self.lane)
+        computed = f"opc::sum_taps({window}, {self.result}, {self.over.high})"
+        with w.block(f"if (!({ones} && {computed}))" if ones else f"if (!{computed})"):
+            self._start_row()
+            self._all_loops()
+
+    def _start_row(self) -> None:
         if self.row:
-            w.put(f"opc::fill({self.result}, {self.over.high}, {c_compute(self.e.type)}({self._start()}));")
-        self._all_loops()
+            self.writer.put(f"opc::fill({self.result}, {self.over.high}, {c_compute(self.e.type)}({self._start()}));")
 
     def _all_loops(self) -> None:
         early = self._due(set())
@@ -313,6 +331,8 @@ class Sink:
         """Return the lines of the loop that takes `e` in."""
         fold = self.fold
         kind = fold.kind
+        if fold.products and is_product(e, fold.e.type, over.lane) and all(r.pad is None for r in reads(e)):
+            return [product_text(fold.result, e, leaf, over)]
         text = leaf.convert(e, fold.e.body.type if fold.search else fold.e.type)
         head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
         if fold.search:
@@ -320,6 +340,9 @@ class Sink:
         if fold.row:
             place = f"{fold.result}[{self.lane}]"
             return ["OPC_SIMD", f"{head} {self._taken(place, text)}"]
+        if fold.products:
+            # What is left are the few elements whose counterparts are padded.
+            return [f"{head} {fold.result}.rest += {text.text};"]
         part = fold.writer.names.fresh("part")
         if kind in ("max", "min"):
             return [

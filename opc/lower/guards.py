@@ -61,7 +61,11 @@ def inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affin
 def is_known_inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> bool:
     """Whether each index of a read is one that is within the extent of its axis wherever it stands."""
     pairs = zip(read.indices, sizes, strict=True)
-    return all(isinstance(i, Affine) and (bounded.get(i) == s or i.constant == 0 == s.constant) for i, s in pairs)
+    return all(isinstance(i, Affine) and (bounded.get(i) == s or _is_place(i.constant, s.constant)) for i, s in pairs)
+
+
+def _is_place(index: int | None, size: int | None) -> bool:
+    return index is not None and size is not None and 0 <= index < size
 
 
 def is_identity(kind: str, e: Expr) -> bool:

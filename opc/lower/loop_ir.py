@@ -216,11 +216,12 @@ class Lanes:
     """A statement run row by row.
 
     `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
-    reduction is vectorised along an axis of its own.
+    reduction is vectorised along an axis of its own. `forms` tells of each reduction, in order, how it runs.
     """
 
     statement: Flat
     lane: str | None
+    forms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

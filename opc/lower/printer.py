@@ -23,6 +23,7 @@ from opc.lower.loop_ir import (
     StageOperand,
 )
 from opc.lower.lower import Variant
+from opc.lower.specialise import Equal
 
 
 def format_variant(variant: Variant) -> str:
@@ -31,7 +32,9 @@ def format_variant(variant: Variant) -> str:
     return format_program(variant.program, f" when {values}" if values else "")
 
 
-def _value(variant: Variant, name: str, value: int | bool) -> str:
+def _value(variant: Variant, name: str, value: int | bool | Equal) -> str:
+    if isinstance(value, Equal):
+        return f"{name} {value}"
     if isinstance(value, bool):
         return name if value else f"not {name}"
     return f"{name} == {variant.case.op.attribute(name).values[value]!r}"
@@ -135,13 +138,13 @@ def _plan(stage: NestStage) -> str:
         case Scan():
             return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
         case Lanes():
-            reduced = " and ".join(_reduced(e, plan) for e in walk(plan.statement.value) if isinstance(e, Reduce))
+            reductions = [e for e in walk(plan.statement.value) if isinstance(e, Reduce)]
+            reduced = " and ".join(_reduced(e, form) for e, form in zip(reductions, plan.forms, strict=True))
             return f"parallel rows [{indices}], {lane}{f', {reduced}' if reduced else ''}"
 
 
-def _reduced(e: Reduce, plan: Lanes) -> str:
-    axes = ", ".join(str(a) for a in e.axes)
-    return f"{e.kind} over [{axes}] {'in rows' if plan.lane is not None else 'vectorised'}"
+def _reduced(e: Reduce, form: str) -> str:
+    return f"{e.kind} over [{', '.join(str(a) for a in e.axes)}] {form}"
 
 
 def _nest(stage: NestStage) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.decided import with_decided_conditions
-from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
+from opc.lower.taps import form_of
 from opc.lower.window import with_window
 
 
@@ -28,4 +29,9 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     scans = tuple(s for s in map(flat_scan, forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage(name, assign, scans)
-    return NestStage(name, assign, tuple(Lanes(f, choose_lane(op, f)) for f in forms))
+    return NestStage(name, assign, tuple(_lanes(op, f) for f in forms))
+
+
+def _lanes(op: Op, flat: Flat) -> Lanes:
+    lane = choose_lane(op, flat)
+    return Lanes(flat, lane, tuple(form_of(op, flat, lane, e) for e in walk(flat.value) if isinstance(e, Reduce)))
