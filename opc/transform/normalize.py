@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from opc.ir.affine import Affine
@@ -112,17 +112,26 @@ class Extractor:
 def signature(e: Expr, domain: Domain) -> tuple[tuple[str | GroupRef, ...], tuple[DimSpec, ...]]:
     """Return the indices and the shape of a temporary that holds `e`, which stands inside `domain`.
 
-    They are ordered as in the first read in `e` that uses them all, else groups first.
+    They are ordered as in the first read in `e` that uses them all, each alone in an axis or in a window along it; else groups
+    first.
     """
     free, groups = free_indices(e), free_groups(e)
     sizes: dict[str | GroupRef, DimSpec] = {GroupRef(name): Group(name, of) for name, of in domain.groups if name in groups}
     sizes.update({a.index: a.extent for a in domain.axes if a.index in free})
     for r in reads(e):
-        order = [i if isinstance(i, GroupRef) else i.index for i in r.indices if isinstance(i, Affine | GroupRef)]
+        order = [_placed(i, sizes.keys()) for i in r.indices if isinstance(i, Affine | GroupRef)]
         if set(order) >= sizes.keys():
             kept = dict.fromkeys(i for i in order if i is not None and i in sizes)
             return tuple(kept), tuple(sizes[i] for i in kept)
     return tuple(sizes), tuple(sizes.values())
+
+
+def _placed(index: Affine | GroupRef, wanted: Collection[str | GroupRef]) -> str | GroupRef | None:
+    """Return which of the wanted indices an axis of a read goes along, None where it is none or several."""
+    if isinstance(index, GroupRef):
+        return index
+    found = index.indices() & {i for i in wanted if isinstance(i, str)}
+    return found.pop() if len(found) == 1 else None
 
 
 def canonical(e: Expr, indices: tuple[str | GroupRef, ...]) -> Expr:

@@ -47,7 +47,11 @@ def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
 
 
 def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
-    """Return the sum of `body` over `loops`, outermost first, with factors, signs and conditions that do not vary outside."""
+    """Return the sum of `body` over `loops`, outermost first, with factors, signs and conditions that do not vary outside.
+
+    A sum over broadcast axes alone keeps factors and signs: of operands of one shape there is nothing to sum, and what stands
+    outside would be a pass of its own.
+    """
     if not loops or scalar.is_zero(body):
         return body
     body = _factored(body)
@@ -56,6 +60,8 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
         return sum_over(*picked)
     if isinstance(body, Select) and not varies(body.cond, loops):
         return scalar.select(body.cond, sum_over(loops, body.then), sum_over(loops, body.other))
+    if all(isinstance(a, BroadcastAxis) for a in loops):
+        return Reduce("sum", loops, body, sum_type(body.type))
     match body:
         case Call(fn="neg", args=(inner,)):
             return algebra.neg(sum_over(loops, inner))

@@ -258,6 +258,19 @@ def test_the_gradient_of_a_lenient_gather_is_one_sum(kind: str) -> None:
     assert format_assign(backward(table).body[-1]) == f"d_x[i] = sum[n:N](d_y[n] if i == {where} else 0)"
 
 
+def test_what_is_kept_of_a_window_has_its_axes_in_the_order_of_what_it_reads() -> None:
+    sums = "sum[k:size](pad(x[n, c + k, *S], 0) ** 2)"
+    body = f"attributes: {{size: {{type: int}}}}\nkernel: |\n  y[n, c, *S] = x[n, c, *S] / {sums}\n"
+    op = backward("inputs: {x: 'T[N, C, *S]'}\noutputs: {y: 'T[N, C, *S]'}\n" + body)
+    assert {", ".join(map(str, t.dims)) for t in op.temporaries} == {"N, C, *S"}
+
+
+def test_a_factor_stays_in_a_sum_over_broadcast_axes() -> None:
+    body = "broadcast: true\ninputs: {x: 'T[...]', w: 'T[...]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y = 3 * x - 2 * w\n"
+    found = {s.target: format_assign(s) for s in backward(body).body}
+    assert found == {"d_x": "d_x[...] = sum[broadcast(x)](3 * d_y[...])", "d_w": "d_w[...] = sum[broadcast(w)](-(2 * d_y[...]))"}
+
+
 def test_the_gradient_of_a_window_maximum_adds_each_point_once() -> None:
     op = backward(OPS["window_max"])
     assert scatters(op) == ("d_x",)
