@@ -111,6 +111,8 @@ class RowNestText(NestWriter):
         kind = c_compute(self.declared.type)
         self.indices = {}
         regions = Regions(self, self.positive, self.gathered, {n: self.unit(n, alone) for n in self.operands[:-1]})
+        if alone:
+            regions.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
         if isinstance(plan, Scatter):
             write_scatter(self, plan, regions)
             return

@@ -402,13 +402,14 @@ static inline int32_t run(const stage &s, const row_functions &rows, tile_functi
 }
 
 /* Runs a stage with optional outputs, the operands listed in `optional`. functions[0] computes all of them together and
- * functions[1 + i] only optional[i]; the first is called when all are wanted, else the others one by one. */
+ * functions[1 + i] only optional[i]. The first is called when more than half of them are wanted, and what it computes of the rest is
+ * dropped; else the others one by one. */
 template <int32_t Count>
 static inline int32_t run_wanted(const stage &s, const row_functions &rows, const tile_function (&functions)[Count + 1],
                                  const void *arguments, const int32_t (&optional)[Count]) {
-  bool all = true;
-  for (int32_t k : optional) all = all && s.operands[k].data != nullptr;
-  if (all) return run(s, rows, functions[0], arguments);
+  int32_t given = 0;
+  for (int32_t k : optional) given += s.operands[k].data != nullptr;
+  if (2 * given > Count) return run(s, rows, functions[0], arguments);
   int32_t code = OPC_OK;
   for (int32_t i = 0; i < Count && code == OPC_OK; ++i) {
     if (s.operands[optional[i]].data == nullptr) continue;
