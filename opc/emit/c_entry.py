@@ -37,6 +37,7 @@ from opc.lower.loop_ir import (
     joint,
 )
 from opc.lower.lower import Variant
+from opc.lower.specialise import Equal
 
 StageText: TypeAlias = TileText | RowNestText | NestText
 """The function of a stage."""
@@ -131,7 +132,9 @@ class EntryText:
         text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
         return f"{definitions(self.family, op)}\n{self.native()}\n\nOPC_EXPORT\n{text}\n"
 
-    def _is(self, name: str, value: int | bool) -> str:
+    def _is(self, name: str, value: int | bool | Equal) -> str:
+        if isinstance(value, Equal):
+            return f"attributes->{name} {value}"
         return f"attributes->{name} {'!=' if value is True else '=='} {0 if isinstance(value, bool) else value}"
 
     def _overlap(self) -> Iterator[str]:

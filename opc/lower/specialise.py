@@ -1,7 +1,8 @@
-"""Conditions that a call fixes once for all points: string and bool attributes.
+"""Conditions that a call fixes once for all points: string and bool attributes, and numbers that are compared with a literal.
 
 A kernel with `approximate == 'tanh'` in its body is lowered once for each value, so that no loop asks and each computes only what
-its case needs. Integer and floating attributes stay variables.
+its case needs. Integer and floating attributes stay variables, but where `p == 2` chooses between two ways to go through operands
+there is a case for either answer.
 """
 
 from __future__ import annotations
@@ -9,18 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from opc.ir.dtypes import DType
-from opc.ir.expr import AttrRef, Call, Const, Expr, Reduce, Select, StrConst, rewrite, walk
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import (
+    AttrRef,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    children,
+    rewrite,
+    walk,
+    with_children,
+)
 from opc.ir.op import AttributeKind, Op
 
 _MOST_CASES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One combination of attribute values (an index into `values`, or a bool), and the op with them put in."""
+class Equal:
+    """Whether (`holds`) an attribute is equal to a number."""
 
-    values: tuple[tuple[str, int | bool], ...]
+    number: int | float
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{'==' if self.holds else '!='} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in."""
+
+    values: tuple[tuple[str, int | bool | Equal], ...]
     op: Op
 
     @property
@@ -28,7 +55,10 @@ class Case:
         """What tells the case's functions apart: `_tanh`."""
         return "".join(f"_{self._word(name, value)}" for name, value in self.values)
 
-    def _word(self, name: str, value: int | bool) -> str:
+    def _word(self, name: str, value: int | bool | Equal) -> str:
+        if isinstance(value, Equal):
+            number = str(value.number).replace(".", "_").replace("-", "minus_")
+            return f"{name}_{number}" if value.holds else f"{name}_not_{number}"
         if isinstance(value, bool):
             return name if value else f"not_{name}"
         word = self.op.attribute(name).values[value]
@@ -37,19 +67,58 @@ class Case:
 
 def specialise(op: Op) -> tuple[Case, ...]:
     """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
-    cases = tuple(_cases(op, ()))
-    return cases if len(cases) <= _MOST_CASES else (Case((), op),)
+    for numbers in (True, False):
+        cases = tuple(_cases(op, (), numbers))
+        if len(cases) <= _MOST_CASES:
+            return cases
+    return (Case((), op),)
 
 
-def _cases(op: Op, values: tuple[tuple[str, int | bool], ...]) -> Iterator[Case]:
+def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool) -> Iterator[Case]:
     """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
     asked = _asked(op)
     attribute = next((a for a in op.attributes if a.name in asked), None)
-    if attribute is None:
+    compared = next(_compared(op), None) if numbers and attribute is None else None
+    if compared is not None:
+        name, number = compared
+        for equal in (Equal(number, True), Equal(number, False)):
+            yield from _cases(_with(op, {name: equal}), (*values, (name, equal)), numbers)
+    elif attribute is None:
         yield Case(values, op)
-        return
-    for value in range(len(attribute.values)) if attribute.values else (True, False):
-        yield from _cases(_with(op, {attribute.name: value}), (*values, (attribute.name, value)))
+    else:
+        for value in range(len(attribute.values)) if attribute.values else (True, False):
+            yield from _cases(_with(op, {attribute.name: value}), (*values, (attribute.name, value)), numbers)
+
+
+def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
+    """Yield the numbers that attributes are compared with where the answer chooses between values of operands."""
+    for statement in op.body:
+        for e in walk(statement.value):
+            if isinstance(e, Select) and _reads(e.then) and _reads(e.other) and _work(e.then) != _work(e.other):
+                yield from (found for c in walk(e.cond) for found in [_comparison(c)] if found is not None)
+
+
+def _reads(e: Expr) -> bool:
+    return any(isinstance(n, Read) for n in walk(e))
+
+
+def _work(e: Expr) -> Expr:
+    """Return what is done with operands: an expression without the numbers that a call fixes."""
+    if not any(isinstance(n, Read | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)):
+        return Const(0, Weak.INT)
+    return with_children(e, tuple(_work(c) for c in children(e)))
+
+
+def _comparison(e: Expr) -> tuple[str, int | float] | None:
+    """Return the attribute and the number that an expression compares, None where it does something else."""
+    if not isinstance(e, Call) or e.fn not in ("eq", "ne"):
+        return None
+    for attribute, number in (e.args, e.args[::-1]):
+        if not isinstance(attribute, AttrRef) or attribute.element >= 0 or not isinstance(number, Const):
+            continue
+        if isinstance(number.value, int | float) and not isinstance(number.value, bool):
+            return attribute.name, number.value
+    return None
 
 
 def _asked(op: Op) -> set[str]:
@@ -65,16 +134,23 @@ def _asked(op: Op) -> set[str]:
     return found
 
 
-def _with(op: Op, values: Mapping[str, int | bool]) -> Op:
+def _with(op: Op, values: Mapping[str, int | bool | Equal]) -> Op:
     def rule(e: Expr) -> Expr:
         match e:
             case AttrRef(name=name) if isinstance(values.get(name), bool):
-                return Const(values[name], DType.BOOL, e.span)
+                return Const(values[name] is True, DType.BOOL, e.span)
+            case Call(fn="eq" | "ne") if (found := _comparison(e)) is not None:
+                equal = values.get(found[0])
+                if not isinstance(equal, Equal) or equal.number != found[1]:
+                    return e
+                return Const(equal.holds == (e.fn == "eq"), DType.BOOL, e.span)
             case Call(fn="eq" | "ne", args=(a, b)) if isinstance(a, StrConst) or isinstance(b, StrConst):
                 attribute, text = (a, b) if isinstance(b, StrConst) else (b, a)
                 if not isinstance(attribute, AttrRef) or not isinstance(text, StrConst) or attribute.name not in values:
                     return e
-                same = op.attribute(attribute.name).values[values[attribute.name]] == text.value
+                value = values[attribute.name]
+                assert isinstance(value, int), "a string is one of its attribute's values"
+                same = op.attribute(attribute.name).values[value] == text.value
                 return Const(same == (e.fn == "eq"), DType.BOOL, e.span)
             case Call(fn="not", args=(Const(value=value),)):
                 return Const(not value, DType.BOOL, e.span)

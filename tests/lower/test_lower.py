@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from opc.ir.expr import Reduce, Select, walk
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import Lanes, NestStage
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
+from opc.lower.specialise import specialise
 from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -309,6 +311,23 @@ def test_irregular_bodies(inputs: str, outputs: str, kernel: str, reason: str) -
     text = f"{HEAD}gradient: none\ninputs: {inputs}\noutputs: {outputs}\nkernel: |\n  {kernel}\n"
     with pytest.raises(IrregularError, match=reason.replace("+", r"\+")):
         flatten(compile_text(text, "f.yaml").forward)
+
+
+COMPARED = """\
+inputs: {x: 'T[..., N]', w: 'T[...]'}
+attributes: {p: {type: float, default: 2.5}, scale: {type: float, default: 0.0}}
+outputs: {y: 'T[...]'}
+kernel: |
+  y[...] = sum[n](x[..., n] ** 2 if p == 2.5 else abs(x[..., n]) ** p) * (N * w[...] if scale == 0 else scale * w[...])
+"""
+
+
+def test_a_number_that_chooses_between_loops_has_a_case_for_either_answer() -> None:
+    """Sides that differ in what operands are multiplied with are no reason: `scale == 0` is asked in the loops there are."""
+    cases = specialise(compile_text(f"{HEAD}gradient: none\n{COMPARED}", "f.yaml").forward)
+    assert [case.suffix for case in cases] == ["_p_2_5", "_p_not_2_5"]
+    sums = [e for case in cases for s in case.op.body for e in walk(s.value) if isinstance(e, Reduce)]
+    assert not any(isinstance(e, Select) for total in sums for e in walk(total))
 
 
 def program(spec: str, op: str) -> str:
