@@ -54,6 +54,7 @@ def attributes(stride: int, padding: int, dilation: int) -> dict[str, Any]:
 CASES = [
     # The width of an image and a window, stride, padding, dilation: narrow rows, less and more than a few vectors, cut rows.
     (5, 3, 1, 1, 1),
+    (11, 3, 1, 1, 1),
     (17, 3, 1, 1, 1),
     (56, 3, 1, 1, 1),
     (40, 5, 1, 0, 2),

@@ -12,6 +12,9 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
+/* Rows too short for a vector are computed in vectors of so many. */
+enum : int { least_bytes = 16 };
+
 /* A window along one axis: how many places it has, and how far the weights and what they are multiplied with move from one to the next. */
 struct tap_axis {
   int64_t count;
@@ -64,10 +67,10 @@ OPC_INLINE void each_tap(const tap_sums<T, Axes, Guards> &s, const tap_ranges<Ax
 }
 
 /* Computes `Vectors` vectors of lanes, of which the last ends at `last`; they may overlap. */
-template <int Vectors, typename T, int Axes, int Guards>
+template <int Vectors, int Bytes, typename T, int Axes, int Guards>
 OPC_INLINE void sum_strip(const tap_sums<T, Axes, Guards> &s, const tap_ranges<Axes> &r, int64_t first, int64_t last, T *to) {
-  typedef T vector __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));
-  constexpr int64_t lanes = vector_bytes / int64_t(sizeof(T));
+  typedef T vector __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+  constexpr int64_t lanes = Bytes / int64_t(sizeof(T));
   int64_t at[Vectors];
   vector sum[Vectors] = {};
 #pragma GCC unroll 4
@@ -80,6 +83,14 @@ OPC_INLINE void sum_strip(const tap_sums<T, Axes, Guards> &s, const tap_ranges<A
   });
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) *reinterpret_cast<vector *>(to + at[v]) = sum[v];
+}
+
+/* Computes lanes [first, last), at least a vector of them. */
+template <int Bytes, typename T, int Axes, int Guards>
+OPC_INLINE void sum_strips(const tap_sums<T, Axes, Guards> &s, const tap_ranges<Axes> &r, int64_t first, int64_t last, T *to) {
+  constexpr int64_t lanes = Bytes / int64_t(sizeof(T));
+  for (; last - first > 2 * lanes; first += 4 * lanes) sum_strip<4, Bytes>(s, r, first, last, to);
+  if (first < last) sum_strip<2, Bytes>(s, r, first, last, to);
 }
 
 /* Computes one lane, whose window may be cut. */
@@ -101,7 +112,8 @@ OPC_INLINE T sum_lane(const tap_sums<T, Axes, Guards> &s, tap_ranges<Axes> r, in
 template <typename T, int Axes, int Guards>
 OPC_INLINE bool sum_taps(const tap_sums<T, Axes, Guards> &s, T *to, int64_t count) {
   constexpr int64_t lanes = vector_bytes / int64_t(sizeof(T));
-  if (s.lane_step != 1 || count < lanes) return false;
+  constexpr int64_t fewest = least_bytes / int64_t(sizeof(T));
+  if (s.lane_step != 1 || count < fewest) return false;
   tap_ranges<Axes> r;
   for (int a = 0; a < Axes; ++a) {
     r.low[a] = 0;
@@ -123,12 +135,14 @@ OPC_INLINE bool sum_taps(const tap_sums<T, Axes, Guards> &s, T *to, int64_t coun
     const tap_guard &of = s.guard[g];
     if (of.lane != 0) clip(first, last, of.lane, of.rest + least(of.tap * r.low[of.axis], of.tap * (r.high[of.axis] - 1)));
   }
-  if (last - first < lanes) return false;
+  if (last - first < fewest) return false;
   for (int64_t j = 0; j < first; ++j) to[j] = sum_lane(s, r, j);
-  int64_t j = first;
-  for (; last - j > 2 * lanes; j += 4 * lanes) sum_strip<4>(s, r, j, last, to);
-  if (j < last) sum_strip<2>(s, r, j, last, to);
-  for (j = last; j < count; ++j) to[j] = sum_lane(s, r, j);
+  if (last - first >= lanes) {
+    sum_strips<vector_bytes>(s, r, first, last, to);
+  } else {
+    sum_strips<least_bytes>(s, r, first, last, to);
+  }
+  for (int64_t j = last; j < count; ++j) to[j] = sum_lane(s, r, j);
   return true;
 }
 
