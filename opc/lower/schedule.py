@@ -14,7 +14,7 @@ from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Op
 from opc.lower.flatten import IrregularError, operand_loops
-from opc.lower.loop_ir import Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
+from opc.lower.loop_ir import GroupLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.passes import build_passes
 
 MOST_COPIES = 3
@@ -171,14 +171,21 @@ class _Scheduler:
         return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
 
     def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
-        """Return the stage of a plan, with the form in which what lacks its last loop is there once a row."""
+        """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
+
+        Groups behind that loop may turn out to have no axes, so it may be the last but these.
+        """
         stage = self._stage(plan, kept, memory, name)
         if plan.key.whole or len(stage.row) < 2:
             return stage
-        *outer, last = stage.row
-        once = self._stage(replace(plan, key=_Key(frozenset(outer), frozenset([last]), True)), kept, memory, name)
-        saves = any(not o.along_row and set(o.loops) for o in once.operands)
-        return replace(stage, once=once) if saves and len(once.passes) <= 2 and not once.keeps else stage
+        for last in reversed(stage.row):
+            key = _Key(plan.key.full - {last}, frozenset([last]), True)
+            once = self._stage(replace(plan, key=key), kept, memory, name)
+            if any(not o.along_row and set(o.loops) for o in once.operands):
+                return replace(stage, once=once) if len(once.passes) <= 2 and not once.keeps else stage
+            if not isinstance(last, GroupLoop):
+                break
+        return stage
 
     def _stage(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
         order = self._order(plan)

@@ -50,3 +50,13 @@ def test_rows_that_are_passed_over_again_stay_whole() -> None:
         "kernel: 'y[n, c, *S] = x[n, c, *S] - max[m:N, *S](x[m, c, *S])'\n"
     )
     assert "parallel whole rows of [c:C] along [n:N, *S]" in text
+
+
+def test_groups_behind_the_last_axis_may_have_no_axes() -> None:
+    text = loops(
+        "inputs: {x: 'T[*A, N, *B]', m: 'T[*A, *B]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: -1}}\n"
+        "outputs: {y: 'T[*A, N, *B]'}\n"
+        "kernel: 'y[*A, n, *B] = exp(x[*A, n, *B] - m[*A, *B])'\n"
+    )
+    assert "    or, where rows along [n:N] are long, with m once a row\n" in text
