@@ -143,7 +143,7 @@ class _Flattener:
 
     def _hoist(self, e: Reduce, loops: Mapping[str, Loop], own: str | None, source: Assign) -> Read:
         """Return a read of the temporary that holds the reduction `e`."""
-        free = self._free_loops(e, loops, own)
+        free = self._free_loops(e, loops, own, source)
         key = (e, free)
         if key not in self.hoisted:
             body = [r.operand for r in reads(e)]
@@ -154,8 +154,9 @@ class _Flattener:
             self.hoisted[key] = Read(name, (), e.type, span=e.span)
         return self.hoisted[key]
 
-    def _free_loops(self, e: Reduce, loops: Mapping[str, Loop], own: str | None) -> tuple[Loop, ...]:
-        """Return the loops the value of a reduction varies along, in the order of the first access that names them."""
+    def _free_loops(self, e: Reduce, loops: Mapping[str, Loop], own: str | None, source: Assign) -> tuple[Loop, ...]:
+        """Return the loops the value of a reduction varies along: in the order in which the statement's target names them, then
+        of the first access that does."""
         bound = {a.index for a in e.axes if isinstance(a, Axis)}
         gone = {a.name for a in e.axes if isinstance(a, GroupAxis)}
         kept = {a.name: a.operand for a in e.axes if isinstance(a, BroadcastAxis)}
@@ -172,7 +173,13 @@ class _Flattener:
                     for atom in index.atoms():
                         if isinstance(atom, Index) and atom.name not in bound:
                             found[loops[atom.name]] = None
-        return tuple(found)
+        wanted = [i.name if isinstance(i, GroupRef) else i for i in source.indices]
+
+        def place(loop: Loop) -> int:
+            name = loop.name if isinstance(loop, GroupLoop) else loop.index
+            return wanted.index(name) if name in wanted else len(wanted)
+
+        return tuple(sorted(found, key=place))
 
     def _fresh(self, name: str) -> str:
         candidate, count = name, 2

@@ -313,6 +313,12 @@ def test_irregular_bodies(inputs: str, outputs: str, kernel: str, reason: str) -
         flatten(compile_text(text, "f.yaml").forward)
 
 
+def test_sums_lie_as_what_is_made_of_them_does() -> None:
+    """The sum for d_b of a[i, k] - b[j, k] is kept by rows of b, though k is named first."""
+    loops = program("cdist", "cdist_backward")
+    assert "write temporary d_b_sum: T[...@b, j:R, k:M], sum over points" in loops
+
+
 COMPARED = """\
 inputs: {x: 'T[..., N]', w: 'T[...]'}
 attributes: {p: {type: float, default: 2.5}, scale: {type: float, default: 0.0}}
