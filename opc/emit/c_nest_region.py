@@ -13,7 +13,8 @@ from opc.analysis.value_types import presence
 from opc.emit.c_nest_base import parenthesised
 from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import Call, Const, Expr, Read, Select, children, free_indices, reads
+from opc.ir.dtypes import DType, TypeVar, candidates
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, reads
 from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, replace_node
 
 __all__ = ["Leaf", "Local", "Range", "Regions", "Sink"]
@@ -23,6 +24,9 @@ _MOST_SPLITS = 3
 
 _MANY_SPLITS = 3
 """With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
+
+_WIDE = frozenset({DType.INT32, DType.INT64})
+"""Integers that count any axis."""
 
 
 class Sink(Protocol):
@@ -41,6 +45,9 @@ class Regions(Scope):
 
     def write(self, e: Expr, over: Range, sink: Sink, splits: int = _MOST_SPLITS) -> None:
         """Write the loops that compute `e` over a range."""
+        if splits and isinstance(e, Select) and (one := self._one(e.cond, over.lane)) is not None:
+            self._around(e, one, over, sink, splits)
+            return
         node = self._split(e, over.lane, e) if splits else None
         if node is None:
             self._leaf(e, over, sink)
@@ -71,6 +78,32 @@ class Regions(Scope):
             if not skip:
                 self.write(no, Range(over.lane, over.low, low), sink, splits - 1)
                 self.write(no, Range(over.lane, high, over.high), sink, splits - 1)
+
+    def _one(self, cond: Expr, lane: str) -> tuple[Affine, Read] | None:
+        """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
+        if not isinstance(cond, Call) or cond.fn != "eq":
+            return None
+        for place, value in (cond.args, cond.args[::-1]):
+            if not isinstance(place, IndexValue) or not isinstance(value, Read) or value.pad is not None:
+                continue
+            wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
+            if wide and place.value.coefficient(lane) == Affine.of(1) and self._stands(value, lane):
+                return place.value - Index(lane), value
+        return None
+
+    def _around(self, e: Select, one: tuple[Affine, Read], over: Range, sink: Sink, splits: int) -> None:
+        """Write a choice of one lane: that lane, and the loops before and behind it, which test nothing."""
+        w, leaf = self.writer, Leaf(self, Range("", "", ""))
+        value, rest = leaf.expr(one[1]).text, leaf.affine(one[0])
+        at, low, high = w.names.fresh("at_one"), w.names.fresh("low"), w.names.fresh("high")
+        with w.block(""):
+            w.put(*leaf.before, f"const int64_t {at} = int64_t({value}) - {parenthesised(rest)};")
+            w.put(f"const int64_t {low} = {at} >= {over.low} && {at} < {over.high} ? {at} : {over.high};")
+            w.put(f"const int64_t {high} = {low} < {over.high} ? {low} + 1 : {low};")
+            self._leaf(e.then, Range(over.lane, low, high), sink, short=True)
+            if not sink.ignores(e.other):
+                self.write(e.other, Range(over.lane, over.low, low), sink, splits - 1)
+                self.write(e.other, Range(over.lane, high, over.high), sink, splits - 1)
 
     def _inside_or_not(self, e: Expr, over: Range, sink: Sink) -> bool:
         """Write one loop for where all of several reads are inside and one for the rest, unless the reads are few."""

@@ -172,6 +172,16 @@ kernel: |
         lambda size: {"x": whole(size)},
         lambda x: x.cumsum(0) - x,
     ),
+    "one place of a row": (
+        """\
+inputs: {x: 'T[N]', ids: 'int64[N]', w: 'T[N, V]'}
+outputs: {y: 'T[N, V]'}
+kernel: |
+  y[n, v] = x[n] if ids[n] == v + 2 else w[n, v]
+""",
+        lambda size: {"x": whole(7), "ids": rng.integers(-1, size + 4, 7), "w": whole(7, size)},
+        lambda x, ids, w: np.where(ids[:, None] == np.arange(w.shape[1]) + 2, x[:, None], w),
+    ),
     "rows by number": (
         """\
 inputs: {t: 'T[V, D]', ids: 'int64[N]'}
@@ -247,3 +257,10 @@ def test_several_padded_reads_share_one_loop_where_all_are_inside() -> None:
     assert len(loops) == 2
     assert "?" not in loops[0].split(";\n")[0]
     assert "for (int64_t side = 0; side < 2; ++side)" in text
+
+
+def test_a_choice_of_one_place_is_made_outside_of_the_loop() -> None:
+    family = compile_text(HEAD + FORMS["one place of a row"][0], "test")
+    loops = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD\n")[1:]
+    assert len(loops) == 3
+    assert all("?" not in loop.split(";\n")[0] for loop in loops)
