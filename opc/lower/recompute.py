@@ -26,9 +26,9 @@ _FEW_STEPS = 3
 def with_values_again(op: Op, regular: Iterable[str], nests: Iterable[str]) -> Op:
     """Return the op with such values in its loop nests: `regular` and `nests` are the targets of its regular statements, and of
     those that run as nests."""
-    alone = set(nests)
+    alone, regular = set(nests), set(regular)
     statements = {s.target: s for s in op.body}
-    values = {n: statements[n] for n in regular if _is_value(op, statements[n])}
+    values = {s.target: s for s in op.body if s.target in regular and _is_value(op, s)}
     for name, value in values.items():
         readers = [s for s in statements.values() if any(r.operand == name for r in reads(s.value))]
         inside = [s for s in readers if s.target in alone]
