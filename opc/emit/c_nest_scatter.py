@@ -139,6 +139,9 @@ class _Terms(Fold):
             w.indices[start.name] = "0"
             for outer in self.axes[-2:-1]:
                 WindowRow(regions, row, window, to_rows).fetch(outer.index)
+                share = f"{w.indices[outer.index]}, {self._extent(outer)}"
+                size = "(high_place - low_place) * nest.place_stride[0]"
+                w.put(f"opc::fetch_share(out + place + high_place * nest.place_stride[0], {size}, {share});")
             w.indices[start.name] = start.name
         with w.block(f"for (int64_t {start.name} = 0; {start.name} < {extent}; {start.name} += opc::nest_lanes)"):
             w.put(f"const int64_t {count} = opc::least({extent} - {start.name}, opc::nest_lanes);")

@@ -247,6 +247,14 @@ OPC_INLINE void fetch_ahead(const T *from, int64_t count) {
   for (int64_t i = 0; i < least(count, most); i += line) __builtin_prefetch(from + i);
 }
 
+/* Fetches a share, one of several, of the lines of memory that will be written next. */
+template <typename T>
+OPC_INLINE void fetch_share(const T *from, int64_t count, int64_t share, int64_t shares) {
+  constexpr int64_t line = 64 / sizeof(T);
+  const int64_t lines = (count / line + shares - 1) / shares;
+  for (int64_t i = share * lines; i < (share + 1) * lines; ++i) __builtin_prefetch(from + i * line, 1);
+}
+
 }  // namespace OPC_VARIANT
 }  // namespace opc
 #endif  // OPC_NEST_WINDOW_H
