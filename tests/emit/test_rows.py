@@ -31,7 +31,7 @@ attributes: {p: {type: int, default: 1}}
 outputs: {y: 'T[...]'}
 kernel: |
   h[...] = 2 * w[...] if present(w) else x[...]
-  y[...] = h[...] if p == 1 else (x[...] if x[...] > 0 else -x[...])
+  y[...] = h[...] if p > 1 else (x[...] if x[...] > 0 else -x[...])
 """
     (loop,) = loops(spec)
     assert re.findall(r"opc::blend<T>\((.*?),", loop) == ["has_w", "fixed"]
