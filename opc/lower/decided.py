@@ -43,7 +43,7 @@ def with_decided_conditions(op: Op, assign: Assign) -> Assign:
     """Return a statement without conditions and paddings that are decided, and with one condition for all that hang on it."""
     decider = _Decider(op, assign)
     value = decider.decided(assign.value, decider.ranges, ())
-    return replace(assign, value=decider.joined(value, ()))
+    return replace(assign, value=decider.joined(value))
 
 
 class _Proofs:
@@ -94,16 +94,16 @@ class _Decider:
             return replace(new, pad=None)
         return new
 
-    def joined(self, e: Expr, facts: _Facts) -> Expr:
-        """Return `e` with a condition that decides others around all of it."""
+    def joined(self, e: Expr) -> Expr:
+        """Return `e` with a condition that decides the others around all of it."""
         if any(isinstance(node, Reduce) for node in walk(e)):
             return e
         before = _open(e)
         for c in dict.fromkeys(c for node in walk(e) for c in _comparisons(node)) if before > 1 else ():
-            sides = [(*facts, (c, holds)) for holds in (True, False)]
-            then, other = (self.decided(e, self.ranges, side) for side in sides)
-            if _open(then) + _open(other) < before:
-                return Select(c, self.joined(then, sides[0]), self.joined(other, sides[1]), e.type, e.span)
+            then, other = (self.decided(e, self.ranges, ((c, holds),)) for holds in (True, False))
+            # Where more is left on a side, the loop is better split in the part where all hold and the rest.
+            if before > _open(then) + _open(other) and max(_open(then), _open(other)) <= 1:
+                return Select(c, then, other, e.type, e.span)
         return e
 
     def _condition(self, c: Expr, ranges: Mapping[str, Affine], facts: _Facts) -> Expr:
@@ -168,9 +168,12 @@ def _is_comparison(c: Expr) -> bool:
 
 
 def _comparisons(e: Expr) -> Iterator[Expr]:
-    """Yield every comparison of indices that a choice hangs on."""
+    """Yield every comparison of indices that a choice hangs on, then its whole condition where no element is read for it."""
     if isinstance(e, Select):
-        yield from (c for c in walk(e.cond) if _is_comparison(c) and free_indices(c))
+        found = [c for c in walk(e.cond) if _is_comparison(c) and free_indices(c)]
+        yield from found
+        if found and not any(isinstance(c, Read) for c in walk(e.cond)):
+            yield e.cond
 
 
 def _open(e: Expr) -> int:
