@@ -261,6 +261,11 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
   }
   n.own_places = lane < 0;
   for (int32_t a = 0; a < place_count; ++a) n.own_places = n.own_places && places[a] == outer_count + a;
+  if (n.own_places) {
+    /* An axis of one element has any stride; what is zeroed is counted by it. */
+    n.place_stride[0] = 1;
+    for (int32_t a = 1; a < place_count; ++a) n.place_stride[0] *= n.place_size[a];
+  }
   n.lanes = lane < 0 ? 1 : o.size[lane];
   n.stride[outer_count] = 1;
   n.piece = n.lanes;
