@@ -162,6 +162,16 @@ kernel: |
         lambda size: {"x": whole(6, size)},
         lambda x: np.maximum.accumulate(x[:, ::-1], 1)[:, ::-1] - x,
     ),
+    "scatter to places in one row": (
+        """\
+inputs: {x: 'T[N]', ids: 'int64[N]', like: 'T[H, W]'}
+outputs: {y: 'T[H, W]'}
+kernel: |
+  y[h, w] = like[h, w] + cast(T, sum[n](x[n] if h == ids[n] // 7 and w == ids[n] % 7 else 0))
+""",
+        lambda size: {"x": whole(size), "ids": rng.integers(0, 7, size), "like": whole(1, 7)},
+        lambda x, ids, like: like + np.bincount(ids, x, 7),
+    ),
     "scan of what is before": (
         """\
 inputs: {x: 'T[N]'}
