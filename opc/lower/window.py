@@ -31,7 +31,8 @@ def with_window(op: Op, plan: Scatter) -> Scatter:
     places = [_place(p, search) for _, p in plan.places]
     names = [index for index, _ in plan.places]
     entries = [plan.statement.indices.index(n) for n in names]
-    if entries != sorted(entries) or any(n in free_indices(plan.body) for n in names):
+    last = len(plan.statement.indices)
+    if entries != list(range(last - len(names), last)) or any(n in free_indices(plan.body) for n in names):
         return plan
     sizes = op.operand(body.operand).dims
     known: list[Affine] = []
