@@ -87,6 +87,7 @@ class Leaf(ExprText):
         self._step_of: Affine | None = None
         self._bases: dict[str, str] = {}
         self._values: dict[Expr, str] = {}
+        self._rows: dict[Read, str] = {}
         self.inner: set[str] = set()
 
     def find_step(self, e: Expr) -> None:
@@ -155,18 +156,18 @@ class Leaf(ExprText):
 
     def _row(self, e: Read) -> str:
         """Write the look-up of the row that a read runs along, and return the variable that points to it."""
-        if e not in self._values:
+        if e not in self._rows:
             w = self.writer
             kind = c_compute(e.type)
             places = self.places(e)
-            name = self._values[e] = w.names.fresh(f"{e.operand}_row")
+            name = self._rows[e] = w.names.fresh(f"{e.operand}_row")
             base, _ = self._parts(e, places)
             self.before += [
                 f"{kind} {name}_buffer[opc::nest_lanes];",
                 f"const {kind} *const {name} = opc::row_at(nest, {w.operands.index(e.operand)}, {base}, {self.over.low}, "
                 f"{self.over.high}, {name}_buffer);",
             ]
-        return self._values[e]
+        return self._rows[e]
 
     def _checks(self, e: Read) -> list[tuple[str, int]]:
         """Return the indices that must be tested when the kernel runs, as texts with the entries they are for."""

@@ -202,6 +202,16 @@ kernel: |
         lambda size: {"t": whole(4, size), "ids": rng.integers(0, 4, 9)},
         lambda t, ids: t[ids],
     ),
+    "a row read twice": (
+        """\
+inputs: {t: 'T[N, D]', ids: 'int64[N]'}
+outputs: {y: 'T[N, D]'}
+kernel: |
+  y[n, d] = t[ids[n], d] + t[n, d] * (t[n, d] + 1)
+""",
+        lambda size: {"t": whole(4, size), "ids": rng.integers(0, 4, 4)},
+        lambda t, ids: t[ids] + t * (t + 1),
+    ),
 }
 
 
