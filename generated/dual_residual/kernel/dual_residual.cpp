@@ -387,16 +387,17 @@ int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *ou
   const dual_residual_loops::table &loops = dual_residual_loops::best();
   const dual_residual_jvp_arguments arguments = {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
-  opc::operand operands[4];
-  opc::stage stage;
-  opc::start(stage, context, operands);
-  const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
-  const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_jvp[index_T], &arguments, optional);
+  if ((opc::wanted(outputs[0]) || opc::wanted(outputs[1]))) {
+    opc::operand operands[4];
+    opc::stage stage;
+    opc::start(stage, context, operands);
+    const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+    code = opc::run(stage, loops.rows, loops.dual_residual_jvp[index_T], &arguments);
+  }
   return code;
 }
 
@@ -490,15 +491,16 @@ int32_t opc_dual_residual_backward_jvp(
   const dual_residual_backward_jvp_arguments arguments =
       {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
-  opc::operand operands[4];
-  opc::stage stage;
-  opc::start(stage, context, operands);
-  const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
-  opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
-  opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
-  const int32_t optional[] = {2, 3};
-  code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward_jvp[index_T], &arguments, optional);
+  if ((opc::wanted(outputs[0]) || opc::wanted(outputs[1]))) {
+    opc::operand operands[4];
+    opc::stage stage;
+    opc::start(stage, context, operands);
+    const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
+    opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+    code = opc::run(stage, loops.rows, loops.dual_residual_backward_jvp[index_T], &arguments);
+  }
   return code;
 }

@@ -12,16 +12,18 @@ void dual_residual(const opc::tile &tile, const void *call) {
   const dual_residual_arguments &arguments = *static_cast<const dual_residual_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
-    const T *y = opc::row<const T>(tile, 1, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
+    const T *y_row = opc::row<const T>(tile, 1, row);
     T *u = opc::row<T>(tile, 2, row);
     T *v = opc::row<T>(tile, 3, row);
     /* u[...] = alpha * x[...] - y[...] */
     /* v[...] = alpha * y[...] - x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      u[i] = alpha * x[i] - y[i];
-      v[i] = alpha * y[i] - x[i];
+      const T x = x_row[i];
+      const T y = y_row[i];
+      u[i] = alpha * x - y;
+      v[i] = alpha * y - x;
     }
   }
 }
@@ -34,16 +36,20 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
   const int32_t has_d_u = arguments.has_d_u;
   const int32_t has_d_v = arguments.has_d_v;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *d_u = opc::row<const T>(tile, 0, row);
-    const T *d_v = opc::row<const T>(tile, 1, row);
+    const T *d_u_row = opc::row<const T>(tile, 0, row);
+    const T *d_v_row = opc::row<const T>(tile, 1, row);
     T *d_x = opc::row<T>(tile, 2, row);
     T *d_y = opc::row<T>(tile, 3, row);
     /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
     /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      if constexpr (want_d_x) d_x[i] = (has_d_u ? alpha * d_u[i] : 0) - (has_d_v ? d_v[i] : 0);
-      if constexpr (want_d_y) d_y[i] = (has_d_v ? alpha * d_v[i] : 0) - (has_d_u ? d_u[i] : 0);
+      const T d_u = d_u_row[i];
+      const T d_v = d_v_row[i];
+      if constexpr (want_d_x) d_x[i] =
+          opc::blend<T>(has_d_u, alpha * d_u, 0) - opc::blend<T>(has_d_v, d_v, 0);
+      if constexpr (want_d_y) d_y[i] =
+          opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
     }
   }
 }
@@ -56,42 +62,48 @@ void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
   const int32_t has_d_d_x = arguments.has_d_d_x;
   const int32_t has_d_d_y = arguments.has_d_d_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *d_d_x = opc::row<const T>(tile, 0, row);
-    const T *d_d_y = opc::row<const T>(tile, 1, row);
+    const T *d_d_x_row = opc::row<const T>(tile, 0, row);
+    const T *d_d_y_row = opc::row<const T>(tile, 1, row);
     T *d_d_u = opc::row<T>(tile, 2, row);
     T *d_d_v = opc::row<T>(tile, 3, row);
     /* d_d_u[...] = (alpha * d_d_x[...] if present(d_d_x) else 0) - (d_d_y[...] if present(d_d_y) else 0) */
     /* d_d_v[...] = (alpha * d_d_y[...] if present(d_d_y) else 0) - (d_d_x[...] if present(d_d_x) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      if constexpr (want_d_d_u) d_d_u[i] = (has_d_d_x ? alpha * d_d_x[i] : 0) - (has_d_d_y ? d_d_y[i] : 0);
-      if constexpr (want_d_d_v) d_d_v[i] = (has_d_d_y ? alpha * d_d_y[i] : 0) - (has_d_d_x ? d_d_x[i] : 0);
+      const T d_d_x = d_d_x_row[i];
+      const T d_d_y = d_d_y_row[i];
+      if constexpr (want_d_d_u) d_d_u[i] =
+          opc::blend<T>(has_d_d_x, alpha * d_d_x, 0) - opc::blend<T>(has_d_d_y, d_d_y, 0);
+      if constexpr (want_d_d_v) d_d_v[i] =
+          opc::blend<T>(has_d_d_y, alpha * d_d_y, 0) - opc::blend<T>(has_d_d_x, d_d_x, 0);
     }
   }
 }
 
-template <typename T, bool want_t_u, bool want_t_v>
+template <typename T>
 void dual_residual_jvp(const opc::tile &tile, const void *call) {
   const dual_residual_jvp_arguments &arguments = *static_cast<const dual_residual_jvp_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_x = arguments.has_t_x;
   const int32_t has_t_y = arguments.has_t_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *t_x = opc::row<const T>(tile, 0, row);
-    const T *t_y = opc::row<const T>(tile, 1, row);
+    const T *t_x_row = opc::row<const T>(tile, 0, row);
+    const T *t_y_row = opc::row<const T>(tile, 1, row);
     T *t_u = opc::row<T>(tile, 2, row);
     T *t_v = opc::row<T>(tile, 3, row);
     /* t_u[...] = (alpha * t_x[...] if present(t_x) else 0) - (t_y[...] if present(t_y) else 0) */
     /* t_v[...] = (alpha * t_y[...] if present(t_y) else 0) - (t_x[...] if present(t_x) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      if constexpr (want_t_u) t_u[i] = (has_t_x ? alpha * t_x[i] : 0) - (has_t_y ? t_y[i] : 0);
-      if constexpr (want_t_v) t_v[i] = (has_t_y ? alpha * t_y[i] : 0) - (has_t_x ? t_x[i] : 0);
+      const T t_x = t_x_row[i];
+      const T t_y = t_y_row[i];
+      t_u[i] = opc::blend<T>(has_t_x, alpha * t_x, 0) - opc::blend<T>(has_t_y, t_y, 0);
+      t_v[i] = opc::blend<T>(has_t_y, alpha * t_y, 0) - opc::blend<T>(has_t_x, t_x, 0);
     }
   }
 }
 
-template <typename T, bool want_t_d_x, bool want_t_d_y>
+template <typename T>
 void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
   const dual_residual_backward_jvp_arguments &arguments =
       *static_cast<const dual_residual_backward_jvp_arguments *>(call);
@@ -99,16 +111,18 @@ void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
   const int32_t has_t_d_u = arguments.has_t_d_u;
   const int32_t has_t_d_v = arguments.has_t_d_v;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *t_d_u = opc::row<const T>(tile, 0, row);
-    const T *t_d_v = opc::row<const T>(tile, 1, row);
+    const T *t_d_u_row = opc::row<const T>(tile, 0, row);
+    const T *t_d_v_row = opc::row<const T>(tile, 1, row);
     T *t_d_x = opc::row<T>(tile, 2, row);
     T *t_d_y = opc::row<T>(tile, 3, row);
     /* t_d_x[...] = (alpha * t_d_u[...] if present(t_d_u) else 0) - (t_d_v[...] if present(t_d_v) else 0) */
     /* t_d_y[...] = (alpha * t_d_v[...] if present(t_d_v) else 0) - (t_d_u[...] if present(t_d_u) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      if constexpr (want_t_d_x) t_d_x[i] = (has_t_d_u ? alpha * t_d_u[i] : 0) - (has_t_d_v ? t_d_v[i] : 0);
-      if constexpr (want_t_d_y) t_d_y[i] = (has_t_d_v ? alpha * t_d_v[i] : 0) - (has_t_d_u ? t_d_u[i] : 0);
+      const T t_d_u = t_d_u_row[i];
+      const T t_d_v = t_d_v_row[i];
+      t_d_x[i] = opc::blend<T>(has_t_d_u, alpha * t_d_u, 0) - opc::blend<T>(has_t_d_v, t_d_v, 0);
+      t_d_y[i] = opc::blend<T>(has_t_d_v, alpha * t_d_v, 0) - opc::blend<T>(has_t_d_u, t_d_u, 0);
     }
   }
 }
@@ -126,14 +140,8 @@ extern const table loops = {
         dual_residual_backward_backward<float, false, true>},
         {dual_residual_backward_backward<double, true, true>, dual_residual_backward_backward<double, true,
             false>, dual_residual_backward_backward<double, false, true>}},
-    {{dual_residual_jvp<float, true, true>, dual_residual_jvp<float, true, false>, dual_residual_jvp<float,
-        false, true>},
-        {dual_residual_jvp<double, true, true>, dual_residual_jvp<double, true, false>,
-            dual_residual_jvp<double, false, true>}},
-    {{dual_residual_backward_jvp<float, true, true>, dual_residual_backward_jvp<float, true, false>,
-        dual_residual_backward_jvp<float, false, true>},
-        {dual_residual_backward_jvp<double, true, true>, dual_residual_backward_jvp<double, true, false>,
-            dual_residual_backward_jvp<double, false, true>}},
+    {dual_residual_jvp<float>, dual_residual_jvp<double>},
+    {dual_residual_backward_jvp<float>, dual_residual_backward_jvp<double>},
 };
 
 }  // namespace OPC_VARIANT

@@ -44,8 +44,8 @@ struct table {
   opc::tile_function dual_residual[2];
   opc::tile_function dual_residual_backward[2][3];
   opc::tile_function dual_residual_backward_backward[2][3];
-  opc::tile_function dual_residual_jvp[2][3];
-  opc::tile_function dual_residual_backward_jvp[2][3];
+  opc::tile_function dual_residual_jvp[2];
+  opc::tile_function dual_residual_backward_jvp[2];
 };
 
 OPC_DECLARE_VARIANTS(table)

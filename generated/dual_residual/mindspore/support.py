@@ -12,6 +12,7 @@ from typing import Any
 import mindspore
 from mindspore import Tensor, ops
 from mindspore.common.dtype import TensorType
+from mindspore.ops import PrimitiveWithInfer
 
 DTYPES = (
     mindspore.float16,
@@ -309,3 +310,32 @@ def constant(op: Op) -> Callable[..., ops.Custom]:
     function = mindspore.ops.constexpr(op.of, name=f"opc_{op.name}", check=False)
     function.add_prim_attr("library", str(op.library))
     return function
+
+
+class _InGraph(PrimitiveWithInfer):
+    """Tells a function that MindSpore compiles or calls which of the two it is."""
+
+    def __init__(self) -> None:
+        super().__init__("opc_in_graph")
+        self.set_const_prim(True)
+        self.add_prim_attr("constexpr_prim", True)
+
+    def __infer__(self) -> dict[str, Any]:
+        return {"dtype": None, "shape": None, "value": True}
+
+    def __call__(self) -> bool:
+        return False
+
+
+_in_graph = _InGraph()
+
+
+def zero(operand: Any) -> Any:
+    """Return the gradient of an operand that has none.
+
+    PyNative mode adds up what comes back to an operand, and knows None as nothing; it
+    cannot add bools. Graphs have to get a tensor of the operand's type.
+    """
+    if operand is None:
+        return None
+    return ops.zeros_like(operand) if _in_graph() else None

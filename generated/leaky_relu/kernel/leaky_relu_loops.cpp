@@ -12,12 +12,13 @@ void leaky_relu(const opc::tile &tile, const void *call) {
   const leaky_relu_arguments &arguments = *static_cast<const leaky_relu_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
     T *y = opc::row<T>(tile, 1, row);
     /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      y[i] = x[i] >= 0 ? x[i] : alpha * x[i];
+      const T x = x_row[i];
+      y[i] = x >= 0 ? x : alpha * x;
     }
   }
 }
@@ -27,13 +28,15 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
   const leaky_relu_backward_arguments &arguments = *static_cast<const leaky_relu_backward_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
-    const T *d_y = opc::row<const T>(tile, 1, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
+    const T *d_y_row = opc::row<const T>(tile, 1, row);
     T *d_x = opc::row<T>(tile, 2, row);
     /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      d_x[i] = x[i] >= 0 ? d_y[i] : alpha * d_y[i];
+      const T x = x_row[i];
+      const T d_y = d_y_row[i];
+      d_x[i] = x >= 0 ? d_y : alpha * d_y;
     }
   }
 }
@@ -44,16 +47,18 @@ void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
       *static_cast<const leaky_relu_backward_backward_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
-    const T *d_d_x = opc::row<const T>(tile, 1, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
+    const T *d_d_x_row = opc::row<const T>(tile, 1, row);
     T *d_x = opc::row<T>(tile, 2, row);
     T *d_d_y = opc::row<T>(tile, 3, row);
     /* d_x[...] = 0 */
     /* d_d_y[...] = d_d_x[...] if x[...] >= 0 else alpha * d_d_x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
+      const T x = x_row[i];
+      const T d_d_x = d_d_x_row[i];
       if constexpr (want_d_x) d_x[i] = 0;
-      if constexpr (want_d_d_y) d_d_y[i] = x[i] >= 0 ? d_d_x[i] : alpha * d_d_x[i];
+      if constexpr (want_d_d_y) d_d_y[i] = x >= 0 ? d_d_x : alpha * d_d_x;
     }
   }
 }
@@ -63,13 +68,15 @@ void leaky_relu_jvp(const opc::tile &tile, const void *call) {
   const leaky_relu_jvp_arguments &arguments = *static_cast<const leaky_relu_jvp_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
-    const T *t_x = opc::row<const T>(tile, 1, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
+    const T *t_x_row = opc::row<const T>(tile, 1, row);
     T *t_y = opc::row<T>(tile, 2, row);
     /* t_y[...] = t_x[...] if x[...] >= 0 else alpha * t_x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      t_y[i] = x[i] >= 0 ? t_x[i] : alpha * t_x[i];
+      const T x = x_row[i];
+      const T t_x = t_x_row[i];
+      t_y[i] = x >= 0 ? t_x : alpha * t_x;
     }
   }
 }
@@ -81,13 +88,15 @@ void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_y = arguments.has_t_d_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x = opc::row<const T>(tile, 0, row);
-    const T *t_d_y = opc::row<const T>(tile, 1, row);
+    const T *x_row = opc::row<const T>(tile, 0, row);
+    const T *t_d_y_row = opc::row<const T>(tile, 1, row);
     T *t_d_x = opc::row<T>(tile, 2, row);
     /* t_d_x[...] = (t_d_y[...] if x[...] >= 0 else alpha * t_d_y[...]) if present(t_d_y) else 0 */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
-      t_d_x[i] = has_t_d_y ? (x[i] >= 0 ? t_d_y[i] : alpha * t_d_y[i]) : 0;
+      const T x = x_row[i];
+      const T t_d_y = t_d_y_row[i];
+      t_d_x[i] = opc::blend<T>(has_t_d_y, x >= 0 ? t_d_y : alpha * t_d_y, 0);
     }
   }
 }
