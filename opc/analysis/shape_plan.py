@@ -206,7 +206,7 @@ class _Planner:
         for i, dim in enumerate(operand.dims):
             attribute = self._axis(dim)
             known = Known.NO if attribute is None else self.placed.get(attribute.name, Known.NO)
-            if attribute is None or known is Known.YES:
+            if attribute is None or known is Known.YES or operand not in self.op.placing(attribute):
                 continue
             before = [isinstance(d, Group) for d in operand.dims[:i]]
             after = [isinstance(d, Group) for d in operand.dims[i + 1 :]]

@@ -77,8 +77,8 @@ def sample(
 
 
 def _position(op: Op, attribute: Attribute, groups: Mapping[GroupKey, Shape]) -> int:
-    """Return where the dimension that an axis attribute places stands in the first operand that has it."""
-    for operand in op.inputs:
+    """Return where the dimension that an axis attribute places stands."""
+    for operand in op.placing(attribute):
         at = 0
         for dim in operand.dims:
             if isinstance(dim, Group):

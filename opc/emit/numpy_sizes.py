@@ -82,16 +82,14 @@ class NumpySizes(ReducingEmitter):
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS:
                 continue
-            for o in sorted(self.op.inputs, key=lambda o: o.optional):
-                place = Affine.of(Dim(a.dim or ""))
-                if place in o.dims:
-                    before = o.dims[: o.dims.index(place)]
-                    groups = tuple(d.name for d in before if isinstance(d, Group))
-                    local = self.attribute_local[a.name]
-                    if a not in self.prologue_names:
-                        self.prologue_names[a] = local
-                        self.prologue[a] = f"{local} = {local} % {self.local[o.name]}.ndim"
-                    return local, Position(len(before) - len(groups), groups)
+            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
+                groups = tuple(d.name for d in before if isinstance(d, Group))
+                local = self.attribute_local[a.name]
+                if a not in self.prologue_names:
+                    self.prologue_names[a] = local
+                    self.prologue[a] = f"{local} = {local} % {self.local[o.name]}.ndim"
+                return local, Position(len(before) - len(groups), groups)
         return None
 
     def position(self, p: Position) -> str:

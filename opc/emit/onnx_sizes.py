@@ -71,14 +71,14 @@ class OnnxSizes(ReducingEmitter):
     def axis(self) -> tuple[str, Position]:
         """Return the axis attribute, counted from the front, and the place it stands for."""
         for a in self.op.attributes:
-            place = Affine.of(Dim(a.dim or ""))
-            for o in sorted(self.op.inputs, key=lambda o: o.optional):
-                if a.kind is AttributeKind.AXIS and place in o.dims:
-                    before = o.dims[: o.dims.index(place)]
-                    groups = tuple(d.name for d in before if isinstance(d, Group))
-                    local = self.attribute_local[a.name]
-                    self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {self.local[o.name]})"
-                    return local, Position(len(before) - len(groups), groups)
+            if a.kind is not AttributeKind.AXIS:
+                continue
+            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
+                groups = tuple(d.name for d in before if isinstance(d, Group))
+                local = self.attribute_local[a.name]
+                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {self.local[o.name]})"
+                return local, Position(len(before) - len(groups), groups)
         raise NotExpressible("the number of axes of a group is not known when the model is made")
 
     def place(self, p: Position) -> str:

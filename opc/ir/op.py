@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
 
@@ -207,6 +207,15 @@ class Op:
     def attribute(self, name: str) -> Attribute:
         """Return the attribute of that name; KeyError when there is none."""
         return {a.name: a for a in self.attributes}[name]
+
+    def placing(self, axis: Attribute) -> tuple[Operand, ...]:
+        """The inputs that an axis attribute counts the axes of: of those with its dimension, the ones with most groups.
+
+        An axis is one of `x[*A, N, *B]`, whatever of `w[N]` comes before it.
+        """
+        place = Affine.of(Dim(axis.dim or ""))
+        groups = {o: sum(isinstance(d, Group) for d in o.dims) for o in self.inputs if place in o.dims}
+        return tuple(o for o, count in groups.items() if count == max(groups.values()))
 
     @property
     def assignments(self) -> Mapping[str, Assign]:

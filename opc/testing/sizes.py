@@ -10,7 +10,7 @@ import numpy as np
 
 from opc.analysis.shape import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Symbol
-from opc.ir.op import AttributeKind, Group, Op, Operand
+from opc.ir.op import AttributeKind, Group, Op
 
 Shape = tuple[int, ...]
 Shapes = dict[str, "Shape | None"]
@@ -187,7 +187,7 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, i
     result: dict[str, int] = {}
     for attribute in op.attributes:
         if attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
-            operand = _home(op, attribute.dim)
+            operand = op.placing(attribute)[0]
             before, rank, seen = 0, 0, False
             for d in operand.dims:
                 seen = seen or (isinstance(d, Affine) and d == Affine.of(Dim(attribute.dim)))
@@ -196,8 +196,3 @@ def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, i
                 before += 0 if seen else length
             result[attribute.name] = before - rank if negative else before
     return result
-
-
-def _home(op: Op, dim: str) -> Operand:
-    """Return the first input that has the dimension."""
-    return next(o for o in op.inputs if any(d == Affine.of(Dim(dim)) for d in o.dims))

@@ -14,7 +14,21 @@ from opc.analysis.shape import ShapeError, UndeterminedError, infer, infer_types
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType
 from opc.ir.op import Op
+from opc.pipeline import compile_text
 from tests.analysis import ops
+
+WEIGHTED = """\
+op: weighted
+domain: opc.test
+version: 1
+doc: The operand without groups comes first.
+types: {T: floating}
+inputs: {w: 'T[N]', x: 'T[*A, N, *B]'}
+attributes: {axis: {type: axis, dim: N, default: -1}}
+outputs: {y: 'T[*A, N, *B]'}
+kernel: |
+  y[*A, n, *B] = x[*A, n, *B] * w[n]
+"""
 
 
 def call_id(call: tuple[Op, object, object, object]) -> str:
@@ -37,6 +51,14 @@ def test_axis_is_counted_from_the_front() -> None:
     assert env.attributes == {"axis": 1}
     assert env.dims == {"N": 3}
     assert env.groups == {("A", None): (2,), ("B", None): (4,)}
+
+
+def test_an_axis_is_one_of_the_operand_with_groups() -> None:
+    family = compile_text(WEIGHTED, "weighted.yaml")
+    for op in (family.forward, family.backward):
+        assert op is not None
+        shapes = {o.name: {"w": (3,), "x": (2, 3, 4), "d_y": (2, 3, 4)}[o.name] for o in op.inputs}
+        assert infer(op, shapes, {"axis": -2}).attributes["axis"] == 1, op.name
 
 
 def test_every_axis_position_splits_the_shape() -> None:

@@ -91,7 +91,12 @@ class _Call:
 
     def _place(self, dim: str, axis: int) -> None:
         """Tell the ranks of the groups before and behind a dimension from its axis."""
-        for text, tensor in zip(self.rule.inputs, self.tensors):
+        # An axis is one of an operand with groups around it.
+        inputs = sorted(
+            zip(self.rule.inputs, self.tensors),
+            key=lambda i: -sum(map(_is_group, i[0].split())),
+        )
+        for text, tensor in inputs:
             entries = text.split()
             if tensor is None or dim not in entries:
                 continue

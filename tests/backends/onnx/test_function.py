@@ -46,6 +46,12 @@ def test_an_axis_attribute_is_counted_from_the_front_once() -> None:
     assert [line for line in lines(found) if "body.axis(" in line] == ['axis = body.axis("axis", x)']
 
 
+def test_an_axis_attribute_counts_the_axes_of_the_operand_with_groups() -> None:
+    more = "attributes:\n  axis: {type: axis, dim: N, default: -1}\n"
+    found = body('w: "T[N]", x: "T[*A, N, *B]"', 'y: "T[*A, N, *B]"', "y[*A, n, *B] = x[*A, n, *B] * w[n]", more)
+    assert [line for line in lines(found) if "body.axis(" in line] == ['axis = body.axis("axis", x)']
+
+
 def test_a_maximum_keeps_nan() -> None:
     assert "body.reduce_max(" in "\n".join(lines(body('x: "T[N]"', 'y: "T[]"', "y = max[n](x[n])")))
 
