@@ -63,7 +63,8 @@ def test_kernels(name: str, dtype: str) -> None:
 
 def test_an_axis_is_one_of_the_operand_with_groups() -> None:
     text = f"{HEAD}types: {{T: floating}}\ngradient: none\ninputs: {{w: 'T[N]', x: 'T[*A, N, *B]'}}\n"
-    text += "outputs: {y: 'T[*A, N, *B]'}\nattributes: {axis: {type: axis, dim: N, default: -1}}\nkernel: |\n  y[*A, n, *B] = x[*A, n, *B] * w[n]\n"
+    text += "outputs: {y: 'T[*A, N, *B]'}\nattributes: {axis: {type: axis, dim: N, default: -1}}\n"
+    text += "kernel: |\n  y[*A, n, *B] = x[*A, n, *B] * w[n]\n"
     family = compile_text(text, "probe.yaml")
     w, x = np.arange(3.0), np.ones((2, 3, 4))
     (y,) = evaluate(family.forward, numpy_module(family), w, x, axis=-2)
