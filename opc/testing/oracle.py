@@ -368,7 +368,7 @@ class _Evaluation:
             start = inner.rank
             if isinstance(axis, Axis):
                 extent = affine(axis.extent, inner, self.env.symbol)
-                inner = inner.with_index(axis.index, int(extent.max()) if extent.size else 0)
+                inner = inner.with_index(axis.index, int(extent.max(initial=0)))
                 reduced.append(start)
                 continue
             full = self.env.groups.get((axis.name, None), ())

@@ -313,6 +313,14 @@ def test_varying_extent() -> None:
     assert holds(evaluate(op, {"x": x})["y"], np.cumsum(x, dtype=np.float32))
 
 
+def test_an_extent_below_zero_has_no_points() -> None:
+    n = Affine.of(Dim("N"))
+    total = Reduce("sum", (Axis("k", n - 3),), Read("x", (Affine.of(ops.Index("k")),), T), T)
+    op = ops.make("most", (operand("x", n),), (operand("y"),), (Assign("y", (), total),))
+    for size, most in ((1, 0.0), (3, 0.0), (5, 2.0)):
+        assert holds(evaluate(op, {"x": np.ones(size, np.float32)})["y"], np.array(most, np.float32))
+
+
 def test_padded_read_of_an_empty_operand_where_another_axis_is_empty_too() -> None:
     family = compile_text(
         "op: shifted\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\n"
