@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -111,12 +112,20 @@ def select(cond: Expr, then: Expr, other: Expr) -> Expr:
 
 
 def conjunction(a: Expr, b: Expr) -> Expr:
-    """Return `a and b`."""
+    """Return `a and b`; what reads nothing comes first, as it may tell that the reads of the other are inside."""
     if isinstance(a, Const):
         return b if a.value else FALSE
     if isinstance(b, Const):
         return a if b.value else FALSE
-    return a if a == b else raw("and", a, b)
+    if a == b:
+        return a
+    if any_reads(a):
+        parts = conjuncts(b)
+        first = [c for c in parts if not any_reads(c)]
+        if first:
+            rest = [c for c in parts if any_reads(c)]
+            return functools.reduce(lambda x, y: raw("and", x, y), [*first, a, *rest])
+    return raw("and", a, b)
 
 
 def conjuncts(cond: Expr) -> list[Expr]:

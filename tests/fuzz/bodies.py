@@ -444,11 +444,12 @@ def specs(draw: st.DrawFn, name: str = "fuzz") -> str:
     # An axis attribute is placed by the operand that has its dimension.
     kept = [t for t in flavour.inputs if t.name in body.used or (t.name == "x" and flavour.name in ("axis", "broadcast"))]
     for t in (x for x in flavour.inputs if not x.optional):
-        # What is written must take its size from somewhere.
+        # What is written must take its size and type from somewhere.
         text = "\n".join(lines)
         have = {d for k in kept for d in k.dims if not k.optional}
         wanted = needed | {d for d in t.dims if d.isidentifier() and any(mark in text for mark in (f":{d}]", f":{d},", f" {d}"))}
-        if t not in kept and (wanted | set(flavour.lead)) & set(t.dims) - have:
+        untyped = {"T", *(o.type for o in outputs)} - {k.type for k in kept if not k.optional}
+        if t not in kept and ((wanted | set(flavour.lead)) & set(t.dims) - have or t.type in untyped):
             kept.append(t)
     types = {
         "T": draw(st.sampled_from(FLOATS)),

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.ir.affine import Affine, Dim
+from opc.ir.affine import Affine, Dim, Index
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select
 from opc.ir.printer import format_expr
@@ -154,6 +154,17 @@ def test_conditions_known_inside_a_side_are_decided() -> None:
     assert text(scalar.select(positive, inner, inner)) == "b if a > 0 else c"
     both = scalar.conjunction(positive, typed("gt", b, scalar.ZERO))
     assert text(scalar.assume(Select(both, b, c, T), positive, True)) == "b if b > 0 else c"
+
+
+def test_what_reads_nothing_is_asked_first() -> None:
+    inside = typed("lt", IndexValue(Affine.of(Index("i"))), IndexValue(Affine.of(Dim("N"))))
+    reads = typed("and", typed("gt", b, scalar.ZERO), positive)
+    assert text(scalar.conjunction(positive, inside)) == "i < N and a > 0"
+    assert (
+        text(scalar.conjunction(typed("gt", c, scalar.ZERO), typed("and", inside, reads)))
+        == "i < N and c > 0 and b > 0 and a > 0"
+    )
+    assert text(scalar.conjunction(inside, positive)) == "i < N and a > 0"
 
 
 def test_comparisons_of_sizes_with_a_constant_difference_are_decided() -> None:
