@@ -64,7 +64,7 @@ class NestText(NestWriter):
                 if str(entry) in free_indices(assign.value):
                     self.lines.append(f"    const int64_t {name} = at[nest.start[{n}]];")
         value = self.expr.convert(assign.value, target.type)
-        place = f"{assign.target}.data + point"
+        place = f"{self.view(assign.target)}.data + point"
         template = ", ".join(f"typename {t.name}_stored" for t in self.types)
         head = [f"template <{template}>"] if template else []
         head.append(f"void {self.stage.name}(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {{")
@@ -73,7 +73,7 @@ class NestText(NestWriter):
         for n, name in enumerate(self.operands):
             const = "" if name == assign.target else "const "
             stored = self._stored(name)
-            head.append(f"  const opc::view<{const}{stored}> {name} = opc::view_of<{const}{stored}>(nest, {n});")
+            head.append(f"  const opc::view<{const}{stored}> {self.view(name)} = opc::view_of<{const}{stored}>(nest, {n});")
         body = [
             "  int64_t at[opc::max_axes];",
             "  opc::locate(nest, begin, at);",
@@ -89,6 +89,7 @@ class NestText(NestWriter):
     def read(self, e: Read) -> Text:
         """Return a read; one that may fall outside is a lambda that decides."""
         declared = self.op.operand(e.operand)
+        view = self.view(e.operand)
         offsets: list[str] = []
         checks: list[tuple[str, str]] = []
         locals_: list[str] = []
@@ -96,7 +97,7 @@ class NestText(NestWriter):
             axis = self.axis_of(declared, n)
             if isinstance(index, GroupRef) and isinstance(dim, Group):
                 at, rank = self.groups[index.name]
-                offsets.append(f"opc::group_offset({e.operand}, {axis}, *{self.axes(dim)}, {at}, {rank})")
+                offsets.append(f"opc::group_offset({view}, {axis}, *{self.axes(dim)}, {at}, {rank})")
                 continue
             guarded = e.pad is not None or n in e.checked or not isinstance(index, Affine)
             text = self.expr.affine(index) if isinstance(index, Affine) else self.expr.convert(index, Weak.INT).text  # type: ignore[arg-type]
@@ -105,8 +106,8 @@ class NestText(NestWriter):
                 locals_.append(f"const int64_t {name} = {text};")
                 checks.append((name, axis))
                 text = name
-            offsets.append(f"{parenthesised(text)} * {e.operand}.stride[{axis}]")
-        element = f"opc::load({' + '.join([f'{e.operand}.data', *offsets])})"
+            offsets.append(f"{parenthesised(text)} * {view}.stride[{axis}]")
+        element = f"opc::load({' + '.join([f'{view}.data', *offsets])})"
         optional = declared.optional and any(i.name == e.operand for i in self.op.inputs)
         if optional and e.operand not in self.expr.given:
             element = f"({self.present(e.operand)} ? {element} : {c_compute(e.type)}(0))"
@@ -118,11 +119,11 @@ class NestText(NestWriter):
         kind = c_compute(e.type)
         parts = [f"[&]() -> {kind} {{", *locals_]
         for name, axis in checks:
-            outside = f"opc::outside({name}, {e.operand}.shape[{axis}])"
+            outside = f"opc::outside({name}, {self.view(e.operand)}.shape[{axis}])"
             if e.pad is not None:
                 parts.append(f"if ({outside}) return {kind}({self.expr.lazy(e.pad, e.type).text});")
             else:
-                report = f"opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {e.operand}.shape[{axis}]);"
+                report = f"opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {self.view(e.operand)}.shape[{axis}]);"
                 parts.append(f"if ({outside}) {{ {report} return {kind}(0); }}")
         parts += [f"return {element};", "}()"]
         inner = self.margin + "    "

@@ -90,6 +90,10 @@ class NestWriter:
             declaration = f"{kind}const {member}" if kind.endswith("*") else f"const {kind} {member}"
             yield f"  {declaration} = arguments.{member};"
 
+    def view(self, operand: str) -> str:
+        """Return the local that holds an operand's view; no name of a spec ends in an underscore."""
+        return f"{operand}_" if operand in self.own_names else operand
+
     def axes(self, group: Group) -> str:
         """Return the local that points to a group's sizes."""
         member = axes_member(group.name, group.of)

@@ -203,7 +203,7 @@ class Leaf(ExprText):
         for text, n in self._checks(e):
             name = found[n] = self.writer.names.fresh(f"{e.operand}_at")
             axis = self.writer.axis_of(declared, n)
-            size = f"{e.operand}.size[{n}]"
+            size = f"{self.writer.view(e.operand)}.size[{n}]"
             self.before += [
                 f"const int64_t {name} = {text};",
                 f"if (opc::outside({name}, {size})) {{",
@@ -216,7 +216,7 @@ class Leaf(ExprText):
     def _load(self, e: Read, offset: str) -> str:
         if e.operand in self.scope.gathered:
             return f"opc::element<{c_compute(e.type)}>(nest, {self.writer.operands.index(e.operand)}, {offset})"
-        return f"{e.operand}.data[{offset}]"
+        return f"{self.writer.view(e.operand)}.data[{offset}]"
 
     def offset(self, e: Read, places: Mapping[int, str]) -> str:
         """Return the offset of an element that doesn't depend on the lane, or whose computed indices are in `places`."""
@@ -230,7 +230,7 @@ class Leaf(ExprText):
         steps: list[str] = []
         last = self.scope.units[e.operand]
         for n, index in enumerate(e.indices):
-            stride = "" if n == last else f"{e.operand}.stride[{n}]"
+            stride = "" if n == last else f"{self.writer.view(e.operand)}.stride[{n}]"
             if n in places or not isinstance(index, Affine):
                 text = places[n] if n in places else self._index(index)  # type: ignore[arg-type]
                 terms.append(f"{parenthesised(text)} * {stride}" if stride else text)
@@ -294,7 +294,7 @@ class Leaf(ExprText):
             lines.append(f"const int64_t {name} = {self._index(index)};")
             places[n] = name
             self.inner.add(name)
-            size = f"{e.operand}.size[{n}]"
+            size = f"{self.writer.view(e.operand)}.size[{n}]"
             if e.pad is not None:
                 action = f"return {kind}({self.branch(e.pad, e.type).text});"
             else:

@@ -99,9 +99,10 @@ class RowNestText(NestWriter):
         body = "\n".join(self.lines)
         views = []
         for n, name in enumerate(self.operands[:-1]):
-            if f"{name}." in body:
+            view = self.view(name)
+            if f"{view}." in body:
                 kind = c_compute(self.op.operand(name).type)
-                views.append(f"  const opc::flat<{kind}> {name} = opc::flat_of<{kind}>(nest, {n});")
+                views.append(f"  const opc::flat<{kind}> {view} = opc::flat_of<{kind}>(nest, {n});")
         text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
         return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
 

@@ -60,7 +60,7 @@ def write_taps(regions: Regions, taps: Taps, lane: str) -> tuple[str, str]:
                 continue
             text = leaf.affine(coefficient)
             unit = n == regions.units[r.operand]
-            stride = f"{r.operand}.stride[{n}]"
+            stride = f"{w.view(r.operand)}.stride[{n}]"
             terms.append(text if unit else stride if text == "1" else f"{parenthesised(text)} * {stride}")
         return " + ".join(terms) or "0"
 
@@ -75,8 +75,8 @@ def write_taps(regions: Regions, taps: Taps, lane: str) -> tuple[str, str]:
         guards.append(f"{{{g.axis}, {leaf.affine(along)}, {leaf.affine(beside)}, {rest}}}")
     kind = f"opc::tap_sums<{c_compute(taps.element.type)}, {len(axes)}, {len(guards)}>"
     lines = [
-        f"{taps.weight.operand}.data, {first(taps.weight)},",
-        f"{taps.element.operand}.data, {first(taps.element)},",
+        f"{w.view(taps.weight.operand)}.data, {first(taps.weight)},",
+        f"{w.view(taps.element.operand)}.data, {first(taps.element)},",
         f"{step(taps.element, lane)}, {'true' if taps.padded else 'false'},",
         f"{{{', '.join(windows)}}},",
         f"{{{', '.join(guards)}}}}};",
@@ -96,5 +96,5 @@ def product_text(result: str, e: Expr, leaf: Leaf, over: Range) -> str:
         step = last.coefficient(over.lane) if isinstance(last, Affine) else None
         assert step is not None, "its index moves evenly"
         text = "opc::constant<1>()" if step == Affine.of(1) else leaf.step or leaf.affine(step)
-        arguments.append(f"{r.operand}.data + ({leaf.offset(first, {})}), {text}")
+        arguments.append(f"{leaf.writer.view(r.operand)}.data + ({leaf.offset(first, {})}), {text}")
     return f"opc::add_products({result}, {', '.join(arguments)}, {over.low}, {over.high});"

@@ -73,13 +73,13 @@ class WindowRow:
         step = w.names.fresh("step")
         last = len(moves) - 1
         terms = [
-            parenthesised(self._text(m)) + ("" if n == last else f" * {read.operand}.stride[{n}]")
+            parenthesised(self._text(m)) + ("" if n == last else f" * {w.view(read.operand)}.stride[{n}]")
             for n, m in enumerate(moves)
             if m is not None and m.terms
         ]
         offset = Leaf(self.regions, Range("", "", "")).offset(read, {})
         w.put(f"const int64_t {step} = {' + '.join(terms)};")
-        w.put(f"opc::fetch_ahead({read.operand}.data + ({offset} + {_AHEAD} * {step}), {step});")
+        w.put(f"opc::fetch_ahead({w.view(read.operand)}.data + ({offset} + {_AHEAD} * {step}), {step});")
 
     def _text(self, a: Affine) -> str:
         return Leaf(self.regions, Range("", "", "")).affine(a)
@@ -153,7 +153,7 @@ class WindowRow:
         offset = Leaf(self.regions, Range("", "", "")).offset(self._without({self.row.lane}), {})
         number = " + ".join(f"{w.indices[a.index]} * {self.steps[a.index]}" for a in self.axes)
         low, high = w.names.fresh("low"), w.names.fresh("high")
-        candidate = f"{self.read.operand}.data + ({offset}), {step}, position({number})"
+        candidate = f"{self.writer.view(self.read.operand)}.data + ({offset}), {step}, position({number})"
         with w.block(f"{strip}.take({candidate}, [&](int64_t &{low}, int64_t &{high}) OPC_INLINED", "});"):
             for g in self.guards:
                 if self.row.lane in g.indices():
