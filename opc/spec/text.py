@@ -134,7 +134,7 @@ _CPP_TEXT = """
     not_eq nullptr operator or_eq private protected public register reinterpret_cast requires restrict short
     signed sizeof static static_assert static_cast struct switch template this thread_local throw true false
     typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert
-    NULL EOF NAN INFINITY offsetof alloca
+    NULL EOF NAN INFINITY offsetof alloca size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 """
 _CPP_WORDS = frozenset(_CPP_TEXT.split())
 # Names that Python code of a binding cannot give to a parameter or must not hide.

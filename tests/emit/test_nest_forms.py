@@ -212,6 +212,20 @@ kernel: |
         lambda size: {"t": whole(4, size), "ids": rng.integers(0, 4, 4)},
         lambda t, ids: t[ids] + t * (t + 1),
     ),
+    "names of the function's own": (
+        """\
+inputs: {count: 'T[N, M]', unit: 'T[N, M]', place: 'T[N, M]', begin: 'T[N, M]', ids: 'int64[N]'}
+outputs: {y: 'T[N, M]'}
+kernel: |
+  y[n, m] = pad(count[n, m - 1], 0) * place[ids[n], m] + max[p:3](pad(unit[n, m + p - 1], 0)) - begin[n, m]
+""",
+        lambda size: {n: whole(4, size) for n in ("count", "unit", "place", "begin")} | {"ids": rng.integers(0, 4, 4)},
+        lambda count, unit, place, begin, ids: (
+            np.pad(count, ((0, 0), (1, 0)))[:, :-1] * place[ids]
+            + np.max([np.pad(unit, ((0, 0), (1, 1)))[:, p : p + unit.shape[1]] for p in range(3)], 0)
+            - begin
+        ),
+    ),
 }
 
 
