@@ -136,18 +136,24 @@ class Leaf(ExprText):
             return Text(self._values[e], _ATOM, e.type)
         varies = bool(self.over.lane) and self.over.lane in free_indices(e)
         safe = is_known_inside(e, self.writer.sizes(e.operand), self.scope.bounded)
-        if varies and not self.lazy and e.operand in self.scope.gathered and self._along_row(e):
+        if (
+            varies
+            and not self.lazy
+            and e.operand in self.scope.gathered
+            and self.over.lane == self.scope.row_lane
+            and self.is_row(e)
+        ):
             return Text(f"{self._row(e)}[{self.writer.indices[self.over.lane]}]", _ATOM, e.type)
         if varies or (self.lazy and not (safe and self.over.lane)):
             return Text(self._element(e, varies), _ATOM, e.type)
         return Text(self._early(e), _ATOM, e.type)
 
-    def _along_row(self, e: Read) -> bool:
+    def is_row(self, e: Read) -> bool:
         """Whether a read at computed places runs along a row of its operand."""
+        if e.operand in self.scope.locals or not e.indices:
+            return False
         unit = self.scope.units[e.operand]
         last = e.indices[unit]
-        if self.over.lane != self.scope.row_lane:
-            return False
         if e.pad is not None or unit in e.checked or not isinstance(last, Affine) or self.writer.is_optional(e.operand):
             return False
         step = last.coefficient(self.over.lane)

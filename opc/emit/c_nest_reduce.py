@@ -25,6 +25,7 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    map_affine,
     reads,
     walk,
     with_children,
@@ -232,7 +233,10 @@ class Fold:
         name = w.indices[axis.index] = w.names.fresh(axis.index)
         extent = self._extent(axis)
         if axis.index == self.lane:
-            self._innermost(Range(axis.index, "0", extent))
+            if self._runs_along_rows(axis):
+                self._in_pieces(axis, extent)
+            else:
+                self._innermost(Range(axis.index, "0", extent))
             return
         opened = {a.index for a in self.axes if a.index in w.indices and a not in rest}
         due = self._due(opened)
@@ -247,6 +251,28 @@ class Fold:
             with w.block(f"for (int64_t {name} = {low}; {name} < {high}; ++{name})"):
                 others = [g for g in due if not any(g is r for r in ranges)]
                 self._within(others, lambda: self._loops(rest))
+
+    def _runs_along_rows(self, axis: Axis) -> bool:
+        """Whether the innermost loop reads rows at computed places, and no condition would cut it."""
+        leaf = Leaf(self.regions, Range(axis.index, "", ""))
+        simple = self.kind in _OPERATOR and not self.search and not self.products and not self.guards
+        free = not any(isinstance(e, Select) or (isinstance(e, Read) and e.pad is not None) for e in walk(self.body))
+        return simple and free and any(r.operand in self.regions.gathered and leaf.is_row(r) for r in reads(self.body))
+
+    def _in_pieces(self, axis: Axis, extent: str) -> None:
+        """Write the innermost loop piece by piece, each of no more points than a row is looked up for."""
+        w, regions = self.writer, self.regions
+        start, own = Index(w.names.fresh("start")), Index(w.names.fresh("lane"))
+        w.indices[start.name], w.indices[own.name] = start.name, own.name
+        position = Affine.of(start) + own
+        regions.bounded[position] = axis.extent
+        self.body = map_affine(self.body, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
+        outer, regions.row_lane = regions.row_lane, own.name
+        with w.block(f"for (int64_t {start.name} = 0; {start.name} < {extent}; {start.name} += opc::nest_lanes)"):
+            high = w.names.fresh("lanes")
+            w.put(f"const int64_t {high} = opc::least({extent} - {start.name}, opc::nest_lanes);")
+            self._innermost(Range(own.name, "0", high))
+        regions.row_lane = outer
 
     def _extent(self, axis: Axis) -> str:
         """Return the end of a loop; one that depends on the lane is the greatest of all lanes, and a guard holds for each."""

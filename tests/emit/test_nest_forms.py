@@ -212,6 +212,16 @@ kernel: |
         lambda size: {"t": whole(4, size), "ids": rng.integers(0, 4, 4)},
         lambda t, ids: t[ids] + t * (t + 1),
     ),
+    "products with rows by number": (
+        """\
+inputs: {x: 'T[N, D]', ids: 'int64[N]', w: 'T[V, M, D]'}
+outputs: {y: 'T[N, M]'}
+kernel: |
+  y[n, m] = cast(T, sum[d](x[n, d] * w[ids[n], m, d]))
+""",
+        lambda size: {"x": whole(7, size), "ids": rng.integers(0, 3, 7), "w": whole(3, 2, size)},
+        lambda x, ids, w: (x[:, None] * w[ids]).sum(-1),
+    ),
     "names of the function's own": (
         """\
 inputs: {count: 'T[N, M]', unit: 'T[N, M]', place: 'T[N, M]', begin: 'T[N, M]', ids: 'int64[N]'}
@@ -298,3 +308,10 @@ def test_a_choice_of_one_place_is_made_outside_of_the_loop() -> None:
     loops = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD\n")[1:]
     assert len(loops) == 3
     assert all("?" not in loop.split(";\n")[0] for loop in loops)
+
+
+def test_rows_that_a_sum_reads_at_computed_places_are_looked_up_ahead_of_its_loop() -> None:
+    family = compile_text(HEAD + FORMS["products with rows by number"][0], "f.yaml")
+    text = kernel_files(family)["kernel/f_loops.cpp"]
+    assert "opc::row_at(nest, 1, " in text
+    assert "opc::element<" not in text
