@@ -29,6 +29,7 @@ enum : int64_t {
 struct passing {
   char *data; /* NULL: absent, or not wanted */
   bool staged;
+  bool own;   /* a sum whose elements take in one point each: it needs no partial results */
   bool along; /* the tile function gets rows of it */
   bool constant;         /* staged, with one value everywhere: the buffer is filled once */
   int64_t row_stride;    /* elements from row to row in the tensor */
@@ -65,6 +66,9 @@ struct runner {
 };
 
 static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
+
+/* Whether an operand is what partial results are kept of. */
+static inline bool is_partial(const operand &o, const passing &p) { return is_reduction(o) && !p.own; }
 
 /* Whether axis `a` of the stage continues the collapsed axis `outer` in every operand. */
 static inline bool continues(const runner &r, int32_t outer, int32_t a) {
@@ -108,7 +112,7 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
     expected *= r.size[a];
   }
   /* A tile function adds to what is there, so sums whose elements lie side by side go straight into the partial results. */
-  const bool moved = is_reduction(o) ? o.what != role_sum : o.stored != o.computed;
+  const bool moved = is_partial(o, p) ? o.what != role_sum : o.stored != o.computed;
   p.staged = moved || (p.along && !contiguous);
   p.constant = o.what == role_input && o.count > 0;
   for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
@@ -130,6 +134,13 @@ static void plan(runner &r) {
   r.columns = 1;
   for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
 
+  bool any_own = false; /* passed where they lie */
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    r.pass[k].own = o.what == role_sum && r.pass[k].data != nullptr && o.count == r.points * r.columns;
+    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) r.pass[k].own = r.pass[k].own && r.pass[k].stride[a] != 0;
+    any_own = any_own || r.pass[k].own;
+  }
   r.once = s.has_still && r.columns >= narrow_columns;
   for (int32_t k = 0; k < s.operand_count && r.once; ++k) {
     const bool moves = r.pass[k].data != nullptr && r.pass[k].stride[r.outer + r.row_axes - 1] != 0;
@@ -151,8 +162,8 @@ static void plan(runner &r) {
 
   const bool cut = !s.whole_rows && r.columns > chunk_elements;
   r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
-  if (cut && !any_staged && r.context->parallel_for == nullptr) r.piece = r.columns;
-  r.join_pieces = !any_staged;
+  if (cut && !any_staged && !any_own && r.context->parallel_for == nullptr) r.piece = r.columns;
+  r.join_pieces = !any_staged && !any_own;
   r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
   r.units = r.points * r.pieces;
   r.tile_rows = r.points;
@@ -162,6 +173,10 @@ static void plan(runner &r) {
     const int64_t most = across_elements / piece < across_rows ? across_elements / piece : across_rows;
     const int64_t fit = staged_elements / piece;
     r.tile_rows = across && fit < most ? most : fit > 0 ? fit : 1;
+  } else if (any_own) {
+    /* What is set to zero is still in cache when the tile function adds to it. */
+    const int64_t fit = r.piece > 0 ? chunk_elements / r.piece : 1;
+    r.tile_rows = fit > 0 ? fit : 1;
   }
   /* Rows a power of two apart would fall into one set of the cache. */
   r.pitch = s.whole_rows ? round_up(r.columns, 16) + 16 : r.piece;
@@ -200,6 +215,15 @@ static inline void for_stretches(const runner &r, const passing &p, bool along_r
       offset -= index[a] * p.stride[a];
       index[a] = 0;
     }
+  }
+}
+
+/* Sets the part of a sum's operand that a tile covers to what adds nothing. */
+static void clear(const operand &o, const passing &p, void *data, int64_t rows, int64_t columns) {
+  const int64_t count = p.along ? columns : 1;
+  if (rows == 1 || p.row_stride == count) return reset(o.computed, role_sum, data, rows * count, false);
+  for (int64_t row = 0; row < rows; ++row) {
+    reset(o.computed, role_sum, static_cast<char *>(data) + row * p.row_stride * itemsize(o.computed), count, false);
   }
 }
 
@@ -244,9 +268,10 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         offset[k] = offset_of(r, p, position) + (p.along && r.pieces > 1 ? first * p.column_stride : 0);
       }
       if (!p.staged) {
-        t.data[k] = is_reduction(o) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
+        t.data[k] = is_partial(o, p) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
                                     : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
+        if (p.own) clear(o, p, t.data[k], rows, columns);
         continue;
       }
       t.data[k] = memory + p.buffer;
@@ -279,7 +304,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
-        if (o.what == role_output) {
+        if (!is_partial(o, p)) {
           store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);
         } else {
           char *partial = r.partials + p.partial + (chunk * p.partial_count + offset[k] + at) * itemsize(o.computed);
@@ -331,7 +356,7 @@ static int32_t run_reductions(runner &r) {
   int64_t largest = 1;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
     r.pass[k].partial_count = o.count;
     if (o.count > largest) largest = o.count;
   }
@@ -344,7 +369,7 @@ static int32_t run_reductions(runner &r) {
   int64_t bytes = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
     r.pass[k].partial = bytes;
     bytes += round_up(r.chunks * r.pass[k].partial_count * itemsize(o.computed), cache_line);
   }
@@ -352,13 +377,13 @@ static int32_t run_reductions(runner &r) {
   if (r.partials == nullptr) return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
   for (int32_t k = 0; k < s.operand_count; ++k) {
     const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
     reset(o.computed, o.what, r.partials + r.pass[k].partial, r.chunks * r.pass[k].partial_count, r.units == 0 || r.columns == 0);
   }
   const int32_t code = split(r, r.chunks, 1);
   for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
     const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_reduction(o)) continue;
+    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
     const passing &p = r.pass[k];
     fold(o.computed, o.what, r.partials + p.partial, p.partial_count, r.chunks);
     store_block(*r.rows, p.data, o.stored, {1, p.partial_count, 0, 1}, r.partials + p.partial, 0);
@@ -389,7 +414,7 @@ static int32_t run_one(const stage &s, const row_functions &rows, tile_function 
   plan(r);
   if (!s.whole_rows && r.columns == 0) r.units = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
-    if (is_reduction(s.operands[k]) && r.pass[k].data != nullptr) return run_reductions(r);
+    if (is_partial(s.operands[k], r.pass[k]) && r.pass[k].data != nullptr) return run_reductions(r);
   }
   if (r.units == 0) return OPC_OK;
   const int64_t grain = grain_elements / (r.piece > 0 ? r.piece : 1);
