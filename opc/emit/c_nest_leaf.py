@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from opc.emit.c_expr import ExprText, Text, c_compute
 from opc.emit.c_nest_base import NestWriter, parenthesised
@@ -16,23 +15,7 @@ from opc.ir.expr import Expr, GroupRef, Read, free_indices, reads
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nest import divisions
 
-_MOST_SPLITS = 3
-"""A range is split by so many conditions inside one another; further ones are tested lane by lane."""
-
-_MANY_SPLITS = 3
-"""With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
-
 _ATOM = 8
-
-
-class Sink(Protocol):
-    """What happens to the values of a range."""
-
-    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
-        """Return the lines of the loop that computes `e`, whose text `leaf` writes."""
-
-    def ignores(self, e: Expr) -> bool:
-        """Whether `e` changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
