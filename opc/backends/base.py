@@ -153,6 +153,28 @@ class Session(Protocol):
         ...
 
 
+class WithoutAutograd:
+    """The part of a session that a framework without autograd has; `no_autograd` is the reason shown."""
+
+    no_autograd: str
+
+    def gradient(
+        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Refuse: there is no autograd."""
+        raise Unsupported(self.no_autograd)
+
+    def second_gradient(
+        self,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        cotangents: Mapping[str, Array],
+        second: Mapping[str, Array],
+    ) -> dict[str, Array]:
+        """Refuse: there is no autograd."""
+        raise Unsupported(self.no_autograd)
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One framework-specific check of an op: `run` raises AssertionError (or the framework's error) when it does not hold.

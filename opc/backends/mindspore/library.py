@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from typing import TYPE_CHECKING
 
-import jinja2
-
+from opc.backends.templates import environment
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
 from opc.emit.c_native import header_path as native_header_path
 from opc.emit.c_native import torch_function
@@ -15,6 +14,9 @@ from opc.emit.output_axes import OutputAxes
 from opc.emit.shape_types_c import types_definition, types_name
 from opc.ir.dtypes import Acc, DType, ElementType
 from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
+
+if TYPE_CHECKING:
+    import jinja2
 
 MAX_OPERANDS = 32
 """`opc::mindspore::max_operands`."""
@@ -29,16 +31,9 @@ DERIVED = {
 """What the ops of a family are, by the ends of their names."""
 
 
-@cache
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.mindspore"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return environment("opc.backends.mindspore")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from opc.backends.base import Availability, BuildStep, Session
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import binding, face, generated_tests
+from opc.backends.templates import environment
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import docstring, quoted
@@ -124,11 +124,5 @@ def _render(template: str, family: Family, **values: object) -> str:
     return _templates().get_template(template).render(spec=family.source_name, name=family.name, **values)
 
 
-@cache
 def _templates() -> jinja2.Environment:
-    import jinja2
-
-    loader = jinja2.PackageLoader("opc.backends.numpy")
-    return jinja2.Environment(
-        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
+    return environment("opc.backends.numpy")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import example_text
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
 from opc.backends.numpy.face import has_choice
 from opc.ir.dtypes import DType
 from opc.ir.op import Example, Family
@@ -16,11 +16,11 @@ from opc.ir.op import Example, Family
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-NO_AUTOGRAD = "NumPy has no autograd; the gradients are functions of their own"
 
-
-class NumpySession:
+class NumpySession(WithoutAutograd):
     """Calls the functions of a built package."""
+
+    no_autograd = "NumPy has no autograd; the gradients are functions of their own"
 
     def __init__(self, family: Family, package: Path) -> None:
         """Import the package's NumPy functions.
@@ -52,22 +52,6 @@ class NumpySession:
         results = result if isinstance(result, tuple) else (result,)
         made = {o.name: value for o, value in zip(described.outputs, results) if value is not None}
         return made if only is None else {name: made[name] for name in only}
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: NumPy has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: NumPy has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
 
     def checks(self) -> Sequence[Check]:
         """Return what NumPy users expect beyond values, on the spec's first example."""

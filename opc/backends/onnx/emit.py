@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING
 
+from opc.backends.templates import environment
 from opc.emit.numpy import function_name, numpy_module
 from opc.emit.onnx_function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx_types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
@@ -52,18 +52,9 @@ def _render(template: str, family: Family, **values: object) -> str:
     return templates().get_template(template).render(spec=family.source_name, name=family.name, **values)
 
 
-@cache
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.onnx"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return environment("opc.backends.onnx")
 
 
 # ---- schemas -------------------------------------------------------------------------------------------------------------

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.base import Check, Unsupported
+from opc.backends.base import Check, Unsupported, WithoutAutograd
 from opc.backends.node_call import NodeCall
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-NO_AUTOGRAD = "ONNX has no autograd; the gradients are ops of their own"
 
-
-class OnnxSession:
+class OnnxSession(WithoutAutograd):
     """Runs single-node models on the reference evaluator."""
+
+    no_autograd = "ONNX has no autograd; the gradients are ops of their own"
 
     def __init__(self, family: Family, package: Path) -> None:
         """Import the package's ONNX modules.
@@ -73,22 +73,6 @@ class OnnxSession:
             self._evaluators[key] = ReferenceEvaluator(inlined)
         evaluator = self._evaluators[key]
         return call.run(lambda feeds: evaluator.run(None, feeds))
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: ONNX has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: ONNX has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
 
     def checks(self) -> Sequence[Check]:
         """Return what ONNX's tools promise of the op: checker, inference, function, inliner, text."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
-
+from opc.backends.templates import environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.onnx_types import TENSOR_TYPE, bindings
 from opc.emit.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
+
+if TYPE_CHECKING:
+    import jinja2
 
 MAX_OPERANDS = 32
 """`opc::ort::kMaxOperands`."""
@@ -37,16 +38,9 @@ _DERIVED = {
 }
 
 
-@cache
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.onnxruntime"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return environment("opc.backends.onnxruntime")
 
 
 def library_source(family: Family) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
 from opc.backends.node_call import NodeCall
 from opc.backends.onnxruntime.values import from_value, to_value
 from opc.ir.op import Family
@@ -15,11 +15,11 @@ from opc.ir.op import Family
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-NO_AUTOGRAD = "ONNX Runtime has no autograd; the gradients are ops of their own"
 
-
-class OnnxRuntimeSession:
+class OnnxRuntimeSession(WithoutAutograd):
     """Runs single-node models on ONNX Runtime's CPU provider with the library registered."""
+
+    no_autograd = "ONNX Runtime has no autograd; the gradients are ops of their own"
 
     def __init__(self, family: Family, package: Path) -> None:
         """Import the package's modules and find its library.
@@ -91,22 +91,6 @@ class OnnxRuntimeSession:
         names = [o.name for o in session.get_outputs()]
         values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
         return [from_value(v) for v in values]
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: ONNX Runtime has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: ONNX Runtime has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
 
     def checks(self) -> Sequence[Check]:
         """Return what ONNX Runtime users expect beyond values."""

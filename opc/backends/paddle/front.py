@@ -15,19 +15,12 @@ from opc.backends.paddle.signature import (
     operator_name,
     vjp,
 )
+from opc.backends.python_face import Face, described_inputs, described_outputs, tensors
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
-from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 
-_PYTHON = {
-    AttributeKind.INT: "int",
-    AttributeKind.AXIS: "int",
-    AttributeKind.FLOAT: "float",
-    AttributeKind.BOOL: "bool",
-    AttributeKind.STR: "str",
-    AttributeKind.DTYPE: "paddle.dtype",
-}
+_FACE = Face("paddle.dtype", lambda dtype: f"paddle.{dtype}")
 _CONVERT = {
     AttributeKind.INT: "dispatch.integer",
     AttributeKind.AXIS: "dispatch.integer",
@@ -135,10 +128,9 @@ def front_source(family: Family) -> str:
 
 
 def _function(op: Op) -> _Function:
-    tensors = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
     last = "[0]" if len(op.outputs) == 1 else ""
     return _Function(
-        signature=bracketed(f"def {op.name}(", parameters(op), f") -> {tensors}:", 0),
+        signature=bracketed(f"def {op.name}(", _FACE.parameters(op), f") -> {tensors(op)}:", 0),
         doc=docstring(_document(op, op.doc.strip()), 4),
         call=_call(op, op.name, last),
     )
@@ -148,9 +140,8 @@ def _in_place(op: Op) -> _Function:
     """Return the function that writes to its inputs."""
     written = ", ".join(f"{o} to {i}" for o, i in op.inplace)
     doc = f"{op.name} in place, where no gradient is recorded: writes {written}."
-    tensors = "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
     return _Function(
-        signature=bracketed(f"def {op.name}_(", parameters(op), f") -> {tensors}:", 0),
+        signature=bracketed(f"def {op.name}_(", _FACE.parameters(op), f") -> {tensors(op)}:", 0),
         doc=docstring(_document(op, doc), 4),
         call=_call(op, f"{op.name}_.in_place", "[0]" if len(op.outputs) == 1 else ""),
     )
@@ -162,50 +153,9 @@ def _call(op: Op, function: str, last: str) -> str:
     return "    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4)
 
 
-def attribute_default(attribute: Attribute) -> str | None:
-    """Return the Python expression of an attribute's default, None when it must be given."""
-    if attribute.required:
-        return None
-    if attribute.kind is AttributeKind.DTYPE and isinstance(attribute.default, str | DType):
-        return f"paddle.{DType(attribute.default)}"
-    return literal(attribute.default)
-
-
-def parameters(op: Op) -> list[str]:
-    """Return the parameters of the op's function: inputs, then attributes.
-
-    An attribute without default that follows a parameter with one is keyword-only, and so are all after it.
-    """
-    found = [f"{x.name}: Tensor | None = None" if x.optional else f"{x.name}: Tensor" for x in op.inputs]
-    defaulted = any(x.optional for x in op.inputs)
-    for a in op.attributes:
-        default = attribute_default(a)
-        if default is None and defaulted and "*" not in found:
-            found.append("*")
-        defaulted = defaulted or default is not None
-        element = _PYTHON[a.kind]
-        annotation = element if a.length is None else f"Sequence[{element}]"
-        found.append(f"{a.name}: {annotation}" + ("" if default is None else f" = {default}"))
-    return found
-
-
 def _document(op: Op, doc: str) -> str:
     """Return the documentation of a function of the face."""
-    lines = [doc, "", "Args:", *(f"    {x.name}: {_operand(x)}" for x in op.inputs)]
-    for a in op.attributes:
-        parts = [a.doc.strip()] if a.doc else []
-        parts += [f"One of {', '.join(map(literal, a.values))}."] if a.values else []
-        parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
-        lines.append(f"    {a.name}: {' '.join(parts) or 'An attribute.'}")
-    lines += ["", "Returns:", *(f"    {o.name}: {_operand(o)}" for o in op.outputs)]
+    lines = [doc, "", "Args:", *(f"    {entry}" for entry in described_inputs(op))]
+    lines += ["", "Returns:", *(f"    {entry}" for entry in described_outputs(op))]
     lines += ["", "Raises:", "    Exception: Paddle's own, when an operand or attribute does not fit; the message says which."]
     return "\n".join(lines)
-
-
-def _operand(operand: Operand) -> str:
-    """Return what the documentation says of an operand: its shape, dtypes and purpose."""
-    text = f"{operand.type}[{', '.join(str(d) for d in operand.dims)}]"
-    if isinstance(operand.type, TypeVar):
-        text += f", {operand.type} one of {', '.join(map(str, operand.type.dtypes))}"
-    text += ", or None" if operand.optional else ""
-    return f"{text}. {operand.doc.strip()}".rstrip()

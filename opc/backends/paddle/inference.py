@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.base import Check, OpError, WithoutAutograd
 from opc.backends.paddle.session import REFUSALS, complete, computable
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import attribute_values, carried, to_numpy
@@ -18,14 +18,14 @@ from opc.ir.op import Family, Op
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-NO_AUTOGRAD = "Paddle Inference has no autograd"
-
 KEPT = 64
 """How many predictors a session keeps."""
 
 
-class InferenceSession:
+class InferenceSession(WithoutAutograd):
     """Saves each op as a model, whose sizes are all open, and calls that."""
+
+    no_autograd = "Paddle Inference has no autograd"
 
     def __init__(self, family: Family, package: Path) -> None:
         """Import the package, which registers its operators.
@@ -86,22 +86,6 @@ class InferenceSession:
             executor = paddle.static.Executor(paddle.CPUPlace())
             paddle.static.save_inference_model(str(path), list(fed.values()), fetched, executor, program=program)
         return predictor(path)
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: Paddle Inference has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: Paddle Inference has no autograd."""
-        raise Unsupported(NO_AUTOGRAD)
 
     def checks(self) -> Sequence[Check]:
         """Return what Paddle Inference promises of an op beyond values: nothing that the calls themselves do not prove."""

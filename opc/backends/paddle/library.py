@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from opc.backends.paddle.signature import MASK, attribute_type, derivation, has_mask, in_place_name, likes, operator_name, vjp
+from opc.backends.templates import environment
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
 from opc.emit.c_layout import wrap
 from opc.emit.c_text import WIDTH, string_literal
@@ -16,17 +15,13 @@ from opc.emit.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 
+if TYPE_CHECKING:
+    import jinja2
 
-@cache
+
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.paddle"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return environment("opc.backends.paddle")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from opc.backends import example_text
 from opc.backends.rknn.names import rknn_name
+from opc.backends.templates import environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
 from opc.emit.numpy import numpy_module
@@ -24,18 +24,9 @@ _FUNCTIONS = {"infer_shapes": "shape.infer_shapes", "infer_types": "shape.infer_
 """What the generated class calls, by its own names: functions whose names end in the op's."""
 
 
-@cache
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.rknn"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return environment("opc.backends.rknn")
 
 
 def files(family: Family) -> dict[str, str]:

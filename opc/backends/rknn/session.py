@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shape import ShapeError
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
 from opc.backends.rknn.backend import SIMULATED
 from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import Call, make_call, model_of, node
@@ -35,8 +35,10 @@ Arguments = tuple[str, Mapping[str, "Array | None"], Mapping[str, Any]]
 """The op, inputs and attributes of a call."""
 
 
-class RknnSession:
+class RknnSession(WithoutAutograd):
     """Runs calls as nodes of models on the simulator."""
+
+    no_autograd = INFERENCE_ONLY
 
     storage = DType.FLOAT16
     """What the simulator rounds every floating output to. It hands a model's inputs to the op as they are."""
@@ -188,22 +190,6 @@ class RknnSession:
         if len(floating) > 1 or "float16" in floating:
             return Unsupported("RKNN's toolkit gives every floating tensor to the op as float32")
         return OpError(f"accepted by RKNN: {refusal}")
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: RKNN has no gradients."""
-        raise Unsupported(INFERENCE_ONLY)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: RKNN has no gradients."""
-        raise Unsupported(INFERENCE_ONLY)
 
     def checks(self) -> Sequence[Check]:
         """Return what RKNN's users expect beyond values."""

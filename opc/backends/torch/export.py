@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opc.backends.torch.batching import needs_batch_axes
-from opc.backends.torch.front import parameters
+from opc.backends.torch.front import FACE
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import namespace
 from opc.emit.onnx_types import TYPE_STRING, attribute_type
@@ -48,7 +48,7 @@ def onnx_source(family: Family) -> str:
     # An attribute that must be given follows the inputs, and a parameter with a default can't stand before it.
     absent = "" if any(a.required for a in op.attributes) else " = None"
     translate = [f"{x.name}: Any{absent}" if x.optional else f"{x.name}: Any" for x in op.inputs]
-    translate += [*(p for p in parameters(op)[len(names) :] if p != "*"), *batch]
+    translate += [*(p for p in FACE.parameters(op)[len(names) :] if p != "*"), *batch]
     symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
     node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
     node += [f"outputs={count}"] if count > 1 else []

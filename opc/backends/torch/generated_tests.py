@@ -8,7 +8,7 @@ from typing import Any
 
 from opc.backends.example_text import precise
 from opc.backends.torch.derivatives import differentiable
-from opc.backends.torch.front import attribute_default
+from opc.backends.torch.front import FACE
 from opc.backends.torch.library import templates
 from opc.emit.python_layout import bracketed
 from opc.emit.python_text import Bracket, literal, quoted
@@ -28,7 +28,7 @@ def test_source(family: Family) -> str:
     names = [x.name for x in op.inputs]
     moving = [x.name for x in op.inputs if differentiable(x)]
     reference = _reference(family)
-    defaults = {a.name: attribute_default(a) for a in op.attributes}
+    defaults = {a.name: FACE.default(a) for a in op.attributes}
     arguments = [*names, *(n if d is None else f"{n}={d}" for n, d in defaults.items())]
     return (
         templates()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from functools import cache
+from typing import TYPE_CHECKING
 
-import jinja2
-
+from opc.backends.templates import environment
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.schema import has_mask, namespace, out_schema, schema
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
@@ -15,6 +14,9 @@ from opc.emit.c_native import header_path as native_header_path
 from opc.emit.c_native import torch_function
 from opc.emit.c_text import string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, Op
+
+if TYPE_CHECKING:
+    import jinja2
 
 SHIM_FUNCTIONS = (
     "aoti_torch_check",
@@ -53,16 +55,9 @@ SHIM_FUNCTIONS = (
 """The functions of libtorch that `opc/torch.h` declares."""
 
 
-@cache
 def templates() -> jinja2.Environment:
     """Return the environment of this backend's templates."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("opc.backends.torch"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return environment("opc.backends.torch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""What the Python functions of the frameworks have in common: parameters with defaults, and the words for operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opc.emit.python_text import literal
+from opc.ir.dtypes import DType, TypeVar
+from opc.ir.op import Attribute, AttributeKind, Op, Operand
+
+_PYTHON = {
+    AttributeKind.INT: "int",
+    AttributeKind.AXIS: "int",
+    AttributeKind.FLOAT: "float",
+    AttributeKind.BOOL: "bool",
+    AttributeKind.STR: "str",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How a framework spells what its functions take.
+
+    `dtype_type` annotates a dtype (`torch.dtype`), `dtype_value` is the expression of one (`torch.float32`), and `sequence` the
+    annotation of several values, with `{}` for the type of one.
+    """
+
+    dtype_type: str
+    dtype_value: Callable[[DType], str]
+    sequence: str = "Sequence[{}]"
+
+    def annotation(self, attribute: Attribute) -> str:
+        """Return the annotation of an attribute: `float`, `Sequence[int]`."""
+        element = _PYTHON.get(attribute.kind, self.dtype_type)
+        return element if attribute.length is None else self.sequence.format(element)
+
+    def default(self, attribute: Attribute) -> str | None:
+        """Return the Python expression of an attribute's default, None when it must be given."""
+        if attribute.required:
+            return None
+        if attribute.kind is AttributeKind.DTYPE and isinstance(attribute.default, str | DType):
+            return self.dtype_value(DType(attribute.default))
+        return literal(attribute.default)
+
+    def parameters(self, op: Op) -> list[str]:
+        """Return the parameters of the op's function: inputs, then attributes.
+
+        An optional input has the default None unless one that must be given follows it. An attribute without default that
+        follows a parameter with one is keyword-only, and so are all after it.
+        """
+        last_required = max((i for i, x in enumerate(op.inputs) if not x.optional), default=-1)
+        found = []
+        for i, x in enumerate(op.inputs):
+            annotation = f"{x.name}: Tensor | None" if x.optional else f"{x.name}: Tensor"
+            found.append(annotation + (" = None" if x.optional and i > last_required else ""))
+        defaulted = any(x.optional for x in op.inputs[last_required + 1 :])
+        for a in op.attributes:
+            default = self.default(a)
+            if default is None and defaulted and "*" not in found:
+                found.append("*")
+            defaulted = defaulted or default is not None
+            found.append(f"{a.name}: {self.annotation(a)}" + ("" if default is None else f" = {default}"))
+        return found
+
+
+def tensors(op: Op) -> str:
+    """Return the annotation of what the op's function returns."""
+    return "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
+
+
+def described_inputs(op: Op) -> list[str]:
+    """Return the docstring's entries of the op's arguments: inputs, then attributes."""
+    entries = [f"{x.name}: {_operand(x)}" for x in op.inputs]
+    for a in op.attributes:
+        parts = [a.doc.strip()] if a.doc else []
+        parts += [f"One of {', '.join(map(literal, a.values))}."] if a.values else []
+        parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
+        entries.append(f"{a.name}: {' '.join(parts) or 'An attribute.'}")
+    return entries
+
+
+def described_outputs(op: Op) -> list[str]:
+    """Return the docstring's entries of the op's outputs."""
+    return [f"{o.name}: {_operand(o)}" for o in op.outputs]
+
+
+def _operand(operand: Operand) -> str:
+    """Return what the documentation says of an operand: its shape, dtypes and purpose."""
+    text = f"{operand.type}[{', '.join(str(d) for d in operand.dims)}]"
+    if isinstance(operand.type, TypeVar):
+        text += f", {operand.type} one of {', '.join(map(str, operand.type.dtypes))}"
+    text += ", or None" if operand.optional else ""
+    return f"{text}. {operand.doc.strip()}".rstrip()

@@ -1,0 +1,26 @@
+"""The Jinja environment of a backend's templates: strict about names, exact about blanks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+@cache
+def environment(package: str) -> jinja2.Environment:
+    """Return the environment of the templates in the folder `templates` of a package, such as `opc.backends.torch`.
+
+    Block tags leave no blank lines, a name without a value is a mistake, and the line break that ends a file stays.
+    """
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
