@@ -293,18 +293,30 @@ class Fold:
         """Write the loop over the lane."""
         w = self.writer
         ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.lane) is not None]
+        others = [g for g in self.guards if not any(g is r for r in ranges)]
         body = self.body
-        for g in reversed([g for g in self.guards if not any(g is r for r in ranges)]):
+        apart = {id(g): name for g in others if (name := self.regions.excluded(g, over.lane)) is not None}
+        for g in reversed([g for g in others if id(g) not in apart]):
             cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
             body = Select(cond, body, Const(IDENTITY[self.kind], body.type), body.type)
         self.guards = []
-        sink = Sink(self, over.lane)
         if not ranges:
-            self.regions.write(body, over, sink)
+            self._between(list(apart.values()), body, over)
             return
         low, high = w.names.fresh("low"), w.names.fresh("high")
         with w.block(""):
             self.regions.narrow(tuple(ranges), Range(over.lane, over.low, f"opc::greatest({over.low}, {over.high})"), low, high)
+            self._between(list(apart.values()), body, Range(over.lane, low, high))
+
+    def _between(self, apart: list[str], body: Expr, over: Range) -> None:
+        """Write the loops over a range without some of its lanes: from one to the next, so that nothing is tested inside."""
+        w, sink = self.writer, Sink(self, over.lane)
+        if not apart:
+            self.regions.write(body, over, sink)
+            return
+        low, high = w.names.fresh("low"), w.names.fresh("high")
+        with w.block(f"for (int64_t {low} = {over.low}, {high}; {low} < {over.high}; {low} = {high} + 1)"):
+            w.put(f"{high} = opc::next_of({low}, {over.high}, {', '.join(apart)});")
             self.regions.write(body, Range(over.lane, low, high), sink)
 
     def _refuse_nothing(self) -> None:

@@ -14,7 +14,7 @@ from opc.emit.c_nest_base import parenthesised
 from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, reads
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, replace_node
 
 __all__ = ["Leaf", "Local", "Range", "Regions", "Sink"]
@@ -79,25 +79,48 @@ class Regions(Scope):
                 self.write(no, Range(over.lane, over.low, low), sink, splits - 1)
                 self.write(no, Range(over.lane, high, over.high), sink, splits - 1)
 
-    def _one(self, cond: Expr, lane: str) -> tuple[Affine, Read] | None:
+    def _one(self, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
         """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
         if not isinstance(cond, Call) or cond.fn != "eq":
             return None
         for place, value in (cond.args, cond.args[::-1]):
-            if not isinstance(place, IndexValue) or not isinstance(value, Read) or value.pad is not None:
+            if not isinstance(place, IndexValue) or not isinstance(value, Read | Call) or lane in free_indices(value):
+                continue
+            if any(isinstance(e, Reduce) or (isinstance(e, Read) and not self._is_known(e, lane)) for e in walk(value)):
                 continue
             wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
-            if wide and place.value.coefficient(lane) == Affine.of(1) and self._stands(value, lane):
+            if wide and place.value.coefficient(lane) == Affine.of(1):
                 return place.value - Index(lane), value
         return None
 
-    def _around(self, e: Select, one: tuple[Affine, Read], over: Range, sink: Sink, splits: int) -> None:
+    def _is_known(self, r: Read, lane: str) -> bool:
+        """Whether what a read finds is known ahead of the lane, wherever it stands."""
+        return r.pad is None and self._stands(r, lane)
+
+    def excluded(self, g: Guard, lane: str) -> str | None:
+        """Return the name of the one lane at which a guard doesn't hold, whose place is written, None for other guards."""
+        if not isinstance(g, Call) or g.fn not in ("not", "ne"):
+            return None
+        one = self._one(g.args[0] if g.fn == "not" else replace(g, fn="eq"), lane)
+        if one is None:
+            return None
+        name = self.writer.names.fresh("but")
+        self._place(name, one)
+        return name
+
+    def _place(self, name: str, one: tuple[Affine, Expr]) -> None:
+        """Write the declaration of the lane that is asked for."""
+        leaf = Leaf(self, Range("", "", ""))
+        value = leaf.expr(one[1]).text
+        rest = "" if one[0] == Affine.of(0) else f" - {parenthesised(leaf.affine(one[0]))}"
+        self.writer.put(*leaf.before, f"const int64_t {name} = int64_t({value}){rest};")
+
+    def _around(self, e: Select, one: tuple[Affine, Expr], over: Range, sink: Sink, splits: int) -> None:
         """Write a choice of one lane: that lane, and the loops before and behind it, which test nothing."""
-        w, leaf = self.writer, Leaf(self, Range("", "", ""))
-        value, rest = leaf.expr(one[1]).text, leaf.affine(one[0])
+        w = self.writer
         at, low, high = w.names.fresh("at_one"), w.names.fresh("low"), w.names.fresh("high")
         with w.block(""):
-            w.put(*leaf.before, f"const int64_t {at} = int64_t({value}) - {parenthesised(rest)};")
+            self._place(at, one)
             w.put(f"const int64_t {low} = {at} >= {over.low} && {at} < {over.high} ? {at} : {over.high};")
             w.put(f"const int64_t {high} = {low} < {over.high} ? {low} + 1 : {low};")
             self._leaf(e.then, Range(over.lane, low, high), sink, short=True)

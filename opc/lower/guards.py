@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv
 from opc.ir.expr import Call, Const, Expr, Read, Select, children, free_indices, with_children
+from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr
 """An affine expression that must not be negative, or a condition."""
@@ -25,14 +27,36 @@ IDENTITY: Mapping[str, float | bool] = {
 
 def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, ...]:
     """Return a condition as guards that must all hold; `positive` tells whether a divisor is known to be."""
-    if isinstance(condition, Call) and condition.fn == "and":
-        return tuple(g for part in condition.args for g in guards(part, positive))
+    parts = conjuncts(condition)
+    if len(parts) > 1:
+        return tuple(g for part in parts for g in guards(part, positive))
+    (condition,) = parts
     if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):
         a, b = (affine_of(x) for x in condition.args)
         if a is not None and b is not None:
             rest = {"lt": b - a - 1, "le": b - a, "gt": a - b - 1, "ge": a - b}[condition.fn]
             return (without_division(rest, positive),)
     return (condition,)
+
+
+def conjuncts(e: Expr) -> list[Expr]:
+    """Return conditions that hold together just where `e` does."""
+    return _parts(e, "and", "or")
+
+
+def disjuncts(e: Expr) -> list[Expr]:
+    """Return conditions of which one holds just where `e` does."""
+    return _parts(e, "or", "and")
+
+
+def _parts(e: Expr, fn: str, dual: str) -> list[Expr]:
+    if isinstance(e, Call) and e.fn == fn:
+        return [c for a in e.args for c in _parts(a, fn, dual)]
+    if isinstance(e, Call) and e.fn == "not" and isinstance(e.args[0], Call) and e.args[0].fn == dual:
+        return [c for a in e.args[0].args for c in _parts(negation(a), fn, dual)]
+    if isinstance(e, Call) and e.fn == "not" and isinstance(e.args[0], Call) and e.args[0].fn == "ne":
+        return [replace(e.args[0], fn="eq")]
+    return [e]
 
 
 def without_division(f: Affine, positive: Callable[[Affine], bool]) -> Affine:
@@ -86,6 +110,8 @@ def peel(
         match body:
             case Select(cond=cond, then=then, other=other) if is_identity(kind, other):
                 found, body = found + guards(cond, positive), then
+            case Select(cond=cond, then=then, other=other) if is_identity(kind, then):
+                found, body = found + guards(negation(cond), positive), other
             case Read(pad=pad) if pad is not None and is_identity(kind, pad) and _is_affine(body):
                 found += inside(body, sizes(body.operand), bounded)
                 body = Read(body.operand, body.indices, body.type, None, body.checked, body.span)

@@ -12,6 +12,7 @@ from opc.lower.flatten import IrregularError, flatten
 from opc.lower.inline import inline_copies
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
 from opc.lower.partition import partition
+from opc.lower.parts import with_parts
 from opc.lower.scatter import extract_scatters
 from opc.lower.schedule import schedule
 from opc.lower.search import inline_searches
@@ -42,7 +43,7 @@ def _variant(case: Case) -> Variant:
             raise IrregularError("it has a contraction")
         program = Program(op.name, *schedule(op, flatten(op)))
     except IrregularError:
-        op = with_short_sums(with_tables(inline_searches(_with_own_memory(op))))
+        op = with_short_sums(with_tables(inline_searches(with_parts(_with_own_memory(op)))))
         program = partition(op)
     names = op_names(op)
     stages = tuple(_finished(s, s.name + case.suffix, names) for s in program.stages)

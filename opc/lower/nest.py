@@ -138,10 +138,11 @@ def best_axis(op: Op, e: Reduce) -> Axis | None:
 
 def _scattered(e: Reduce, index: str) -> int:
     """Return how many reads of a reduction jump through memory along an index."""
-    return sum(_jumps(r, index) for r in reads(e.body))
+    return sum(jumps(r, index) for r in reads(e.body))
 
 
-def _jumps(r: Read, index: str) -> bool:
+def jumps(r: Read, index: str) -> bool:
+    """Whether a read jumps through memory along an index."""
     early = any(isinstance(i, Affine) and index in i.indices() for i in _moving(r)[:-1])
     return early or any(index in free_indices(i) for i in r.indices if not isinstance(i, Affine | GroupRef))
 

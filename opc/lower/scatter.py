@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import reduce
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
@@ -34,10 +35,11 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Op, Operand
-from opc.lower.guards import Guard, guards, is_identity
+from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
 from opc.lower.nest import affines, divisions, flat_statement, is_positive
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
+from opc.transform.scalar import negation
 
 
 def scatter_plan(op: Op, assign: Assign) -> Scatter | None:
@@ -104,14 +106,15 @@ def _is_computed(place: Expr) -> bool:
 def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:
     """Return the conditions without which a term of a sum is 0, outermost first, and the term."""
     found: list[Expr] = []
-    while isinstance(body, Select) and is_identity("sum", body.other):
-        found += _conjuncts(body.cond)
-        body = body.then
+    while isinstance(body, Select):
+        if is_identity("sum", body.other):
+            cond, body = body.cond, body.then
+        elif is_identity("sum", body.then):
+            cond, body = negation(body.cond), body.other
+        else:
+            break
+        found += conjuncts(cond)
     return found, body
-
-
-def _conjuncts(e: Expr) -> list[Expr]:
-    return [c for a in e.args for c in _conjuncts(a)] if isinstance(e, Call) and e.fn == "and" else [e]
 
 
 def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
@@ -182,7 +185,7 @@ def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
 
 
 def _as_read(e: Expr) -> Expr:
-    """Return a sum over an index that a condition fixes as its one term that counts."""
+    """Return a sum over an index that conditions fix as its terms that count: one, or one for each place of which any will do."""
     if not isinstance(e, Reduce) or e.kind != "sum":
         return e
     conditions, body = conditions_of(e.body)
@@ -191,25 +194,42 @@ def _as_read(e: Expr) -> Expr:
             continue
         bound = {a.index for a in e.axes if isinstance(a, Axis)} - {axis.index}
         for n, c in enumerate(conditions):
-            place = next((p for i, p in _equalities(c) if i == axis.index), None)
-            if place is None or axis.extent.indices() & bound:
-                continue
+            choices = disjuncts(c)
             rest = conditions[:n] + conditions[n + 1 :]
-            put_in = _substitution(axis.index, place)
-            if any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
+            terms = []
+            for k, choice in enumerate(choices):
+                earlier = [negation(other) for other in choices[:k]]
+                terms.append(_term_at(axis, choice, [*earlier, *rest], body))
+            found = [t for t in terms if t is not None]
+            if len(found) < len(terms) or axis.extent.indices() & bound:
                 continue
-            wide = place if isinstance(place.type, Weak) else Cast(place, DType.INT64)
-            inside = [
-                Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
-                Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
-                *(put_in(x) for x in rest),
-            ]
-            term = Select(_all(inside), put_in(body), Const(0, body.type), body.type)
+            term: Expr = found[0] if len(found) == 1 else _added(found, e.type)
             axes = tuple(a for a in e.axes if a is not axis)
             if axes:
                 return _as_read(replace(e, axes=axes, body=term))
-            return Call("add", (Const(0, Weak.INT), replace(term, type=e.type)), e.type)  # a sum is never -0
+            total = replace(term, type=e.type) if isinstance(term, Select) else term
+            return Call("add", (Const(0, Weak.INT), total), e.type)  # a sum is never -0
     return e
+
+
+def _added(terms: list[Expr], t: ValueType) -> Expr:
+    """Return the sum of terms in the type that they are summed in."""
+    return reduce(lambda a, b: Call("add", (a, b), t), (x if x.type == t else Cast(x, t) for x in terms))
+
+
+def _term_at(axis: Axis, choice: Expr, rest: list[Expr], body: Expr) -> Expr | None:
+    """Return the term of a sum at the one place that `choice` names, 0 where that is outside or `rest` doesn't hold."""
+    place = next((p for i, p in _equalities(choice) if i == axis.index), None)
+    if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
+        return None
+    put_in = _substitution(axis.index, place)
+    wide = place if isinstance(place.type, Weak) else Cast(place, DType.INT64)
+    inside = [
+        Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
+        Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
+        *(put_in(x) for x in rest),
+    ]
+    return Select(_all(inside), put_in(body), Const(0, body.type), body.type)
 
 
 def _all(conditions: list[Expr]) -> Expr:

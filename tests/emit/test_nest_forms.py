@@ -54,6 +54,11 @@ def stencil(x: Array) -> Array:
     return neighbour(-1, 0, 1) - neighbour(0, -1, 2) + neighbour(0, 1, 3) - neighbour(2, 0, 0)
 
 
+def two_places(ids: Array, w: Array) -> Array:
+    """Return whether an element of a row stands where the row's number says, or two further on."""
+    return (ids[:, None] == np.arange(w.shape[1])) | (ids[:, None] + 2 == np.arange(w.shape[1]))
+
+
 FORMS: dict[str, tuple[str, Callable[[int], dict[str, Array]], Callable[..., Array]]] = {
     "window": (
         """\
@@ -192,6 +197,38 @@ kernel: |
         lambda size: {"x": whole(7), "ids": rng.integers(-1, size + 4, 7), "w": whole(7, size)},
         lambda x, ids, w: np.where(ids[:, None] == np.arange(w.shape[1]) + 2, x[:, None], w),
     ),
+    "all but two places of each row": (
+        """\
+inputs: {ids: 'int64[N]', w: 'T[N, V]'}
+outputs: {y: 'T[]'}
+kernel: |
+  y[()] = cast(T, sum[n, v](0 if ids[n] == v or ids[n] + 2 == v else w[n, v]))
+""",
+        lambda size: {"ids": rng.integers(-3, size + 1, 7), "w": whole(7, size)},
+        lambda ids, w: np.where(two_places(ids, w), 0, w).sum(),
+    ),
+    "either of two places": (
+        """\
+inputs: {ids: 'int64[N]', w: 'T[N, V]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[n] = cast(T, sum[v](w[n, v] if ids[n] == v or v == ids[n] % 3 else 0))
+""",
+        lambda size: {"ids": rng.integers(-1, size + 1, 7), "w": whole(7, size)},
+        lambda ids, w: np.where((ids[:, None] == np.arange(w.shape[1])) | (ids[:, None] % 3 == np.arange(w.shape[1])), w, 0).sum(
+            1
+        ),
+    ),
+    "a sum of what is looked up": (
+        """\
+inputs: {ids: 'int64[N]', w: 'T[N, V]', x: 'T[N]'}
+outputs: {y: 'T[]'}
+kernel: |
+  y[()] = cast(T, pad(x[0], 0) * cast(T, sum[n](x[n] * w[n, ids[n]])))
+""",
+        lambda size: {"ids": rng.integers(0, 3, size), "w": whole(size, 3), "x": whole(size)},
+        lambda ids, w, x: x[0] * (x * w[np.arange(len(x)), ids]).sum(),
+    ),
     "rows by number": (
         """\
 inputs: {t: 'T[V, D]', ids: 'int64[N]'}
@@ -308,6 +345,12 @@ def test_a_choice_of_one_place_is_made_outside_of_the_loop() -> None:
     loops = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD\n")[1:]
     assert len(loops) == 3
     assert all("?" not in loop.split(";\n")[0] for loop in loops)
+
+
+def test_a_sum_over_all_but_some_places_runs_from_one_to_the_next() -> None:
+    family = compile_text(HEAD + FORMS["all but two places of each row"][0], "test")
+    (loop,) = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD_REDUCTION")[1:]
+    assert "==" not in loop.split(";\n")[0]
 
 
 def test_rows_that_a_sum_reads_at_computed_places_are_looked_up_ahead_of_its_loop() -> None:

@@ -131,6 +131,13 @@ OPC_INLINE void clip(int64_t &low, int64_t &high, int64_t coefficient, int64_t r
   }
 }
 
+/* Returns the first of some places in [low, high), or `high` where there is none. */
+template <typename... Places>
+OPC_INLINE int64_t next_of(int64_t low, int64_t high, Places... places) {
+  ((high = places >= low && places < high ? places : high), ...);
+  return high;
+}
+
 /* The place where a row of results is computed: the target itself, or `buffer` where the target stores 16-bit floats. */
 template <typename T>
 OPC_INLINE T *result_row(const row_nest &n, int64_t offset, T *buffer) {
