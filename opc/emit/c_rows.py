@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from opc.emit.c_expr import ExprText, Text, c_compute, presences
 from opc.emit.c_layout import Names, wrap
 from opc.emit.c_text import comment
-from opc.ir.affine import Dim, GroupSize, Index
+from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
 from opc.ir.expr import ELLIPSIS, Expr, Read, Select, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
+from opc.lower.apart import one_place, where
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
 
 _ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
@@ -102,7 +104,8 @@ class TileText:
         self.arguments = self.names.fresh("arguments")
         self.call = self.names.fresh("call")
         loop = stage.row[0] if len(stage.row) == 1 else None
-        self.index = self.names.fresh(loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i")
+        self.index_of_row = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else ""
+        self.index = self.names.fresh(self.index_of_row or "i")
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
         self.values: dict[str, Text] = {}
@@ -201,14 +204,13 @@ class TileText:
             yield from self._action(early, "    ", "[0]")
         if not p.body:
             return
-        folds = [a for a in p.body if isinstance(a, Fold)]
-        yield from self._loop_head(folds)
-        self.expr.varying = self.varying
-        yield from self._loads(p)
-        for a in p.body:
-            yield from self._action(a, "      ", f"[{self.index}]")
-        self.expr.varying = None
-        yield from self._loop_end(folds)
+        if p.apart is not None:
+            yield from self._loops_around(p, p.apart)
+        else:
+            folds = [a for a in p.body if isinstance(a, Fold)]
+            yield from self._loop_head(folds)
+            yield from self._loop_body(p)
+            yield from self._loop_end(folds)
         for a in p.body:
             match a:
                 case Fold():
@@ -216,7 +218,34 @@ class TileText:
                 case Keep():
                     self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
 
-    def _loads(self, p: Pass) -> Iterator[str]:
+    def _loop_body(self, p: Pass, margin: str = "      ") -> Iterator[str]:
+        self.expr.varying = self.varying
+        yield from self._loads(p, margin)
+        for a in p.body:
+            yield from self._action(a, margin, f"[{self.index}]")
+        self.expr.varying = None
+
+    def _loops_around(self, p: Pass, apart: Expr) -> Iterator[str]:
+        """Yield the loops of a pass that has a point apart: that point, and the points before and behind it."""
+        found = one_place(apart, self.index_of_row)
+        assert found is not None, "the condition holds at one point"
+        offset, value = found
+        one, side, begin, end = (self.names.fresh(n) for n in ("one", "side", "begin", "end"))
+        at = f"int64_t({self.expr.expr(value).text})" + ("" if offset == Affine.of(0) else f" - ({self.expr.affine(offset)})")
+        yield f"    const opc::place_apart {one}({at}, {self.tile}.columns);"
+        yield f"    for (int64_t {self.index} = {one}.begin; {self.index} < {one}.end; ++{self.index}) {{"
+        yield from self._loop_body(replace(p, body=where(p, True)))
+        yield "    }"
+        yield f"    for (int {side} = 0; {side} < 2; ++{side}) {{"
+        yield f"      const int64_t {begin} = {side} == 0 ? 0 : {one}.end;"
+        yield f"      const int64_t {end} = {side} == 0 ? {one}.begin : {self.tile}.columns;"
+        yield "      OPC_SIMD"
+        yield f"      for (int64_t {self.index} = {begin}; {self.index} < {end}; ++{self.index}) {{"
+        yield from self._loop_body(replace(p, body=where(p, False)), "        ")
+        yield "      }"
+        yield "    }"
+
+    def _loads(self, p: Pass, margin: str) -> Iterator[str]:
         """Yield the declarations of the elements that a pass reads.
 
         They are loaded whatever is chosen: under a choice, a load is a branch to the compiler, which then leaves the loop scalar.
@@ -232,7 +261,7 @@ class TileText:
                 continue
             kind = c_compute(self.values[name].type)
             test = "" if _loaded(kind) == kind or name in kept else " != 0"
-            yield f"      const {kind} {local} = {pointer}[{self.index}]{test};"
+            yield f"{margin}const {kind} {local} = {pointer}[{self.index}]{test};"
 
     def _buffer(self, keep: Keep) -> str:
         """Return the row a kept value stands in."""
@@ -316,7 +345,9 @@ class TileText:
         return self.attributes[key]
 
     def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
-        assert not isinstance(symbol, Index), "a row stage has no values of indices"
+        if isinstance(symbol, Index):
+            assert symbol.name == self.index_of_row, "only the index of the row is used as a number"
+            return self.index
         member = size_member(symbol)
         self.symbols[member] = None
         return member

@@ -2,7 +2,8 @@
 
 Two index variables with equal extents run over the same loop, so that `sum[k](e[*A, k, *B])` and `e[*A, n, *B] = ...` meet on one
 axis. A body is *regular* when every access is a bare index in a place of its own, so that a step is a value at each point of a
-set of loops; only regular bodies become steps.
+set of loops; only regular bodies become steps. A value that is no reduction may use an index as a number: whole rows along the
+loop of that index can compute it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     children,
+    free_indices,
     reads,
     walk,
     with_children,
@@ -108,6 +110,8 @@ class _Flattener:
                     broadcast = axis.operand
         _distinct([*target, *reduced])
         value = self._value(e.body, inner, None if broadcast is not None else own, source)
+        if free_indices(value):
+            raise IrregularError("a reduction uses the value of an index")
         self.steps.append(Step(name, e.type, target, value, Reduction(e.kind, tuple(reduced), broadcast), source))
 
     def _value(self, e: Expr, loops: Mapping[str, Loop], own: str | None, source: Assign) -> Expr:
@@ -116,8 +120,12 @@ class _Flattener:
             case Read():
                 self._check_read(e, loops)
                 return replace(e, indices=())
-            case IndexValue() if e.value.indices():
-                raise IrregularError(f"the value of an index is used: {e.value}")
+            case IndexValue():
+                for name in e.value.indices():
+                    loop = loops[name]
+                    if not isinstance(loop, IndexLoop) or loop.along is not None:
+                        raise IrregularError(f"the value of {name} is used, which runs along {loop}")
+                return e
             case Place():
                 raise IrregularError(f"the place in {GroupRef(e.group)} is used")
             case Reduce():
@@ -187,6 +195,12 @@ class _Flattener:
             candidate, count = f"{name}_{count}", count + 1
         self.names.add(candidate)
         return candidate
+
+
+def counted(step: Step) -> frozenset[IndexLoop]:
+    """Return the loops of a step whose index is used as a number."""
+    names = free_indices(step.value)
+    return frozenset(x for x in step.loops if isinstance(x, IndexLoop) and x.index in names)
 
 
 def operand_loops(op: Op, name: str) -> tuple[Loop, ...]:

@@ -153,10 +153,14 @@ Action: TypeAlias = Let | Keep | Fold | Put
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Values of the row (`prologue`), then one loop along it (`body`), which may be empty."""
+    """Values of the row (`prologue`), then one loop along it (`body`), which may be empty.
+
+    Where the condition `apart` holds, at one point of a row at most, that point is computed by itself.
+    """
 
     prologue: tuple[Let | Put, ...]
     body: tuple[Action, ...]
+    apart: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op
+from opc.lower.apart import with_points_apart
 from opc.lower.contraction import contraction_stage, extract
 from opc.lower.fixed import with_fixed_values
 from opc.lower.flatten import IrregularError, flatten
@@ -57,7 +58,7 @@ def _finished(stage: Stage, name: str, taken: set[str]) -> Stage:
             return replace(stage, name=name, epilogue=with_fixed_values(replace(stage.epilogue, name=name), taken))
         case RowStage():
             once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
-            return with_fixed_values(replace(stage, name=name, once=once), taken)
+            return with_points_apart(with_fixed_values(replace(stage, name=name, once=once), taken))
         case _:
             return replace(stage, name=name)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from opc.ir.expr import reads
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.contraction import contraction_stage
-from opc.lower.flatten import IrregularError, flatten
+from opc.lower.flatten import IrregularError, counted, flatten
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.recompute import with_values_again
 from opc.lower.scatter import scatter_plan
@@ -20,15 +20,20 @@ from opc.lower.schedule import schedule
 from opc.lower.statement import lower_statement
 
 
-def partition(op: Op) -> Program:
-    """Return the stages of an op that is not regular as a whole, each after those whose results it reads."""
-    plain = _Partition(op)
+def partition(op: Op, alone: frozenset[str] = frozenset()) -> Program:
+    """Return the stages of an op that is not regular as a whole, each after those whose results it reads.
+
+    The statements with the targets `alone` run on their own if they are not regular.
+    """
+    plain = _Partition(op, alone)
     changed = with_values_again(op, plain.regular, plain.nests())
-    return (plain if changed is op else _Partition(changed)).run()
+    chosen = plain if changed is op else _Partition(changed, alone)
+    program = chosen.run()
+    return partition(op, alone | chosen.left) if chosen.left else program
 
 
 class _Partition:
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, alone: frozenset[str]) -> None:
         self.op = op
         self.reads = {s.target: {r.operand for r in reads(s.value)} for s in op.body}
         alive = self._needs(o.name for o in op.outputs)
@@ -36,7 +41,42 @@ class _Partition:
         self.memory: set[str] = set()
         self.stages: list[Stage] = []
         self.temporaries: list[Temporary] = []
-        self.regular = {s.target for s in self.pending if not self._is_contraction(s) and _is_regular(self._group([s]))}
+        self.regular = {s.target for s in self.pending if not self._is_contraction(s) and self._are_regular([s])}
+        self.joining = {s.target for s in self.pending if s.target not in alone and self._joins(s)}
+        self.left = frozenset[str]()
+        """The statements that were to join a row stage, and found none."""
+
+    def _are_regular(self, statements: list[Assign]) -> bool:
+        group = self._group(statements)
+        try:
+            schedule(group, flatten(group))
+        except IrregularError:
+            return False
+        return True
+
+    def _joins(self, s: Assign) -> bool:
+        """Whether a statement that is not regular by itself becomes part of a row stage together with what it is made of."""
+        if s.target in self.regular or self._is_contraction(s) or not self._is_countable(s):
+            return False
+        made_of = self._made_of(s)
+        return self._are_regular([t for t in self.pending if t.target in made_of])
+
+    def _is_countable(self, s: Assign) -> bool:
+        """Whether nothing but the use of an index as a number keeps a statement from being regular."""
+        try:
+            return any(map(counted, flatten(self._group([s]))))
+        except IrregularError:
+            return False
+
+    def _made_of(self, s: Assign) -> set[str]:
+        """Return a statement and the regular ones that it is computed from, as far as they are not in memory, by target."""
+        found, todo = {s.target}, list(self.reads[s.target])
+        while todo:
+            name = todo.pop()
+            if name in self.regular and name not in found and name not in self.memory:
+                found.add(name)
+                todo += self.reads[name]
+        return found
 
     def _needs(self, names: Iterable[str]) -> set[str]:
         """Return every statement that the statements `names` need, themselves included, by target."""
@@ -50,7 +90,8 @@ class _Partition:
 
     def nests(self) -> set[str]:
         """Return the targets of the statements that run as loop nests of their own."""
-        return {s.target for s in self.pending if s.target not in self.regular and not self._is_contraction(s)}
+        together = self.regular | self.joining
+        return {s.target for s in self.pending if s.target not in together and not self._is_contraction(s)}
 
     def _is_contraction(self, s: Assign) -> bool:
         return scatter_plan(self.op, s) is None and contraction_stage(self.op, s, s.target) is not None
@@ -58,19 +99,24 @@ class _Partition:
     def run(self) -> Program:
         """Return the program."""
         while self.pending:
-            alone = next((s for s in self.pending if s.target not in self.regular and self._ready(s)), None)
+            alone = next((s for s in self.pending if s.target not in self.regular | self.joining and self._ready(s)), None)
             if alone is not None:
                 self._single(alone)
                 continue
             irregular = [s.target for s in self.pending if s.target not in self.regular]
-            needed = self._needs(irregular) if irregular else {s.target for s in self.pending}
-            group: list[Assign] = []
-            for s in self.pending:
-                known = self.memory | {g.target for g in group}
-                if s.target in needed and s.target in self.regular and self.reads[s.target] & self.reads.keys() <= known:
-                    group.append(s)
+            group = self._computable(self._needs(irregular) if irregular else {s.target for s in self.pending})
             self._together(group)
         return Program(self.op.name, tuple(self.stages), tuple(self.temporaries))
+
+    def _computable(self, wanted: set[str]) -> list[Assign]:
+        """Return the statements among `wanted` that are computed together from what is in memory."""
+        group: list[Assign] = []
+        for s in self.pending:
+            known = self.memory | {g.target for g in group}
+            fits = s.target in self.regular | self.joining
+            if s.target in wanted and fits and self.reads[s.target] & self.reads.keys() <= known:
+                group.append(s)
+        return group
 
     def _ready(self, s: Assign) -> bool:
         return self.reads[s.target] & self.reads.keys() <= self.memory
@@ -103,7 +149,10 @@ class _Partition:
         try:
             stages, temporaries = schedule(group, flatten(group, self._names()))
         except IrregularError:
-            self._together(statements[:1])
+            left = {s.target for s in statements} & self.joining
+            self.joining -= left
+            self.left |= left
+            self._together([s for s in statements if s.target not in left] if left else statements[:1])
             return
         self.stages += [self._with_places(s) for s in stages]
         self.temporaries += [replace(t, needed_by=self._outputs_of(t.needed_by)) for t in temporaries]
@@ -153,14 +202,6 @@ class _Partition:
         operands = tuple(place(o) for o in stage.operands)
         once = None if stage.once is None else replace(stage.once, operands=tuple(place(o) for o in stage.once.operands))
         return replace(stage, operands=operands, once=once)
-
-
-def _is_regular(group: Op) -> bool:
-    try:
-        schedule(group, flatten(group))
-    except IrregularError:
-        return False
-    return True
 
 
 def _temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:

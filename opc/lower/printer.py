@@ -103,7 +103,8 @@ def _pass(stage: RowStage, one: Pass) -> Iterator[str]:
     for action in one.prologue:
         yield f"    {_action(stage, action)}"
     if one.body:
-        yield "    for each point of the row"
+        apart = "" if one.apart is None else f", that at {format_expr(one.apart).replace('[()]', '')} by itself"
+        yield f"    for each point of the row{apart}"
         yield from (f"      {_action(stage, action)}" for action in one.body)
 
 

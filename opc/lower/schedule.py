@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Op
-from opc.lower.flatten import IrregularError, operand_loops
-from opc.lower.loop_ir import GroupLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
+from opc.lower.flatten import IrregularError, counted, operand_loops
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.passes import build_passes
+from opc.transform.indices import substitute
 
 MOST_COPIES = 3
 """Of how many products each gets loops that leave out the others."""
@@ -60,6 +62,7 @@ class _Scheduler:
         self.reads: Mapping[str, tuple[str, ...]] = {
             s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
         }
+        self.counted = {s.target: counted(s) for s in steps}
         alive = self._closure(o.name for o in op.outputs)
         self.steps = [s for s in steps if s.target in alive]
         consumed = {name for s in self.steps for name in self.reads[s.target]}
@@ -82,8 +85,7 @@ class _Scheduler:
         stages: list[Stage] = []
         temporaries: list[Temporary] = []
         while pending:
-            plans = [self._plan(k, memory, pending) for k in self._keys(pending)]
-            plan = max(plans, key=self._merit)
+            plan = self._next(memory, pending)
             if not plan.produced:
                 raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
             pending = [s for s in pending if s not in plan.produced]
@@ -94,6 +96,23 @@ class _Scheduler:
         if len(stages) == 1 and isinstance(stages[0], RowStage):
             stages = [replace(stages[0], name=self.op.name)]
         return tuple(stages), tuple(temporaries)
+
+    def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
+        """Return the plan of the next stage: the best, or one that lets more be done in passes along the rows of the best."""
+        plans = sorted((self._plan(k, memory, pending) for k in self._keys(pending)), key=self._merit, reverse=True)
+        best = plans[0]
+        for other in plans[1:] if best.key.whole else ():
+            if not other.produced or any(s in best.produced for s in other.produced):
+                continue
+            gain = self._along(self._plan(best.key, _with(memory, other), pending)) - self._along(best)
+            loss = len(self._plan(other.key, _with(memory, best), pending).produced) - len(other.produced)
+            if gain > loss:
+                return other
+        return best
+
+    def _along(self, plan: Plan) -> int:
+        """Return how many values a plan writes at each point of its rows."""
+        return sum(s.reduction is None and bool(set(s.loops) & plan.key.row) for s in plan.produced)
 
     def _needed_by(self, step: Step) -> tuple[str, ...]:
         return tuple(o.name for o in self.op.outputs if step.target in self._closure([o.name]))
@@ -128,6 +147,8 @@ class _Scheduler:
         plan = Plan(key, [], set())
         for s in self.steps:
             if s.target in memory or any(n in self.step and n not in available for n in self.reads[s.target]):
+                continue
+            if self.counted[s.target] and not (key.whole and len(key.row) == 1 and self.counted[s.target] == key.row):
                 continue
             loops = frozenset(s.loops)
             if s.reduction is None:
@@ -208,7 +229,7 @@ class _Scheduler:
                 products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
                 puts.append((product, s))
         inputs = self._stage_inputs(body, memory, plan.key)
-        here = {s.target: replace(s, loops=tuple(_seen_from(s.loops, plan.key.full))) for s in body}
+        here = {s.target: _seen_in(s, plan.key.full, row) for s in body}
         folds = plan.folds | {s.target for s in plan.produced if self._folds_first(plan, s)}
         passes = build_passes(
             list(here.values()), folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
@@ -262,12 +283,24 @@ class _Scheduler:
         return {name: n for name, n in needs.items() if n != every}
 
 
+def _with(memory: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
+    """Return what is in memory once a plan has run."""
+    return {**memory, **{s.target: s.target for s in plan.produced if s.reduction is not None}}
+
+
 def _domain(step: Step) -> frozenset[Loop]:
     """Return the loops a step's value is computed over; a broadcast sum runs over the joint ones."""
     loops = step.domain
     if step.reduction is not None and step.reduction.broadcast is not None:
         loops = tuple(joint(x) for x in loops)
     return frozenset(loops)
+
+
+def _seen_in(step: Step, full: frozenset[Loop], row: tuple[Loop, ...]) -> Step:
+    """Return a step where a stage runs over `full`, with an index that it uses as a number under its name there."""
+    loops = tuple(_seen_from(step.loops, full))
+    names = {x.index: Affine.of(Index(r.index)) for x in counted(step) for r in row if isinstance(r, IndexLoop) and r == x}
+    return replace(step, loops=loops, value=substitute(step.value, names) if names else step.value)
 
 
 def _seen_from(loops: tuple[Loop, ...], full: frozenset[Loop]) -> frozenset[Loop]:

@@ -306,7 +306,7 @@ def test_one_condition_stands_around_all_terms_that_hang_on_it() -> None:
         ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[N - 1 - i]", "x is indexed by -i + N - 1"),
         ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = pad(x[i + 1], 0)", "a read of x may fall outside"),
         ("{x: 'T[N]'}", "{y: 'T[N, N]'}", "y[i, j] = x[i] * x[j]", "two indices of one statement run over the same extent"),
-        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] * i", "the value of an index is used: i"),
+        ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = x[i] + sum[j](x[j] * j)", "a reduction uses the value of an index"),
         ("{x: 'T[N]'}", "{y: 'T[N]'}", "y[i] = sum[j:i + 1](x[j])", "the extent of j depends on an index"),
     ],
 )

@@ -34,7 +34,7 @@ kernel: |
   m[n] = max[c](x[n, c])
   e[n, c] = exp(x[n, c] - m[n])
   s[n] = sum[c](e[n, c])
-  y[n, c] = e[n, c] / s[n] - (1 if c == t[n] else 0)
+  y[n, c] = e[n, c] / s[n] - (1 if c == n + t[n] else 0)
 """
     assert sorted(program(spec)) == ["m", "s"]
 
@@ -56,8 +56,8 @@ outputs: {y: 'T[N, C]', z: 'T[N, C]'}
 kernel: |
   m[n] = max[c](x[n, c])
   e[n, c] = 2 * x[n, c] - m[n]
-  y[n, c] = e[n, c] if c == t[n] else 0
-  z[n, c] = e[n, c] if c != t[n] else 1
+  y[n, c] = e[n, c] if c == n + t[n] else 0
+  z[n, c] = e[n, c] if c != n + t[n] else 1
 """
     assert program(spec) == ["m"]
 
@@ -68,6 +68,6 @@ outputs: {y: 'T[N, C]'}
 kernel: |
   m[n] = max[c](x[n, c])
   h[n] = m[n] + 1
-  y[n, c] = h[n] if c == t[n] else x[n, c]
+  y[n, c] = h[n] if c == n + t[n] else x[n, c]
 """
     assert program(spec) == ["h"]

@@ -140,6 +140,13 @@ OPC_INLINE void fold_row(int64_t columns, const Step &step, Folds &...folds) {
   for (; i < columns; ++i) step(i, folds.value...);
 }
 
+/* A place in a row that is treated apart, as a range: empty, behind the last, where the row has no such place. */
+struct place_apart {
+  int64_t begin, end;
+  place_apart(int64_t place, int64_t columns)
+      : begin(place >= 0 && place < columns ? place : columns), end(begin < columns ? begin + 1 : columns) {}
+};
+
 }  // namespace OPC_VARIANT
 }  // namespace opc
 #endif  // OPC_LANES_H

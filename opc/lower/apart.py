@@ -1,0 +1,60 @@
+"""Points of a row that are computed apart: those where an index is as large as a value says.
+
+In `a if c == t else b` the condition holds at one point of a row along `c`, if at all. That point is computed by itself, and the
+loops before and behind it test nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, TypeVar, candidates
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, reads, rewrite, walk
+from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, RowStage
+
+_WIDE = frozenset({DType.INT32, DType.INT64})
+"""Integers that count any axis."""
+
+
+def one_place(cond: Expr, index: str) -> tuple[Affine, Read] | None:
+    """Return what a condition asks of an index where one place alone may hold it: the index plus the first is the second."""
+    if not isinstance(cond, Call) or cond.fn != "eq":
+        return None
+    for place, value in (cond.args, cond.args[::-1]):
+        if not isinstance(place, IndexValue) or not isinstance(value, Read) or value.pad is not None:
+            continue
+        wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
+        if wide and place.value.coefficient(index) == Affine.of(1):
+            return place.value - Index(index), value
+    return None
+
+
+def with_points_apart(stage: RowStage) -> RowStage:
+    """Return a row stage whose passes tell which points of the row they compute apart."""
+    row = stage.row[0] if len(stage.row) == 1 else None
+    if not stage.whole_rows or not isinstance(row, IndexLoop):
+        return stage
+    index = row.index
+    varying = {o.name for o in stage.operands if o.along_row}
+    varying |= {a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)}
+    return replace(stage, passes=tuple(replace(p, apart=_condition(p, index, varying)) for p in stage.passes))
+
+
+def _condition(p: Pass, index: str, varying: set[str]) -> Expr | None:
+    """Return the condition by which a pass has a point apart; one that folds is a single loop."""
+    if any(isinstance(a, Fold) for a in p.body):
+        return None
+    conditions = (e.cond for a in p.body for e in walk(a.value) if isinstance(e, Select))
+    return next((c for c in conditions if one_place(c, index) and not any(r.operand in varying for r in reads(c))), None)
+
+
+def where(p: Pass, holds: bool) -> tuple[Action, ...]:
+    """Return what a pass does at the point apart, or at the others."""
+
+    def rule(e: Expr) -> Expr:
+        if not isinstance(e, Select) or e.cond != p.apart:
+            return e
+        return replace(side, type=e.type) if isinstance(side := e.then if holds else e.other, Const) else side
+
+    return tuple(replace(a, value=rewrite(a.value, rule)) for a in p.body)
