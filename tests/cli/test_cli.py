@@ -286,6 +286,30 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     assert err == "interrupted\n"
 
 
+def test_ctrl_c_ends_quietly_while_the_command_is_imported(tmp_path: Path) -> None:
+    command = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Impatient:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+from opc.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_opc_is_a_module_to_run(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "opc", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("opc ")
+
+
 def test_find_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("specs/b.yaml", "specs/a.yml", "specs/notes.txt", "other/c.yaml"):
