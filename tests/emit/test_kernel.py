@@ -12,14 +12,14 @@ import pytest
 
 from opc.emit.c_kernel import kernel_files
 from opc.ir.op import Op
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from opc.testing.bad_calls import refused
 from opc.testing.cases import Case, accepted
 from opc.testing.frame import DomainError
 from opc.testing.oracle import evaluate
 from opc.testing.tolerance import compare
 from tests.emit.conftest import Build
-from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for, split_everywhere
+from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
 SPECS = Path(__file__).parents[2] / "specs"
 MEMBERS = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
@@ -168,3 +168,34 @@ def test_stages_that_compute_alike_share_their_loops() -> None:
     assert "nll_loss_w_mean(const opc::row_nest &nest" in loops
     assert "nll_loss_w_sum" not in loops
     assert loops.count("{nll_loss_w_mean<float, int64_t>, nll_loss_w_mean<float, int32_t>}") == 2
+
+
+def test_a_stage_runs_once_for_most_of_its_products(tmp_path: Path) -> None:
+    spec = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: floating}
+inputs: {a: 'T[...]', b: 'T[...]', c: 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: |
+  y = a * b * c
+"""
+    family = compile_text(spec, "f.yaml")
+    assert family.backward is not None
+    runs = 0
+
+    def counted(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
+        nonlocal runs
+        runs += 1
+        body(argument, 0, count)
+
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), counted)
+    given = {n: np.full(1 << 17, x, np.float32) for x, n in enumerate(("a", "b", "c", "d_y"), 2)}
+    values = {"d_a": 3.0 * 4 * 5, "d_b": 2.0 * 4 * 5, "d_c": 2.0 * 3 * 5}
+    for wanted in (("d_a",), ("d_a", "d_c"), ("d_a", "d_b", "d_c")):
+        runs = 0
+        got = kernel.call(family.backward, given, {}, wanted)
+        assert runs == 1, wanted
+        assert {n: float(a[-1]) for n, a in got.items()} == {n: x for n, x in values.items() if n in wanted}

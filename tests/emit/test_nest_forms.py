@@ -347,6 +347,19 @@ def test_a_choice_of_one_place_is_made_outside_of_the_loop() -> None:
     assert all("?" not in loop.split(";\n")[0] for loop in loops)
 
 
+def test_reads_at_the_one_point_of_a_group_stand_ahead_of_the_loop() -> None:
+    spec = """\
+inputs: {x: 'T[N, *K]', t: 'int64[N, *K]', w: 'T[C]'}
+outputs: {y: 'T[N, C, *K]'}
+kernel: |
+  y[n, c, *K] = x[n, *K] if c == t[n, *K] else 0
+"""
+    text = kernel_files(compile_text(HEAD + spec, "f.yaml"))["kernel/f_loops.cpp"]
+    alone = text.split("if (nest.alone) {")[1].split("return;")[0]
+    assert "const int64_t t_value = t.data[" in alone
+    assert "const int64_t at_one = int64_t(t_value)" in alone
+
+
 def test_a_sum_over_all_but_some_places_runs_from_one_to_the_next() -> None:
     family = compile_text(HEAD + FORMS["all but two places of each row"][0], "test")
     (loop,) = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD_REDUCTION")[1:]

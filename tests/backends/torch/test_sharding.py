@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from opc.backends.torch.sharding import sharding_source
+from opc.pipeline import compile_text
 
 from .conftest import Loader, Sessions
 
@@ -94,3 +96,32 @@ def test_rules_are_in_the_package(family: Loader) -> None:
     text = sharding_source(family("add"))
     assert 'outputs=("...@0", "...@1"),' in text
     assert 'Way("...", "shard shard shard", "own own"),' in text
+
+
+def test_an_axis_is_one_of_the_operand_with_groups_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = """\
+op: scaled
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: floating}
+inputs: {w: 'T[N]', x: 'T[*A, N, *B]'}
+attributes: {axis: {type: axis, dim: N, default: -1}}
+outputs: {y: 'T[*A, N, *B]'}
+kernel: |
+  y[*A, n, *B] = w[n] * x[*A, n, *B]
+"""
+    text = sharding_source(compile_text(spec, "scaled.yaml"))
+    modules = {name: ModuleType(f"scaled.{name}") for name in ("operators", "dispatch", "sharding")}
+    modules["operators"].__getattr__ = lambda name: None  # type: ignore[method-assign]
+    modules["dispatch"].Operator = object  # type: ignore[attr-defined]
+    modules["sharding"].__package__ = "scaled"
+    for name, module in {"scaled": ModuleType("scaled"), **modules}.items():
+        monkeypatch.setitem(sys.modules, name if name == "scaled" else f"scaled.{name}", module)
+        if name != "scaled":
+            setattr(sys.modules["scaled"], name, module)
+    found = vars(modules["sharding"])
+    exec(text, found)
+    for axis in (1, -3):
+        call = found["_Call"](found["RULES"][0], [SimpleNamespace(ndim=1), SimpleNamespace(ndim=4)], [None, None, axis])
+        assert call.ranks == {"*A": 1, "*B": 2}
