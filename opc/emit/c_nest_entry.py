@@ -72,6 +72,8 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
         return
     where = f"nest.alone ? {other} : {lane}" if several else str(lane)
     yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
+    if text.planes is not None:
+        yield f"  opc::keep_planes(nest, {text.planes.channel});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)});"
 

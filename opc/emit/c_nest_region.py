@@ -13,11 +13,11 @@ from opc.analysis.value_types import presence
 from opc.emit.c_nest_base import parenthesised
 from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, TypeVar, candidates
+from opc.ir.dtypes import DType, ElementType, TypeVar, candidates
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, replace_node
 
-__all__ = ["Leaf", "Local", "Range", "Regions", "Sink"]
+__all__ = ["Leaf", "Local", "Range", "Regions", "RowStore", "Sink"]
 
 _MOST_SPLITS = 3
 """A range is split by so many conditions inside one another; further ones are tested lane by lane."""
@@ -37,6 +37,24 @@ class Sink(Protocol):
 
     def ignores(self, e: Expr) -> bool:
         """Whether `e` changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    """Values go to the row `out`, as results of type `target`; `lane` is the C++ variable that counts its elements."""
+
+    lane: str
+    target: ElementType
+
+    def ignores(self, e: Expr) -> bool:
+        """Whether `e` changes nothing: a row has no values before."""
+        return False
+
+    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
+        """Return the lines of the loop that computes `e`, whose text `leaf` writes."""
+        text = leaf.convert(e, self.target).text
+        head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
+        return ["OPC_SIMD", f"{head} out[{self.lane}] = {text};"]
 
 
 @dataclass(slots=True)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from opc.emit.c_expr import c_compute
 from opc.emit.c_layout import wrap
 from opc.emit.c_nest_base import NestWriter, Unsupported, gathered
+from opc.emit.c_nest_planes import PlaneBlocks, plane_blocks
 from opc.emit.c_nest_reduce import Reductions
-from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_nest_region import Leaf, Range, Regions, RowStore
 from opc.emit.c_nest_scan import write_scan
 from opc.emit.c_nest_scatter import write_scatter
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import ElementType
 from opc.ir.expr import Expr, Read, Select, free_indices, map_affine
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
@@ -69,6 +69,7 @@ class RowNestText(NestWriter):
         self.declared = op.operand(stage.assign.target)
         self.gathered = gathered(stage)
         self._positive: dict[Affine, bool] = {}
+        self.planes: PlaneBlocks | None = None
         self.text = self._function()
 
     def positive(self, size: Affine) -> bool:
@@ -125,14 +126,20 @@ class RowNestText(NestWriter):
         self.put("opc::cursor at(nest, begin);")
         if plan.lane is None or not self._copies(flat.value):
             self.put(f"{kind} buffer[{self._buffer_size(plan)}];")
+        for n, name in enumerate(flat.indices):
+            regions.bounded[Affine.of(Index(name))] = flat.extents[n]
+        planes = None if alone else plane_blocks(regions, plan)
+        if planes is not None:
+            self.planes = planes
+            planes.write_tables()
         with self.block("for (int64_t unit = begin; unit < end; ++unit, at.next())"):
-            for n, name in enumerate(flat.indices):
-                regions.bounded[Affine.of(Index(name))] = flat.extents[n]
             for n, name in enumerate(outer):
                 self.indices[name] = self.names.fresh(name)
                 if name in used:
                     self.put(f"const int64_t {self.indices[name]} = at.index[{n}];")
             self.put("const int64_t place = at.target();")
+            if planes is not None:
+                planes.write_block()
             if plan.lane is None:
                 self._point(flat.value, regions)
             elif self._copies(flat.value):
@@ -190,7 +197,7 @@ class RowNestText(NestWriter):
 
     def _lanes(self, value: Expr, over: Range, regions: Regions) -> None:
         rest = Reductions(regions, over).run(value)
-        regions.write(rest, over, _Store(self.indices[over.lane], self.declared.type, over))
+        regions.write(rest, over, RowStore(self.indices[over.lane], self.declared.type))
 
     def _copies(self, value: Expr) -> bool:
         """Whether a row is a row of an operand that is stored as the target is, or zeros."""
@@ -228,21 +235,6 @@ class RowNestText(NestWriter):
         self.put(*leaf.before)
         number = self.operands.index(value.operand)
         self.put(f"opc::copy_row(nest, {number}, {leaf.offset(value, places)}, place, at.count());")
-
-
-class _Store:
-    """Values go to the row of the target."""
-
-    def __init__(self, lane: str, target: ElementType, over: Range) -> None:
-        self.lane, self.target, self.over = lane, target, over
-
-    def ignores(self, e: Expr) -> bool:
-        return False
-
-    def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
-        text = leaf.convert(e, self.target).text
-        head = f"for (int64_t {self.lane} = {over.low}; {self.lane} < {over.high}; ++{self.lane})"
-        return ["OPC_SIMD", f"{head} out[{self.lane}] = {text};"]
 
 
 def row_nest_text(op: Op, stage: NestStage) -> RowNestText | None:

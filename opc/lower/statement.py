@@ -7,6 +7,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.decided import with_decided_conditions
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.planes import planes_across
 from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
 from opc.lower.taps import form_of
@@ -29,9 +30,10 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     scans = tuple(s for s in map(flat_scan, forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage(name, assign, scans)
-    return NestStage(name, assign, tuple(_lanes(op, f) for f in forms))
+    return NestStage(name, assign, tuple(_lanes(op, f, planes_across(op, f) if f is flat else None) for f in forms))
 
 
-def _lanes(op: Op, flat: Flat) -> Lanes:
+def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:
     lane = choose_lane(op, flat)
-    return Lanes(flat, lane, tuple(form_of(op, flat, lane, e) for e in walk(flat.value) if isinstance(e, Reduce)))
+    small = "" if across is None else f" or small planes across {across}"
+    return Lanes(flat, lane, tuple(form_of(op, flat, lane, e) + small for e in walk(flat.value) if isinstance(e, Reduce)))

@@ -144,6 +144,18 @@ CASES: tuple[BenchCase, ...] = (
         {"x": (8, 128, 56, 56), "w": (128, 1, 3, 3), "b": (128,)},
         attributes={"padding": (1, 1)},
     ),
+    _case(
+        "depthwise_conv2d/14",
+        "depthwise",
+        {"x": (8, 384, 14, 14), "w": (384, 1, 3, 3), "b": (384,)},
+        attributes={"padding": (1, 1)},
+    ),
+    _case(
+        "depthwise_conv2d/7",
+        "depthwise",
+        {"x": (8, 960, 7, 7), "w": (960, 1, 3, 3), "b": (960,)},
+        attributes={"padding": (1, 1)},
+    ),
     _case("embedding", "embedding", {"ids": (8, 512), "table": (32000, 512)}, below={"ids": 32000}),
     _case("upsample_nearest2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),
     _case("upsample_bilinear2d", "upsampling", {"x": (8, 64, 56, 56)}, attributes={"scale_factor": (2, 2)}),

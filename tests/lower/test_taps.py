@@ -31,9 +31,9 @@ def loops(value: str) -> str:
 
 def test_a_weighted_window_and_its_gradients() -> None:
     found = loops("sum[q](w[c, q] * pad(x[c, j*step + q], 0)) + pad(v[0, 0], 0)")
-    assert "sum over [q:Q] in strips of windows: f_y" in found
-    assert "sum over [q:Q] in strips of windows: f_backward_d_x" in found
-    assert "sum over [j:O] in products: f_backward_d_w" in found
+    assert "sum over [q:Q] in strips of windows or small planes across c: f_y" in found
+    assert "sum over [q:Q] in strips of windows or small planes across i: f_backward_d_x" in found
+    assert "sum over [j:O] in products or small planes across c: f_backward_d_w" in found
 
 
 @pytest.mark.parametrize(

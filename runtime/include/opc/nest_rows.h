@@ -42,6 +42,7 @@ struct row_nest {
   int64_t lanes;
   int64_t piece;
   int64_t pieces;
+  int64_t together; /* units that one thread computes, if it computes the first of them */
   /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
   int64_t parts;
   bool own_places; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
@@ -139,6 +140,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.alone = false;
   n.lanes = 1;
   n.parts = 1;
+  n.together = 1;
   fault.reported = 0;
 }
 
@@ -206,11 +208,13 @@ struct row_nest_call {
   const row_nest *n;
   row_nest_function function;
   const void *arguments;
+  int64_t units;
 };
 
 static void run_row_nest_range(void *argument, int64_t begin, int64_t end) {
   const row_nest_call &call = *static_cast<const row_nest_call *>(argument);
-  call.function(*call.n, call.arguments, begin, end);
+  const int64_t together = call.n->together;
+  call.function(*call.n, call.arguments, begin * together, end * together < call.units ? end * together : call.units);
 }
 
 static int32_t outcome(const row_nest &n) {
@@ -222,13 +226,24 @@ static int32_t outcome(const row_nest &n) {
 }
 
 static void split_row_nest(const row_nest &n, row_nest_function function, const void *arguments, int64_t units, int64_t grain) {
-  row_nest_call call = {&n, function, arguments};
+  row_nest_call call = {&n, function, arguments, units};
   if (units <= 0) return;
-  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain) {
+  const int64_t groups = (units + n.together - 1) / n.together;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain || groups == 1) {
     function(n, arguments, 0, units);
   } else {
-    n.context->parallel_for(n.context->pool, units, grain, run_row_nest_range, &call);
+    n.context->parallel_for(n.context->pool, groups, (grain + n.together - 1) / n.together, run_row_nest_range, &call);
   }
+}
+
+/* Leaves the planes of channels, which entry `channel` of the target tells apart, to one thread: as many as a vector has lanes, or half
+ * of that where there are few. */
+static inline void keep_planes(row_nest &n, int32_t channel) {
+  const int64_t many = 8;
+  int64_t channels = 1, units = 1;
+  for (int32_t a = 0; a <= channel; ++a) channels *= n.size[a];
+  for (int32_t a = channel + 1; a < n.outer; ++a) units *= n.size[a];
+  n.together = (channels >= 16 * many ? 16 : 8) * (units > 0 ? units : 1);
 }
 
 /* Runs a nest; `steps` is the work of one lane. */
