@@ -12,7 +12,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import NestStage, Scan, Scatter
+from opc.lower.loop_ir import Lanes, NestStage, Scan, Scatter
 
 
 def dtype_text(t: ValueType) -> str:
@@ -70,12 +70,33 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
     if isinstance(s.plans[0], Scan):
         yield from _scan_lines(s, text)
         return
-    where = f"nest.alone ? {other} : {lane}" if several else str(lane)
-    yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
+    if any(isinstance(p, Lanes) and p.looked_up for p in s.plans):
+        yield from _lanes_lines(s, text)
+    else:
+        where = f"nest.alone ? {other} : {lane}" if several else str(lane)
+        yield f"  opc::set_target(nest, operands[{len(text.operands) - 1}], {entries}, {where});"
     if text.planes is not None:
         yield f"  opc::keep_planes(nest, {text.planes.channel});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)});"
+
+
+def _lanes_lines(s: NestStage, text: RowNestText) -> Iterator[str]:
+    """Yield the lines that set the target of a nest whose lanes find places."""
+    entries, target = len(text.declared.dims), len(text.operands) - 1
+    for n, plan in enumerate(s.plans):
+        assert isinstance(plan, Lanes), "all plans of a nest are of one kind"
+        condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
+        yield f"  {condition}{{"
+        if plan.looked_up:
+            outer = [plan.statement.indices.index(i) for i in plan.outer]
+            yield f"    const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
+            counts = f"{entries}, {len(outer)}, outer, {len(plan.inner)}, {len(plan.statement.indices) - 1}"
+            yield f"    opc::set_lanes(nest, operands[{target}], {counts});"
+        else:
+            lane = len(plan.statement.indices) - 1 if plan.lane is not None else -1
+            yield f"    opc::set_target(nest, operands[{target}], {entries}, {lane});"
+        yield "  }"
 
 
 def _scatter_lines(s: NestStage, text: RowNestText, work: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from opc.emit.c_expr import ExprText, Text, c_compute
 from opc.emit.c_nest_base import NestWriter, parenthesised
@@ -14,6 +15,7 @@ from opc.ir.dtypes import ValueType, Weak
 from opc.ir.expr import Expr, GroupRef, Read, free_indices, reads
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nest import divisions
+from opc.lower.places import is_looked_up, is_tested, place_entries
 
 _ATOM = 8
 
@@ -36,13 +38,18 @@ class Local:
     row: bool
 
 
+PlaceKey: TypeAlias = tuple[str, tuple[tuple[int, Affine | GroupRef | Expr], ...]]
+"""An operand, and the entries of a read of it that make its place in a row."""
+
+
 @dataclass(slots=True)
 class Scope:
     """What is known where an expression over a lane is written.
 
     `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
     that name; `gathered` operands are read in the type they are stored in; `units` tells the entry along which each operand is
-    contiguous; `given` are the optional operands known to be present; `row_lane` is the lane that has no more than `nest_lanes`.
+    contiguous; `given` are the optional operands known to be present; `row_lane` is the lane that has no more than `nest_lanes`,
+    and `row_size` what holds a row of it; `places` are the variables that hold rows of places, found before, by what finds them.
     """
 
     writer: NestWriter
@@ -53,6 +60,8 @@ class Scope:
     locals: dict[str, Local] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     row_lane: str = ""
+    row_size: str = "opc::nest_lanes"
+    places: dict[PlaceKey, str] = field(default_factory=dict)
 
 
 class Leaf(ExprText):
@@ -112,6 +121,7 @@ class Leaf(ExprText):
         return text
 
     def _read(self, e: Read) -> Text:
+        w = self.writer
         local = self.scope.locals.get(e.operand)
         if local is not None:
             return Text(f"{local.text}[{self.writer.indices[self.over.lane]}]" if local.row else local.text, _ATOM, local.type)
@@ -127,6 +137,8 @@ class Leaf(ExprText):
             and self.is_row(e)
         ):
             return Text(f"{self._row(e)}[{self.writer.indices[self.over.lane]}]", _ATOM, e.type)
+        if varies and not self.lazy and self.over.lane == self.scope.row_lane and is_looked_up(w.op, e, self.over.lane):
+            return Text(f"{self._fetched(e)}[{w.indices[self.over.lane]}]", _ATOM, e.type)
         if varies or (self.lazy and not (safe and self.over.lane)):
             return Text(self._element(e, varies), _ATOM, e.type)
         return Text(self._early(e), _ATOM, e.type)
@@ -157,6 +169,82 @@ class Leaf(ExprText):
                 f"{self.over.high}, {name}_buffer);",
             ]
         return self._rows[e]
+
+    def place_key(self, e: Read) -> PlaceKey:
+        """Return what finds the place of a read that is looked up."""
+        entries = place_entries(self.writer.op, e, self.over.lane, self.scope.bounded)
+        return e.operand, tuple((n, e.indices[n]) for n in entries)
+
+    def place_lines(self, e: Read, row: str) -> list[str]:
+        """Return the loop that finds the places of a looked-up read and puts them into a row."""
+        lines: list[str] = []
+        tests: list[str] = []
+        names = self._place_names(e, lines)
+        for n, name in names.items():
+            if self._is_tested(e, n):
+                tests.append(f"opc::outside({name}, {self.writer.view(e.operand)}.size[{n}]) ? opc::nowhere : ")
+        last = self.scope.units[e.operand]
+        terms = [name if n == last else f"{name} * {self.writer.view(e.operand)}.stride[{n}]" for n, name in names.items()]
+        lane = self.writer.indices[self.over.lane]
+        lines.append(f"{row}[{lane}] = {''.join(tests)}{' + '.join(terms)};")
+        return ["OPC_SIMD", f"{self._head(lane)} {{", *(f"  {line}" for line in lines), "}"]
+
+    def _head(self, lane: str) -> str:
+        return f"for (int64_t {lane} = {self.over.low}; {lane} < {self.over.high}; ++{lane})"
+
+    def _is_tested(self, e: Read, entry: int) -> bool:
+        return is_tested(e, entry, self.writer.sizes(e.operand), self.scope.bounded)
+
+    def _place_names(self, e: Read, lines: list[str]) -> dict[int, str]:
+        """Write the indices that make a place, and return the variables that hold them by entry."""
+        names: dict[int, str] = {}
+        lazy, self.lazy = self.lazy, True
+        for n, index in self.place_key(e)[1]:
+            assert not isinstance(index, GroupRef), "a flat statement has no groups"
+            text = self._index(index)
+            name = names[n] = self.writer.names.fresh(f"{e.operand}_at")
+            lines.append(f"const int64_t {name} = {text};")
+            self.inner.add(name)
+        self.lazy = lazy
+        return names
+
+    def _fetched(self, e: Read) -> str:
+        """Write the fetching of a row of elements from places of their own, and return the variable that holds them."""
+        if e in self._rows:
+            return self._rows[e]
+        w = self.writer
+        kind = c_compute(e.type)
+        key = self.place_key(e)
+        places = self.scope.places.get(key)
+        if places is None:
+            places = w.names.fresh(f"{e.operand}_places")
+            lines = self.place_lines(e, places)
+            self.before += [f"int64_t {places}[{self.scope.row_size}];", *lines]
+        moving = dict(key[1])
+        still = tuple(Affine.of(0) if n in moving else i for n, i in enumerate(e.indices))
+        base, _ = self._parts(replace(e, indices=still), {})
+        other = "0" if e.pad is None else self.branch(e.pad, e.type).text
+        name = self._rows[e] = w.names.fresh(f"{e.operand}_row")
+        self.before.append(f"{kind} {name}[{self.scope.row_size}];")
+        range_ = f"{self.over.low}, {self.over.high}"
+        call = f"opc::fetch_row(nest, {w.operands.index(e.operand)}, {base}, {places}, {range_}, {kind}({other}), {name})"
+        if e.pad is not None:
+            self.before.append(f"{call};")
+        else:
+            self.before += [f"if (!{call}) {{", *(f"  {line}" for line in self._refusal(e)), "}"]
+        return name
+
+    def _refusal(self, e: Read) -> list[str]:
+        """Return the lines that report the first of a row's places that lies outside."""
+        lines: list[str] = []
+        names = self._place_names(e, lines)
+        for n, name in names.items():
+            if self._is_tested(e, n):
+                size = f"{self.writer.view(e.operand)}.size[{n}]"
+                axis = self.writer.axis_of(self.writer.op.operand(e.operand), n)
+                report = f"opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {size});"
+                lines.append(f"if (opc::outside({name}, {size})) {report}")
+        return [f"{self._head(self.writer.indices[self.over.lane])} {{", *(f"  {line}" for line in lines), "}", "return;"]
 
     def _checks(self, e: Read) -> list[tuple[str, int]]:
         """Return the indices that must be tested when the kernel runs, as texts with the entries they are for."""

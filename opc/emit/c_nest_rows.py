@@ -11,6 +11,7 @@ from dataclasses import replace
 from opc.emit.c_expr import c_compute
 from opc.emit.c_layout import wrap
 from opc.emit.c_nest_base import NestWriter, Unsupported, gathered
+from opc.emit.c_nest_places import write_places
 from opc.emit.c_nest_planes import PlaneBlocks, plane_blocks
 from opc.emit.c_nest_reduce import Reductions
 from opc.emit.c_nest_region import Leaf, Range, Regions, RowStore
@@ -121,11 +122,11 @@ class RowNestText(NestWriter):
         if isinstance(plan, Scan):
             write_scan(self, plan, regions)
             return
-        outer = [i for i in flat.indices if i != plan.lane]
         used = free_indices(flat.value)
         self.put("opc::cursor at(nest, begin);")
         if plan.lane is None or not self._copies(flat.value):
             self.put(f"{kind} buffer[{self._buffer_size(plan)}];")
+        ahead = len(self.lines)
         for n, name in enumerate(flat.indices):
             regions.bounded[Affine.of(Index(name))] = flat.extents[n]
         planes = None if alone else plane_blocks(regions, plan)
@@ -133,7 +134,7 @@ class RowNestText(NestWriter):
             self.planes = planes
             planes.write_tables()
         with self.block("for (int64_t unit = begin; unit < end; ++unit, at.next())"):
-            for n, name in enumerate(outer):
+            for n, name in enumerate(plan.outer):
                 self.indices[name] = self.names.fresh(name)
                 if name in used:
                     self.put(f"const int64_t {self.indices[name]} = at.index[{n}];")
@@ -145,7 +146,8 @@ class RowNestText(NestWriter):
             elif self._copies(flat.value):
                 self._copy_row(flat.value, plan.lane, regions)
             else:
-                self._row(flat.value, plan.lane, flat.extents[-1], regions)
+                declared = self._row(plan, plan.lane, regions)
+                self.lines[ahead:ahead] = [f"{self.margin[2:]}{line}" for line in declared]
 
     def _buffer_size(self, plan: Lanes) -> str:
         if plan.lane is None:
@@ -162,22 +164,28 @@ class RowNestText(NestWriter):
         self.put(*leaf.before, f"{kind} *const out = opc::result_row(nest, place, buffer);", f"out[0] = {text};")
         self.put("opc::finish_row(nest, place, out, 1);")
 
-    def _row(self, value: Expr, lane: str, extent: Affine, regions: Regions) -> None:
-        """Write a piece of a row, phase by phase where lanes that are a period apart are alike."""
+    def _row(self, plan: Lanes, lane: str, regions: Regions) -> list[str]:
+        """Write a piece of a row, phase by phase where lanes that are a period apart are alike, and return what it needs declared
+        ahead of the loop over units."""
+        value, extent = plan.statement.value, plan.statement.extents[-1]
         kind = c_compute(self.declared.type)
         divisor = period(self.op, value, lane)
         start, own = Index(self.names.fresh("start")), Index(self.names.fresh(lane))
         self.indices[start.name], self.indices[own.name] = start.name, own.name
         regions.row_lane = own.name
+        if plan.looked_up:
+            regions.row_size = "opc::place_row"
         self.put(f"const int64_t {start.name} = at.first();", "const int64_t count = at.count();")
         if divisor is None:
             position = Affine.of(start) + own
             regions.bounded[position] = extent
             value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+            over = Range(own.name, "0", "count")
+            declared = write_places(self, plan, value, over, regions)
             self.put(f"{kind} *const out = opc::result_row(nest, place, buffer);")
-            self._lanes(value, Range(own.name, "0", "count"), regions)
+            self._lanes(value, over, regions)
             self.put("opc::finish_row(nest, place, out, count);")
-            return
+            return declared
         self.indices["phase"] = "phase"
         phase = Affine.of(start) + Index("phase")
         regions.bounded[divisor * own + phase] = extent
@@ -194,6 +202,7 @@ class RowNestText(NestWriter):
         self.lines.pop()
         with self.block("} else"):
             self.put("opc::finish_phases(nest, place, row, pitch, phases, count);")
+        return []
 
     def _lanes(self, value: Expr, over: Range, regions: Regions) -> None:
         rest = Reductions(regions, over).run(value)

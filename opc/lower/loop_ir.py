@@ -173,6 +173,8 @@ class RowStage:
 
     `once` is the same stage with rows along the last axis only, where some operands lack that axis: what depends on them alone is
     computed once a row there. It runs in calls in which those rows are long.
+
+    `streams` tells that what it writes goes past the caches in calls that move more memory than these hold.
     """
 
     name: str
@@ -184,6 +186,7 @@ class RowStage:
     optional: tuple[str, ...]
     needed: Mapping[str, frozenset[str]]
     once: RowStage | None = None
+    streams: bool = False
 
     @property
     def keeps(self) -> tuple[Keep, ...]:
@@ -220,12 +223,21 @@ class Lanes:
     """A statement run row by row.
 
     `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
-    reduction is vectorised along an axis of its own. `forms` tells of each reduction, in order, how it runs.
+    reduction is vectorised along an axis of its own. `forms` tells of each reduction, in order, how it runs. `looked_up` are the
+    operands of which rows of elements are fetched from places found lane by lane, `inner` the indices along which these stay.
     """
 
     statement: Flat
     lane: str | None
     forms: tuple[str, ...] = ()
+    looked_up: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+
+    @property
+    def outer(self) -> tuple[str, ...]:
+        """The indices other than the lane, in the order in which their loops run."""
+        outer = [i for i in self.statement.indices if i != self.lane and i not in self.inner]
+        return (*outer, *self.inner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ def _rows(stage: RowStage) -> Iterator[str]:
     """Yield a row stage: the parallel loop, the operands it walks, and its passes along the row."""
     along = "whole rows" if stage.whole_rows else "rows"
     outer = f" of {_loops(stage.outer)}" if stage.outer else ""
-    yield f"  parallel {along}{outer} along {_loops(stage.row)}: {stage.name}"
+    streams = ", past the caches in large calls" if stage.streams else ""
+    yield f"  parallel {along}{outer} along {_loops(stage.row)}{streams}: {stage.name}"
     for operand in stage.operands:
         yield f"    {_operand(operand)}"
     for one in stage.passes:
@@ -141,7 +142,9 @@ def _plan(stage: NestStage) -> str:
         case Lanes():
             reductions = [e for e in walk(plan.statement.value) if isinstance(e, Reduce)]
             reduced = " and ".join(_reduced(e, form) for e, form in zip(reductions, plan.forms, strict=True))
-            return f"parallel rows [{indices}], {lane}{f', {reduced}' if reduced else ''}"
+            once = f" once for all [{', '.join(plan.inner)}]" if plan.inner else " a row ahead"
+            found = f", places in {', '.join(plan.looked_up)} found{once}" if plan.looked_up else ""
+            return f"parallel rows [{indices}], {lane}{f', {reduced}' if reduced else ''}{found}"
 
 
 def _reduced(e: Reduce, form: str) -> str:

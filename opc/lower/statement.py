@@ -7,6 +7,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.decided import with_decided_conditions
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.places import inner_indices, looked_up
 from opc.lower.planes import planes_across
 from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
@@ -36,4 +37,8 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
 def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:
     lane = choose_lane(op, flat)
     small = "" if across is None else f" or small planes across {across}"
-    return Lanes(flat, lane, tuple(form_of(op, flat, lane, e) + small for e in walk(flat.value) if isinstance(e, Reduce)))
+    forms = tuple(form_of(op, flat, lane, e) + small for e in walk(flat.value) if isinstance(e, Reduce))
+    if lane is None:
+        return Lanes(flat, lane, forms)
+    found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane))
+    return Lanes(flat, lane, forms, tuple(found), inner_indices(op, flat, lane))

@@ -13,6 +13,8 @@ namespace opc {
 
 enum : int64_t {
   nest_lanes = 1024,  /* lanes of one unit of work at most: what row accumulators hold */
+  place_lanes = 256,  /* lanes of one unit of work whose places are found first: their rows stay in the first cache */
+  place_row = place_lanes + 16, /* what holds a row of these: rows that lie a power of two apart share a set of the cache */
   nest_grain = 32768, /* steps worth a thread */
   few_lanes = 4, /* lanes that lie across memory */
   copy_rows = 32
@@ -27,7 +29,7 @@ struct flat_operand {
 };
 
 /* Outer loops [0, outer), then the lane if there is one; `size` holds them all, `stride` the target's. A unit of work is a piece of
- * the lane at one point of the outer loops. */
+ * the lane at one point of the outer loops. The last `inner` of these run over all their points for one piece after the other. */
 struct row_nest {
   const opc_context *context;
   const row_functions *rows;
@@ -35,6 +37,7 @@ struct row_nest {
   nest_fault *fault;
   int32_t operand_count;
   int32_t outer;
+  int32_t inner;
   int32_t entries; /* of the target */
   bool alone; /* the group that the target ends in has one point: the index before it is the lane */
   int64_t size[max_axes];
@@ -137,6 +140,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.fault = &fault;
   n.operand_count = 0;
   n.outer = 0;
+  n.inner = 0;
   n.alone = false;
   n.lanes = 1;
   n.parts = 1;
@@ -202,6 +206,25 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
   n.piece = n.lanes < nest_lanes ? n.lanes : int64_t(nest_lanes);
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
   n.entries = entries;
+}
+
+/* The target of a nest whose lanes find places: `outer` lists the entries of the outer loops, the inner ones of these last; the lane
+ * is entry `lane`. */
+static inline void set_lanes(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t inner,
+                             int32_t lane) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.entries = entries;
+  n.outer = outer_count;
+  n.inner = inner;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+  }
+  n.lanes = o.size[lane];
+  n.stride[outer_count] = o.stride[lane];
+  n.piece = n.lanes < place_lanes ? n.lanes : int64_t(place_lanes);
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
 }
 
 struct row_nest_call {
