@@ -13,12 +13,14 @@ from opc.analysis.access import Access, accesses
 from opc.analysis.prover import Prover, divisions, facts_of
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Mod, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Mod, Symbol, parts_of
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.op import Assign, Group, Op, Operand
 
 _MAX_FLAGS = 4
 """How many bool attributes one proof tells the values of apart."""
+_MAX_MINIMA = 3
+"""How many minima of sizes one proof tells the cases of apart."""
 
 
 class Knowledge:
@@ -81,20 +83,40 @@ class Knowledge:
         prover, wanted = self.prover(ranges, conditions), self.plain(f)
         flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
         if not flags or len(flags) > _MAX_FLAGS:
-            return prover.nonnegative(wanted)
+            return _in_each_case(prover, wanted)
         for values in product((0, 1), repeat=len(flags)):
             known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
             facts = tuple(f.substitute(known.get) for f in prover.facts)
             if any((f.constant or 0) < 0 for f in facts):
                 continue  # no point has these values
             case = Prover(facts, {n: e.substitute(known.get) for n, e in prover.ranges.items()})
-            if not case.nonnegative(wanted.substitute(known.get)):
+            if not _in_each_case(case, wanted.substitute(known.get)):
                 return False
         return True
 
 
 def _flags(f: Affine) -> Iterator[AttrInt]:
     return (a for a in f.atoms() if isinstance(a, AttrInt) and a.flag)
+
+
+def _in_each_case(prover: Prover, wanted: Affine) -> bool:
+    """Whether `wanted` is proved not negative whichever size each minimum is: the one that is no greater than the other."""
+    minima = sorted({m for e in (wanted, *prover.facts, *prover.ranges.values()) for m in e.minima()}, key=str)
+    if not minima or len(minima) > _MAX_MINIMA:
+        return prover.nonnegative(wanted)
+    for sides in product((False, True), repeat=len(minima)):
+        decided = {m: m.right if right else m.left for m, right in zip(minima, sides, strict=True)}
+
+        def known(f: Affine, decided: Mapping[Minimum, Affine] = decided) -> Affine:
+            return f.substitute(lambda s: None, decided)
+
+        less = tuple(known((m.left - m.right) if right else (m.right - m.left)) for m, right in zip(minima, sides, strict=True))
+        case = Prover((*map(known, prover.facts), *less), {n: known(e) for n, e in prover.ranges.items()})
+        # Nothing is read where an index has no values.
+        empty = any(e.constant is not None and e.constant <= 0 for e in case.ranges.values())
+        if not empty and not case.nonnegative(known(wanted)):
+            return False
+    return True
 
 
 def _replaced(f: Affine, rules: Mapping[str, Affine]) -> Affine:
@@ -180,10 +202,12 @@ def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:
 
 
 def _every_division(e: Affine) -> Iterable[FloorDiv | Mod]:
-    for atom in divisions(e):
-        yield atom
-        yield from _every_division(atom.numerator)
-        yield from _every_division(atom.denominator)
+    yield from divisions(e)
+    for monomial, _ in e.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod | Minimum):
+                for part in parts_of(atom):
+                    yield from _every_division(part)
 
 
 def _span(op: Op, name: str) -> Span:

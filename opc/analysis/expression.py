@@ -12,7 +12,7 @@ from opc.analysis.scope import CONSTANTS, DTYPES, FORMS, Scope
 from opc.analysis.value_types import affine_of, presence
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
-from opc.ir.affine import Affine, Dim, Index
+from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Const, Expr, IndexValue, Select, StrConst
 from opc.ir.functions import CALLABLE, FUNCTIONS, join, result_type
@@ -36,6 +36,8 @@ class ExpressionTyper:
     def __init__(self, scope: Scope, found: Diagnostics) -> None:
         self.scope = scope
         self.found = found
+        self.sizes = False
+        """Whether what is typed is a size, in which the lesser of two sizes is a size."""
         self.reads = ReadTyper(self)
         self.calls = CallTyper(self)
 
@@ -220,6 +222,8 @@ class ExpressionTyper:
                 return a * b
             case "floordiv" | "mod" if not b.indices() and b.constant != 0:
                 return a // b if fn == "floordiv" else a % b
+            case "minimum" | "maximum" if self.sizes and not a.indices() and not b.indices():
+                return minimum(a, b) if fn == "minimum" else maximum(a, b)
             case _:
                 return None
 

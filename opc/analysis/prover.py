@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opc.analysis.value_types import affine_of, flag_of
-from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Mod, Symbol
+from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.expr import Call, Expr
 
 _MAX_FACTS = 2
@@ -78,7 +78,7 @@ class Prover:
             rest = [(m, c) for m, c in fact.terms if m]
             if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1:
                 symbol = rest[0][0][0]
-                if not isinstance(symbol, FloorDiv | Mod):
+                if not isinstance(symbol, FloorDiv | Mod | Minimum):
                     self._at_least(symbol, -dict(fact.terms).get((), 0))
         for extent in self.ranges.values():
             # A product that is not zero has no factor that is zero.
@@ -258,7 +258,7 @@ class Prover:
             return Affine.of(symbol) + low
 
         shifted = f.substitute(excess)
-        return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted)
+        return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()
 
 
 def divisions(f: Affine) -> set[FloorDiv | Mod]:

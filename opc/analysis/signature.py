@@ -207,9 +207,11 @@ class Signature:
             return None
         # Sizes are over dimensions and attributes: operands have no place in them.
         kept, self.scope.operands = self.scope.operands, {}
+        self.typer.sizes = True
         try:
             return self.typer.index(item, what)
         finally:
+            self.typer.sizes = False
             self.scope.operands = kept
 
     def _shape(self) -> None:

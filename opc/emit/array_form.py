@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
 from opc.analysis.bounds import Knowledge
 from opc.analysis.patterns import conjunction
 from opc.analysis.prover import Prover
 from opc.emit.frames import NotExpressible
-from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -88,11 +89,17 @@ class Boxes:
         return self.known.plain(a - b) == Affine.of(0)
 
     def differs(self, extent: Affine, dim: Affine) -> bool:
-        """Whether an index runs over another number of places than an axis has: one more or less, or a number of its own."""
+        """Whether an index may run over another number of places than an axis has; of sizes that a flag decides, one is meant."""
         difference = self.known.plain(extent - dim)
-        if difference.constant is not None:
-            return difference.constant != 0
-        return not any(isinstance(a, Dim | GroupSize) for a in self.known.plain(extent).atoms())
+        facts = self.known.prover({}).facts
+        flags = sorted({a for f in (difference, *facts) for a in f.atoms() if isinstance(a, AttrInt) and a.flag})
+        for values in product((0, 1), repeat=len(flags)):
+            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+            decided = difference.substitute(known.get)
+            case = Prover(tuple(f.substitute(known.get) for f in facts))
+            if case.nonnegative(decided) and case.nonnegative(-decided):
+                return False
+        return True
 
     def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opc.emit.c_text import string_literal
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
 from opc.ir.expr import (
     AttrRef,
@@ -249,6 +249,8 @@ class ExprText:
                 return f"opc::floordiv<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
             case Mod():
                 return f"opc::mod<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+            case Minimum():
+                return f"opc::minimum<int64_t>({self.affine(atom.left)}, {self.affine(atom.right)})"
             case AttrInt():
                 return self.attribute(atom.name, atom.element, "int64_t")
             case _:

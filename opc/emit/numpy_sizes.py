@@ -9,7 +9,7 @@ from opc.emit.arrays import LIMIT
 from opc.emit.frames import ATOM, PRODUCT, SUM, UNARY, Position, Text
 from opc.emit.onnx_types import type_variable
 from opc.emit.python_text import WIDTH
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
@@ -217,6 +217,8 @@ class NumpySizes(ReducingEmitter):
                     denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
                 text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
                 return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
+            case Minimum():
+                return f"min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
             case _:
                 raise TypeError(f"{a} is no atom")
 

@@ -9,7 +9,7 @@ from opc.emit.arrays import LIMIT
 from opc.emit.frames import ATOM, NotExpressible, Position, Text
 from opc.emit.onnx_types import TENSOR_TYPE
 from opc.emit.python_text import quoted
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
@@ -67,6 +67,8 @@ class OnnxSizes(ReducingEmitter):
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(a, FloorDiv) else "mod"
                 return f"{BUILDER}.{name}({self.affine(a.numerator, index).text}, {self.affine(a.denominator, index).text})"
+            case Minimum():
+                return f"{BUILDER}.Min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
 
     def axis(self) -> tuple[str, Position]:
         """Return the axis attribute, counted from the front, and the place it stands for."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from opc.emit.c_text import string_literal
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
 from opc.ir.functions import FUNCTIONS
@@ -53,6 +53,8 @@ class ScalarText:
                 return f"opc::floordiv({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
             case Mod():
                 return f"opc::mod({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
+            case Minimum():
+                return f"opc::minimum({self.integer(atom.left)}, {self.integer(atom.right)})"
             case Index():
                 raise TypeError(f"a size may not use the index {atom}")
 

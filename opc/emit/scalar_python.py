@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from opc.emit.python_text import literal, quoted
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 9)
@@ -37,7 +37,7 @@ _CALLS: Mapping[str, str] = {
     **{name: _IEEE.format(name) for name in ("sqrt", "exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "cosh")},
     **{name: _IEEE.format(name) for name in ("tanh", "asinh", "acosh", "erf", "erfc", "floor", "ceil", "trunc")},
 }
-"""Text of the functions that Python has no operator for. `_divide`, `_power`, `_maximum` and `_ieee` are in the prelude."""
+"""Text of the functions that Python has no operator for. Those that begin with `_` are in the prelude."""
 
 
 class ScalarText:
@@ -84,6 +84,8 @@ class ScalarText:
                 operator = "//" if isinstance(atom, FloorDiv) else "%"
                 left, right = _at(self._sum(atom.numerator), _PRODUCT), _at(self._sum(atom.denominator), _ATOM)
                 return f"{left} {operator} {right}", _PRODUCT
+            case Minimum():
+                return f"_lesser({self.size(atom.left)}, {self.size(atom.right)})", _ATOM
             case Index():
                 raise TypeError(f"a size may not use the index {atom}")
 

@@ -75,6 +75,14 @@ def _maximum(x: float, y: float) -> float:
     return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
 '''
 
+LESSER = '''
+
+def _lesser(x: Any, y: Any) -> Any:
+    """Return the lesser of two sizes, without asking which it is where one is symbolic."""
+    first, second = (y, x) if isinstance(x, int) else (x, y)
+    return min(x, y) if isinstance(first, int) else first.__sym_min__(second)
+'''
+
 CALL = '''
 
 class _Call:
@@ -384,5 +392,6 @@ FUNCTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("_divide", DIVIDE, ()),
     ("_power", POWER, ()),
     ("_maximum", MAXIMUM, ()),
+    ("_lesser", LESSER, ()),
 )
-"""Functions of conditions: name, text, and the functions they use."""
+"""Functions of conditions and sizes: name, text, and the functions they use."""

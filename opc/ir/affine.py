@@ -1,7 +1,7 @@
 """Quasi-affine integer expressions: indices, extents, sizes.
 
 An `Affine` is a sum of integer multiples of monomials over atoms. Atoms are index variables, dimensions, integer attributes, and
-floor-divisions or remainders of affine expressions; `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are both in
+floor-divisions, remainders or minima of affine expressions; `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are in
 normal form. An expression is affine in the index variables with coefficients that are polynomials in dimensions and attributes.
 Equal expressions in this normal form compare equal.
 
@@ -82,8 +82,19 @@ class Mod:
         return f"{_factor(self.numerator)} % {_factor(self.denominator)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """The lesser of two sizes, neither of which holds an index variable. Build with `minimum` or `maximum`."""
+
+    left: Affine
+    right: Affine
+
+    def __str__(self) -> str:
+        return f"minimum({self.left}, {self.right})"
+
+
 Symbol: TypeAlias = Index | Dim | GroupSize | AttrInt
-Atom: TypeAlias = Symbol | FloorDiv | Mod
+Atom: TypeAlias = Symbol | FloorDiv | Mod | Minimum
 Monomial: TypeAlias = tuple[Atom, ...]
 """A product of atoms, sorted; the empty tuple is 1."""
 
@@ -95,7 +106,7 @@ def _factor(e: Affine) -> str:
 
 
 def _order(atom: Atom) -> tuple[int, str]:
-    rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5}[type(atom)]
+    rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5, Minimum: 6}[type(atom)]
     return rank, str(atom)
 
 
@@ -211,8 +222,8 @@ class Affine:
         found: set[Symbol] = set()
         for m, _ in self.terms:
             for atom in m:
-                if isinstance(atom, FloorDiv | Mod):
-                    found |= atom.numerator.atoms() | atom.denominator.atoms()
+                if isinstance(atom, FloorDiv | Mod | Minimum):
+                    found |= {a for part in parts_of(atom) for a in part.atoms()}
                 else:
                     found.add(atom)
         return found
@@ -234,16 +245,27 @@ class Affine:
                 terms[rest] = terms.get(rest, 0) + c
         return Affine._make(terms)
 
-    def substitute(self, replacement: Callable[[Symbol], Affine | None]) -> Affine:
-        """Return the expression with each symbol for which `replacement` gives an expression replaced by it."""
+    def minima(self) -> set[Minimum]:
+        """Return every minimum in the expression, those inside others included."""
+        inner = [a for m, _ in self.terms for a in m if isinstance(a, FloorDiv | Mod | Minimum)]
+        found = {a for a in inner if isinstance(a, Minimum)}
+        return found.union(*(part.minima() for a in inner for part in parts_of(a)))
+
+    def substitute(
+        self, replacement: Callable[[Symbol], Affine | None], decided: Mapping[Minimum, Affine] | None = None
+    ) -> Affine:
+        """Return the expression with each symbol for which `replacement` gives an expression replaced by it.
+
+        `decided` says for some of the minima which of the two sizes they are.
+        """
         total = Affine.of(0)
         for m, c in self.terms:
             product = Affine.of(c)
             for atom in m:
-                if isinstance(atom, FloorDiv):
-                    factor = atom.numerator.substitute(replacement) // atom.denominator.substitute(replacement)
-                elif isinstance(atom, Mod):
-                    factor = atom.numerator.substitute(replacement) % atom.denominator.substitute(replacement)
+                if isinstance(atom, Minimum) and decided is not None and atom in decided:
+                    factor = decided[atom].substitute(replacement, decided)
+                elif isinstance(atom, FloorDiv | Mod | Minimum):
+                    factor = _apply(atom, *(part.substitute(replacement, decided) for part in parts_of(atom)))
                 else:
                     new = replacement(atom)
                     factor = Affine.of(atom) if new is None else new
@@ -269,6 +291,8 @@ class Affine:
                     product *= atom.numerator.evaluate(value) // atom.denominator.evaluate(value)
                 elif isinstance(atom, Mod):
                     product *= atom.numerator.evaluate(value) % atom.denominator.evaluate(value)
+                elif isinstance(atom, Minimum):
+                    product *= min(atom.left.evaluate(value), atom.right.evaluate(value))
                 else:
                     product *= value(atom)
             total += product
@@ -294,3 +318,32 @@ def product(values: Iterable[Affine]) -> Affine:
     for v in values:
         total = total * v
     return total
+
+
+def minimum(a: Affine, b: Affine) -> Affine:
+    """Return the lesser of two sizes: one of them where they differ by a number, else in an order of their own."""
+    difference = (a - b).constant
+    if difference is not None:
+        return a if difference <= 0 else b
+    return Affine.of(Minimum(*sorted((a, b), key=str)))
+
+
+def maximum(a: Affine, b: Affine) -> Affine:
+    """Return the greater of two sizes."""
+    return a + b - minimum(a, b)
+
+
+def parts_of(atom: FloorDiv | Mod | Minimum) -> tuple[Affine, Affine]:
+    """Return the two expressions that an atom is made of."""
+    return (atom.left, atom.right) if isinstance(atom, Minimum) else (atom.numerator, atom.denominator)
+
+
+def _apply(atom: FloorDiv | Mod | Minimum, left: Affine, right: Affine) -> Affine:
+    """Return the operation of an atom on two other expressions."""
+    match atom:
+        case FloorDiv():
+            return left // right
+        case Mod():
+            return left % right
+        case Minimum():
+            return minimum(left, right)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from opc.analysis.bounds import BoundsChecker
 from opc.analysis.prover import Prover
 from opc.diagnostics import Diagnostics
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -178,6 +178,8 @@ def _shrinks(size: Affine, dim: Dim) -> bool:
     for monomial, coefficient in size.terms:
         for atom in monomial:
             if isinstance(atom, FloorDiv) and coefficient > 0 and _shrinks(atom.numerator, dim):
+                return True
+            if isinstance(atom, Minimum) and coefficient > 0 and (_shrinks(atom.left, dim) or _shrinks(atom.right, dim)):
                 return True
             if atom == dim and coefficient < 0:
                 return True

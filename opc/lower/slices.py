@@ -6,7 +6,7 @@ stay in cache and there are only as many of them as threads.
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine, FloorDiv, GroupSize, Mod
+from opc.ir.affine import Affine, FloorDiv, GroupSize, Minimum, Mod, parts_of
 from opc.ir.expr import Expr, GroupAxis, GroupRef, IndexValue, Place, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Group, Op
 from opc.lower.loop_ir import GroupLoop, Program
@@ -54,5 +54,5 @@ def _stays(op: Op, e: Expr, group: GroupRef) -> bool:
 def _counts(e: Affine, group: GroupRef) -> bool:
     """Whether the number of a group's points appears in an expression."""
     atoms = [a for m, _ in e.terms for a in m]
-    inner = [x for a in atoms if isinstance(a, FloorDiv | Mod) for x in (a.numerator, a.denominator)]
+    inner = [x for a in atoms if isinstance(a, FloorDiv | Mod | Minimum) for x in parts_of(a)]
     return GroupSize(group.name) in atoms or any(_counts(x, group) for x in inner)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod, Symbol
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
 from opc.testing.bounds import Array, Bounds, union
 
 
@@ -75,6 +75,8 @@ def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
                 return np.asarray(affine(a.numerator, frame, symbol) // affine(a.denominator, frame, symbol))
             case Mod():
                 return np.asarray(affine(a.numerator, frame, symbol) % affine(a.denominator, frame, symbol))
+            case Minimum():
+                return np.minimum(affine(a.left, frame, symbol), affine(a.right, frame, symbol))
             case _:
                 return frame.constant(np.int64(symbol(a)))
 

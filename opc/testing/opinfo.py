@@ -74,17 +74,23 @@ class _Call:
 
 
 def _calls(op: Op, tree: ast.expr, op_db: Sequence[Any]) -> list[_Call]:
-    """Return the calls in the reference that take all operands the op must have as they are, and have OpInfos."""
+    """Return the calls in the reference that take all operands the op must have as they are, and have OpInfos.
+
+    Where there are such calls, those that only prepare an argument of another are left out.
+    """
     own = {o.name for o in op.inputs if not o.optional}
     found: list[_Call] = []
+    inner: set[ast.AST] = set()
     for node in ast.walk(tree):
         path = function_path(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and path is not None:
+            inner |= {part for a in (*node.args, *(k.value for k in node.keywords)) for part in ast.walk(a)}
         if isinstance(node, ast.Call) and path is not None and node.args:
             names = {path, path.removeprefix("special.")}
             infos = [i for i in op_db if names & {i.name, *(a.name for a in i.aliases)}]
             if infos and own <= {solved_name(a) for p in (*node.args, *(k.value for k in node.keywords)) for a in branches(p)}:
                 found.append(_Call(node, path, infos))
-    return found
+    return [c for c in found if c.node not in inner] or found
 
 
 def _dtypes(op: Op, info: Any) -> Iterator[Any]:

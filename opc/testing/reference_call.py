@@ -2,7 +2,7 @@
 
 A reference says what it is called with in terms of our names, such as `strides=stride` or `pads=[padding[0], padding[1]]`.
 Given values for its arguments, each part of such a pattern that is a name, or an element of one, is solved for; whatever else it
-says is computed from what was found and must equal the value given.
+says is computed from what was found and must equal the value given. A sum is solved for its last part once the others are found.
 """
 
 from __future__ import annotations
@@ -69,8 +69,19 @@ class Match:
                     self.meet(label, of, part)
             except NotApplicableError:
                 raise NotApplicableError(f"{label} = {shown(value)}, where {self.op.name} has {ast.unparse(pattern)}") from None
+        elif isinstance(pattern, ast.BinOp) and isinstance(pattern.op, ast.Add) and (known := self._found(pattern.left)) is not None:
+            if value is not ABSENT:
+                self.meet(label, pattern.right, native(value) - known)
         elif value is not ABSENT:
             self.checks.append((label, pattern, value))
+
+    def _found(self, pattern: ast.expr) -> int | None:
+        """Return the number that an integer attribute or an element of a list has been found to be."""
+        if isinstance(pattern, ast.Subscript) and (place := self._element(pattern)) is not None:
+            value = self.elements.get(place[0], {}).get(place[1])
+        else:
+            value = self.attributes.get(pattern.id) if isinstance(pattern, ast.Name) else None
+        return value if isinstance(value, int) else None
 
     def _bind(self, label: str, known: dict[Any, Any], name: Any, value: Any) -> None:
         if name in known and not same(known[name], value):

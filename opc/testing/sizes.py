@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shape import ShapeError
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
 from opc.ir.op import AttributeKind, Group, Op
 
 Shape = tuple[int, ...]
@@ -96,6 +96,9 @@ def signs(op: Op) -> dict[str, int]:
                     found[atom.name] = min(direction, found.get(atom.name, 1))
                 elif isinstance(atom, FloorDiv):
                     visit(atom.numerator, direction)
+                elif isinstance(atom, Minimum):
+                    visit(atom.left, direction)
+                    visit(atom.right, direction)
 
     for _, rule in op.dims:
         visit(rule, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.ir.affine import Affine, AttrInt, Dim
+from opc.ir.affine import Affine, AttrInt, Dim, maximum, minimum
 from opc.ir.dtypes import ANY, FLOATING, Acc, DType, ElementType, TypeVar, Weak
 from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, StrConst
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand, Requirement
@@ -154,10 +154,17 @@ NESTED = op(
         )
     ),
 )
+CUT = op(
+    "cut",
+    [operand("x", DOTS, D)],
+    [operand("y", DOTS, Affine.of(Dim("K"))), operand("z", DOTS, maximum(D - AttrInt("padding"), Affine.of(0)))],
+    (PADDING,),
+    (("K", minimum(D, Affine.of(AttrInt("padding")))),),
+)
 EVERY = (
     LEAKY_RELU, SOFTMAX, SOFTMAX_BACKWARD, LOGSUMEXP_BACKWARD, LAYER_NORM,
     ADD, ADD_BACKWARD, DUAL_BACKWARD, SCALE_BACKWARD, POOL, POOL_BACKWARD,
-    HALVE, CONVERT, NESTED,
+    HALVE, CONVERT, NESTED, CUT,
 )  # fmt: skip
 
 CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dict[str, tuple[int, ...]] | str], ...] = (
@@ -224,6 +231,9 @@ CALLS: tuple[tuple[Op, dict[str, tuple[int, ...] | None], dict[str, object], dic
     (HALVE, {"x": (3, 7), "s": (2, 7)}, {}, "halve: requires D % 2 == 0, but D = 7"),
     (HALVE, {"x": (3, 8), "s": (2, 8)}, {"mode": "none"}, "halve: mode = 'none' is not one of 'full', 'half'"),
     (CONVERT, {"x": (3, 8)}, {"to": "int32"}, {"y": (3, 8)}),
+    (CUT, {"x": (3, 8)}, {"padding": 5}, {"y": (3, 5), "z": (3, 3)}),
+    (CUT, {"x": (3,)}, {"padding": 5}, {"y": (3,), "z": (0,)}),
+    (CUT, {"x": (3,)}, {"padding": -1}, "cut: K = minimum(D, padding) would be -1"),
     (NESTED, {"x": (3,), "w": (2,)}, {}, {"y": (3,)}),
     (NESTED, {"x": (5,), "w": (3,)}, {}, "nested: requires (N + D) * N < 40, but D = 3, N = 5"),
     (NESTED, {"x": (0,), "w": (2,)}, {}, "nested: requires (N - D) // N < 1, but D = 2, N = 0"),

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opc.analysis.bounds import Knowledge
 from opc.analysis.prover import Prover
-from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
+from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol, maximum, minimum
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
 N, M = Affine.of(Dim("N")), Affine.of(Dim("M"))
@@ -61,6 +62,38 @@ def test_what_is_proved_holds_everywhere(f: Affine, first: Affine, second: Affin
     if Prover(FACTS, ranges).nonnegative(f):
         for point in points(ranges):
             assert f.evaluate(point.__getitem__) >= 0, (f, point)
+
+
+lesser = st.sampled_from([minimum(N, M), maximum(N, M), minimum(N * S, M + 1), maximum(N - M, Affine.of(0)), minimum(N // S, S)])
+
+
+@settings(max_examples=500, deadline=None)
+@given(expressions(), lesser, st.sampled_from([1, -1]), lesser, extents)
+def test_what_is_proved_of_minima_holds_everywhere(f: Affine, size: Affine, sign: int, first: Affine, second: Affine) -> None:
+    ranges = {"i": first, "j": second}
+    f = f + size * sign
+    if Knowledge(facts=FACTS).nonnegative(f, ranges):
+        for point in points(ranges):
+            assert f.evaluate(point.__getitem__) >= 0, (f, point)
+
+
+@pytest.mark.parametrize(
+    ("f", "i"),
+    [
+        (N - minimum(N, M), N),
+        (maximum(N, M) - M, N),
+        (N - 1 - I0, minimum(N, M)),
+        (M - 1 - I0, minimum(N, M)),
+        (N - minimum(N, M) + I0, minimum(N, M)),
+        (maximum(N, M) - 1 - I0, M),
+        (N - 1 - (M + I0), maximum(N - M, Affine.of(0))),
+        (minimum(N, minimum(M, S)), N),
+    ],
+    ids=str,
+)
+def test_proves_what_sizes_with_minima_need(f: Affine, i: Affine) -> None:
+    assert Knowledge(facts=FACTS).nonnegative(f, {"i": i})
+    assert not Knowledge(facts=FACTS).nonnegative(f - 3, {"i": i})
 
 
 @settings(max_examples=500, deadline=None)

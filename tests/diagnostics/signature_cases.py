@@ -49,6 +49,9 @@ OPERANDS: list[Case] = [
     case("shape: {⟦y⟧: 3}", "'y' has another meaning already"),
     case("shape: {K: ⟦M⟧}", "unknown dimension 'M'"),
     case("shape: {K: ⟦...⟧}", "`...` stands in brackets only"),
+    case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
+    case(MATRIX + "shape: {K: 'minimum(N, ⟦x⟧)'}", "unknown name 'x'"),
+    case(MATRIX + "shape: {K: '⟦minimum(N)⟧'}", "minimum takes 2 arguments"),
 ]
 
 ATTRIBUTES: list[Case] = [

@@ -31,6 +31,8 @@ KERNELS = {
     "positions": ('x: "T[N, M]"', 'y: "T[N, M]"', "y[n, m] = x[n, m] * n + m"),
     "constant": ('x: "T[N]"', 'y: "T[N]"', "y[n] = 1.5"),
     "count": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m](1 if x[n, m] > 0 else 0) + pad(x[n, 0], 0)"),
+    "on part of an axis": ('x: "T[N]", w: "T[D]"', 'y: "T[N]"', "y[n] = x[n] + (w[n] if n < D else 0)"),
+    "on more than an axis": ('x: "T[D]", w: "T[N]"', 'y: "T[D]"', "y[d] = x[d] + (w[d] if d < N else 0)"),
     "unused axis": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m:M](pad(x[n, 0], 0)) / M"),
 }
 

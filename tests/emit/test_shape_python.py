@@ -145,14 +145,17 @@ class Symbol:
 
     __radd__ = __add__
 
-    def __sub__(self, other: int) -> Symbol:
-        return self._make(self.value - other)
+    def __sub__(self, other: int | Symbol) -> Symbol:
+        return self._make(self.value - (other.value if isinstance(other, Symbol) else other))
 
     def __floordiv__(self, other: int) -> Symbol:
         return self._make(self.value // other)
 
     def __mod__(self, other: int) -> Symbol:
         return self._make(self.value % other)
+
+    def __sym_min__(self, other: int) -> Symbol:
+        return self._make(min(self.value, other))
 
     def __int__(self) -> int:
         raise AssertionError("a symbolic size was made a number")
@@ -171,6 +174,8 @@ def test_symbolic_ints_are_compared_only_where_the_op_compares() -> None:
     assert [s.value for s in shape] == [2, 7, 8]
     (shape,) = MODULES["halve"].infer_shapes_halve((n, w), (2, w))
     assert shape[1].value == 4
+    shape, rest = MODULES["cut"].infer_shapes_cut((n, w), padding=5)
+    assert [shape[1].value, rest[1].value] == [5, 3]
     assert asked == []
     MODULES["layer_norm"].infer_shapes_layer_norm((n, h), (Symbol(7, asked),))
     assert asked == ["=="]

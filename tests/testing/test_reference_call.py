@@ -56,6 +56,12 @@ def test_names_and_elements_are_solved(op: Op) -> None:
     assert match.values() == {"padding": (1, 2), "stride": (3, 3), "scale": 2, "flip": True, "mode": "b"}
 
 
+def test_the_last_part_of_a_sum_is_solved(op: Op) -> None:
+    match = met(op, pads=("[padding[0], padding[0] + padding[1], padding[1] + stride[0]]", [1, 3, 1]), s=("scale", 2))
+    assert match.values() == {"padding": (1, 2), "stride": (-1, 1), "scale": 2}
+    assert met(op, s=("scale", 2), sum=("scale + stride[1]", 5)).values()["stride"] == (1, 3)
+
+
 @pytest.mark.parametrize(
     ("text", "value", "message"),
     [

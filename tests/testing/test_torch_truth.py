@@ -109,6 +109,13 @@ def test_samples_arrive_in_the_order_of_the_function() -> None:
     assert all("does not have" in reason for _, reason in others)
 
 
+def test_a_call_that_prepares_an_argument_has_no_samples() -> None:
+    # The other side of the condition calls `pad` on x itself.
+    cases, others = opinfo_cases(load_family(SPECS / "conv1d.yaml"))
+    assert cases
+    assert not any("opinfo-nn.functional.pad" in name for name in [*(c.name for c in cases), *(name for name, _ in others)])
+
+
 def test_calls_torch_refuses_are_told_apart() -> None:
     family = load_family(SPECS / "scatter_add.yaml")
     case = next(c for c in accepted(family.forward, random=0) if c.inputs["index"].data.size and c.inputs["x"].data.size == 0)  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from opc.backends.torch.batching import batching, needs_batch_axes
 from opc.backends.torch.derivatives import Call, Given, Rule, cotangent, differentiable, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, has_mask, namespace, shared_type
-from opc.emit.python_layout import bracketed
+from opc.emit.python_layout import bracketed, tupled
 from opc.emit.python_text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
@@ -267,7 +267,8 @@ def _register(op: Op, batched: bool) -> str:
         f"types=shape.infer_types_{op.name}",
         f"grouped={_tuple([str(g) for g in how.grouped]) if any(how.grouped) else f'(False,) * {len(how.grouped)}'}",
     ]
-    passed += [f"attributes={_tuple([quoted(a.name) for a in op.attributes])}"] if op.attributes else []
+    attributes = tupled("attributes=", [quoted(a.name) for a in op.attributes], tail=",")
+    passed += [attributes.strip().removesuffix(",")] if op.attributes else []
     passed += [f"type_attributes={_tuple(binding)}"] if binding else []
     passed += [] if how.joins_group else ["joins_group=False"]
     passed += ["equal_ranks=True"] if how.equal_ranks and not how.always else []
