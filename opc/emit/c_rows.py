@@ -15,6 +15,7 @@ from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.apart import one_place, where
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
+from opc.lower.streams import puts
 
 _ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
 
@@ -111,6 +112,7 @@ class TileText:
         self.values: dict[str, Text] = {}
         self.folds: dict[str, str] = {}
         self.step = ""
+        self.here: dict[str, str] = {}
         self.pointers: dict[str, str] = {}
         self.varying = frozenset(o.name for o in stage.operands if o.along_row) | {
             a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
@@ -206,6 +208,8 @@ class TileText:
             return
         if p.apart is not None:
             yield from self._loops_around(p, p.apart)
+        elif self.stage.streams and puts(p):
+            yield from self._putting_loop(p)
         else:
             folds = [a for a in p.body if isinstance(a, Fold)]
             yield from self._loop_head(folds)
@@ -224,6 +228,22 @@ class TileText:
         for a in p.body:
             yield from self._action(a, margin, f"[{self.index}]")
         self.expr.varying = None
+
+    def _putting_loop(self, p: Pass) -> Iterator[str]:
+        """Yield the loop of a pass that only puts: a function of the place and of the elements there, which may be streamed."""
+        targets = {a.name: self.stage.operand(a.name).type for a in p.body if isinstance(a, Put)}
+        self.here = {name: self.names.fresh(f"{name}_here") for name in targets}
+        streams = {name: self.names.fresh(f"{name}_put") for name in targets}
+        for name, of in targets.items():
+            needed = f"want_{name}" if self.stage.optional else "true"
+            yield f"    opc::row_put<{c_compute(of)}, {needed}> {streams[name]}({self.pointers[name]});"
+        step = self.names.fresh("step")
+        parameters = ", ".join(f"{c_compute(of)} &{self.here[name]}" for name, of in targets.items())
+        yield f"    const auto {step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+        yield from self._loop_body(p)
+        yield "    };"
+        yield f"    opc::put_row({self.tile}, {step}, {', '.join(streams.values())});"
+        self.here = {}
 
     def _loops_around(self, p: Pass, apart: Expr) -> Iterator[str]:
         """Yield the loops of a pass that has a point apart: that point, and the points before and behind it."""
@@ -314,9 +334,9 @@ class TileText:
             case Put():
                 operand = self.stage.operand(a.name)
                 text = self.expr.convert(a.value, operand.type)
-                at = place if operand.along_row else "[0]"
+                target = self.here.get(a.name) or f"{self.pointers[a.name]}{place if operand.along_row else '[0]'}"
                 assign = "+=" if operand.reduction == "sum" else "="  # partial sums, to which each row adds
-                yield self._wanted(a.name, margin, f"{self.pointers[a.name]}{at} {assign} {text.text};", put=True)
+                yield self._wanted(a.name, margin, f"{target} {assign} {text.text};", put=True)
 
     def _wanted(self, name: str, margin: str, statement: str, put: bool = False) -> str:
         needed = frozenset([name]) if put and self.stage.optional else self.stage.needed.get(name, frozenset())

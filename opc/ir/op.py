@@ -140,7 +140,7 @@ class Scatter(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a derived op came about: `kind` is "vjp" or "jvp".
+    """How a derived op came about: `kind` is "vjp" or "jvp", `order` how many derivations it is away from the op of the spec.
 
     `inputs` tells for every input of the derived op, in order, its role and the operand of the original op it belongs to.
     `outputs` tells for every output the operand it is the gradient of (vjp: an input; jvp: an output).
@@ -150,6 +150,7 @@ class Derivation:
     of: str
     inputs: tuple[tuple[Role, str], ...]
     outputs: tuple[str, ...]
+    order: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from opc.lower.contraction import contraction_stage, extract
 from opc.lower.fixed import with_fixed_values
 from opc.lower.flatten import IrregularError, flatten
 from opc.lower.inline import inline_copies
+from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
 from opc.lower.partition import partition
 from opc.lower.parts import with_parts
@@ -18,6 +19,7 @@ from opc.lower.scatter import extract_scatters
 from opc.lower.schedule import schedule
 from opc.lower.search import inline_searches
 from opc.lower.specialise import Case, specialise
+from opc.lower.streams import with_streams
 from opc.lower.tables import with_tables
 from opc.lower.unroll import with_short_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -44,21 +46,22 @@ def _variant(case: Case) -> Variant:
             raise IrregularError("it has a contraction")
         program = Program(op.name, *schedule(op, flatten(op)))
     except IrregularError:
-        op = with_short_sums(with_tables(inline_searches(with_parts(_with_own_memory(op)))))
+        op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
         program = partition(op)
-    names = op_names(op)
-    stages = tuple(_finished(s, s.name + case.suffix, names) for s in program.stages)
+    stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
 
 
-def _finished(stage: Stage, name: str, taken: set[str]) -> Stage:
-    """Return a stage under the name that its case gives it, with what a call fixes computed once."""
+def _finished(stage: Stage, name: str, op: Op) -> Stage:
+    """Return a stage of an op under the name that its case gives it, with what a call fixes computed once."""
+    taken = op_names(op)
     match stage:
         case ContractionStage():
             return replace(stage, name=name, epilogue=with_fixed_values(replace(stage.epilogue, name=name), taken))
         case RowStage():
             once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
-            return with_points_apart(with_fixed_values(replace(stage, name=name, once=once), taken))
+            named = replace(stage, name=name, once=once)
+            return with_streams(op, with_points_apart(with_fixed_values(named, taken)))
         case _:
             return replace(stage, name=name)
 

@@ -210,7 +210,8 @@ def _sizes(e: Expr) -> Iterable[Affine]:
 def _with_inputs(whole: Op, kept: list[tuple[Operand, tuple[Role, str]]], draft: Draft) -> Op:
     inputs = tuple(o for o, _ in kept)
     names = {s.target for s in whole.body}
-    derivation = Derivation(draft.kind, draft.of, tuple(where for _, where in kept), tuple(of for _, of in draft.outputs))
+    order = 1 + (whole.derivation.order if whole.derivation is not None else 0)  # still that of the op it is derived from
+    derivation = Derivation(draft.kind, draft.of, tuple(where for _, where in kept), tuple(of for _, of in draft.outputs), order)
     derived = replace(
         whole, inputs=inputs, temporaries=tuple(o for o in whole.temporaries if o.name in names), derivation=derivation
     )

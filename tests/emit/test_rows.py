@@ -20,7 +20,7 @@ gradient: none
 def loops(spec: str) -> list[str]:
     """Return the loops along rows of a spec's kernel, each as text."""
     text = kernel_files(compile_text(HEAD + spec, Path("f.yaml")))["kernel/f_loops.cpp"]
-    return re.findall(r"columns; ?\+\+\w+\) \{(.*?)\n    \}", text, re.DOTALL)
+    return re.findall(r"(?:columns; ?\+\+\w+\)|OPC_INLINED) \{(.*?)\n    \}", text, re.DOTALL)
 
 
 def test_a_condition_of_the_row_blends() -> None:
@@ -60,7 +60,7 @@ kernel: 'y[...] = z[...] if x[...] > 0 and mask[...] else 0'
     (loop,) = loops(spec)
     loads = ["const T x = x_row[i];", "const bool mask = mask_row[i] != 0;", "const T z = z_row[i];"]
     assert [line for line in map(str.strip, loop.splitlines()) if "_row[" in line] == loads
-    assert "y[i] = x > 0 && mask ? z : 0;" in loop
+    assert "y_here = x > 0 && mask ? z : 0;" in loop
 
 
 def test_a_value_kept_for_a_later_pass_is_loaded_there() -> None:

@@ -23,7 +23,7 @@ def test_a_read_modulo_a_size_that_broadcasts_is_regular() -> None:
     (variant,) = lower(compile_text(HEAD + SCALED, "test").forward)
     assert format_variant(variant) == (
         "program f\n"
-        "  parallel rows along [*A, n:N, *B]: f\n"
+        "  parallel rows along [*A, n:N, *B], past the caches in large calls: f\n"
         "    read input x: T[*A, n:N, *B]\n"
         "    read input scale: T[n:N]\n"
         "    write output y: T[*A, n:N, *B]\n"

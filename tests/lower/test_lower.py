@@ -31,7 +31,7 @@ kernel: |
 """
 FUSED_LOOPS = """\
 program f
-  parallel rows along [...]: f
+  parallel rows along [...], past the caches in large calls: f
     read input x: T[...]
     read input y: T[...]
     write output u: T[...]
@@ -94,7 +94,7 @@ program f
     write temporary y_sum: T[], sum over points
     for each point of the row
       put y_sum: T = x * x
-  parallel rows along [...]: f_1
+  parallel rows along [...], past the caches in large calls: f_1
     read input x: T[...]
     read temporary y_sum: T[], once a row
     write output y: T[...]
@@ -111,7 +111,7 @@ kernel: |
 """
 BROADCAST_BACKWARD_LOOPS = """\
 program f_backward
-  parallel rows along [...]: f_backward
+  parallel rows along [...], past the caches in large calls: f_backward
     read input a: T[...]
     read input b: T[...]
     read input d_y: T[...]
@@ -133,21 +133,21 @@ kernel: |
 """
 CASES_LOOPS = """\
 program f when mode == 'slow'
-  parallel rows along [...]: f_slow
+  parallel rows along [...], past the caches in large calls: f_slow
     read input x: T[...]
     write output y: T[...]
     for each point of the row
       put y: T = exp(x)
 
 program f when mode == 'fast' and flip
-  parallel rows along [...]: f_fast_flip
+  parallel rows along [...], past the caches in large calls: f_fast_flip
     read input x: T[...]
     write output y: T[...]
     for each point of the row
       put y: T = -x
 
 program f when mode == 'fast' and not flip
-  parallel rows along [...]: f_fast_not_flip
+  parallel rows along [...], past the caches in large calls: f_fast_not_flip
     read input x: T[...]
     write output y: T[...]
     for each point of the row
@@ -224,7 +224,7 @@ program f
   temporary y_sum: int64[V:V]
   scatter into [v] at v = ids[n], single lanes: f_y_sum
     y_sum[v] = sum[n:N](1 if ids[n] == v else 0)
-  parallel rows along [v:V]: f_1
+  parallel rows along [v:V], past the caches in large calls: f_1
     read input x: T[v:V]
     read temporary y_sum: int64[v:V]
     write output y: T[v:V]

@@ -6,6 +6,7 @@
 #include "opc/lanes.h"
 #include "opc/math.h"
 #include "opc/stage.h"
+#include "opc/stream.h"
 #include "opc/variant.h"
 
 namespace opc {

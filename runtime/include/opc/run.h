@@ -11,6 +11,7 @@
 
 #include "opc/accumulate.h"
 #include "opc/run_plan.h"
+#include "opc/run_stream.h"
 
 namespace opc {
 
@@ -53,6 +54,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   const stage &s = *r.s;
   tile t;
   t.once = r.once;
+  t.streams = r.streams;
   t.scratch = memory + r.scratch;
   t.scratch_pitch = r.scratch_pitch;
   int64_t offset[max_operands];
@@ -92,7 +94,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         t.data[k] = is_partial(o, p) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
                                     : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
-        if (p.own) clear(o, p, t.data[k], rows, columns);
+        if (p.own && !r.streams) clear(o, p, t.data[k], rows, columns);
         continue;
       }
       t.data[k] = memory + p.buffer;
@@ -134,6 +136,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       });
     }
   }
+  if (r.streams) finish_streams();
 }
 
 /* The body of the parallel loop: units, or chunks of units where there are reductions. */
@@ -233,6 +236,7 @@ static int32_t run_one(const stage &s, const row_functions &rows, tile_function 
     if (optional[i] != wanted) r.pass[optional[i]].data = nullptr;
   }
   plan(r);
+  plan_streams(r, wanted < 0);
   if (!s.whole_rows && r.columns == 0) r.units = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     if (is_partial(s.operands[k], r.pass[k]) && r.pass[k].data != nullptr) return run_reductions(r);

@@ -53,6 +53,7 @@ struct runner {
   bool join_rows;   /* every operand's rows follow each other: a tile is one long row */
   bool once;        /* operands that stand still along the rows are passed once a row */
   bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
+  bool streams;     /* outputs are written past the caches */
   bool failed;
   passing pass[max_operands];
 };

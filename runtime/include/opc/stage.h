@@ -52,12 +52,14 @@ struct stage {
   int32_t scratch_rows; /* row buffers the tile function needs */
   bool whole_rows;
   bool has_still; /* the tile function can take operands that stand still along the rows once a row */
+  bool streams;   /* the tile function can write its rows past the caches */
   int64_t size[max_axes];
 };
 
 /* What a tile function gets: `rows` rows of `columns` values of each operand, each row contiguous, `step` elements apart. */
 struct tile {
   bool once; /* of operands that stand still there is one value a row */
+  bool streams; /* rows are written past the caches, and are not set to what sums begin with */
   int64_t rows;
   int64_t columns;
   void *data[max_operands];
@@ -107,6 +109,7 @@ static inline void start(stage &s, const opc_context *context, operand *operands
   s.scratch_rows = 0;
   s.whole_rows = false;
   s.has_still = false;
+  s.streams = false;
 }
 
 static inline axes add_axis(stage &s, int64_t size) {

@@ -1,0 +1,121 @@
+"""Outputs written past the caches: the same answers in every form, and where the compiler's own stores would not do it."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.lower.loop_ir import RowStage
+from opc.lower.lower import lower
+from opc.pipeline import compile_text, load_family
+from opc.testing.cases import accepted
+from tests.emit.conftest import Build
+from tests.emit.kernel_library import KernelLibrary, odd_parallel_for, split_everywhere
+from tests.emit.test_kernel import SPECS, wrong
+
+EVERYWHERE = "-DOPC_CACHE_BYTES=1"
+"""Makes a kernel stream whatever it can, however small."""
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [("leaky_relu", "best"), ("clamp", "best"), ("log_softmax", "best"), ("add", "best"), ("add", "baseline"), ("add", "v3")],
+)
+def test_cases(build: Build, name: str, variant: str) -> None:
+    forced = () if variant == "best" else (f"-DOPC_FORCE_VARIANT={variant}",)
+    family, library = build(name, EVERYWHERE, *forced)
+    for op in (family.forward, family.backward):
+        assert op is not None
+        cases = accepted(op, random=12)
+        for parallel_for in (None, odd_parallel_for, split_everywhere):
+            assert wrong(KernelLibrary(family, library, parallel_for), op, cases) == []
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 16])
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 1000, 40_001])
+def test_rows_that_start_anywhere_between_two_vectors(build: Build, size: int, offset: int) -> None:
+    family, library = build("add", EVERYWHERE)
+    rng = np.random.default_rng(size)
+    a, b = (rng.standard_normal(size + offset).astype(np.float32)[offset:] for _ in range(2))
+    d_a, d_b, y = (np.full(size + 64, 7, np.float32) for _ in range(3))
+    kernel = KernelLibrary(family, library, split_everywhere)
+    kernel.call(family.forward, {"a": a, "b": b}, {}, outputs={"y": y[offset : offset + size]})
+    np.testing.assert_array_equal(y[offset : offset + size], a + b)
+    assert family.backward is not None
+    # The two outputs lie differently: only one of them can be stored by whole vectors.
+    outputs = {"d_a": d_a[offset : offset + size], "d_b": d_b[2 * offset : 2 * offset + size]}
+    inputs = {o.name: {"d_y": a, "a": a, "b": b}[o.name] for o in family.backward.inputs}
+    kernel.call(family.backward, inputs, {}, outputs=outputs)
+    for got, at in ((y, offset), (d_a, offset), (d_b, 2 * offset)):
+        assert (got[:at] == 7).all(), "what is before the output is as it was"
+        assert (got[at + size :] == 7).all(), "what is behind the output is as it was"
+    np.testing.assert_array_equal(outputs["d_a"], a)
+    np.testing.assert_array_equal(outputs["d_b"], a)
+
+
+def test_in_place(build: Build) -> None:
+    family, library = build("leaky_relu", EVERYWHERE)
+    x = np.linspace(-3, 3, 5000, dtype=np.float32)
+    want = np.where(x > 0, x, x * np.float32(0.5))
+    KernelLibrary(family, library, split_everywhere).call(family.forward, {"x": x}, {"alpha": 0.5}, outputs={"y": x})
+    np.testing.assert_array_equal(x, want)
+
+
+def test_a_sum_of_one_point_keeps_the_sign_of_zero(build: Build) -> None:
+    family, library = build("add", EVERYWHERE)
+    op = family.backward
+    assert op is not None
+    d_y = np.full(100, -0.0, np.float32)
+    inputs = {o.name: d_y for o in op.inputs}
+    got = KernelLibrary(family, library).call(op, inputs, {})
+    assert np.signbit(got["d_a"]).all()
+
+
+def test_the_stores_go_past_the_caches(build: Build) -> None:
+    _, library = build("add")
+    text = subprocess.run(["objdump", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "movntdq" in text
+    assert "sfence" in text
+
+
+SUM = """\
+op: {name}
+domain: tests.streams
+version: 1
+doc: Rows.
+types: {{T: [float32]}}
+inputs: {{x: 'T[..., D]'}}
+outputs: {{{outputs}}}
+kernel: |
+{kernel}
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kernel", "streams"),
+    [
+        ("y: 'T[..., D]'", "  y[..., d] = x[..., d] + 1", True),
+        ("y: 'T[..., D]'", "  m[...] = max[d](x[..., d])\n  y[..., d] = x[..., d] - m[...]", True),
+        # The first pass keeps the exponentials where the answer will be: its lines are in the cache.
+        ("y: 'T[..., D]'", "  e[..., d] = exp(x[..., d])\n  s[...] = sum[d](e[..., d])\n  y[..., d] = e[..., d] / s[...]", False),
+        ("y: 'T[...]'", "  y[...] = sum[d](x[..., d])", False),
+        ("y: 'T[..., D]', z: 'bool[..., D]'", "  y[..., d] = x[..., d] + 1\n  z[..., d] = x[..., d] > 0", False),
+    ],
+    ids=["elementwise", "behind a reduction", "kept in the output", "reduction", "two types"],
+)
+def test_which_stages_stream(outputs: str, kernel: str, streams: bool) -> None:
+    family = compile_text(SUM.format(name="rows", outputs=outputs, kernel=kernel), "rows.yaml")
+    assert _streams(family.forward) == [streams]
+
+
+def test_derivatives_of_gradients_have_one_form() -> None:
+    family = load_family(SPECS / "gelu.yaml")
+    assert all(_streams(family.forward) + _streams(family.backward))
+    assert not any(_streams(family.backward_backward) + _streams(family.jvp) + _streams(family.backward_jvp))
+
+
+def _streams(op: Any) -> list[bool]:
+    return [s.streams for v in lower(op) for s in v.program.stages if isinstance(s, RowStage)]
