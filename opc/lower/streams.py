@@ -30,8 +30,8 @@ def puts(p: Pass) -> bool:
 def _puts_rows(stage: RowStage) -> bool:
     """Whether every row the stage writes is put, each element once, in such passes.
 
-    The rows have one type, so that a loop puts a vector of each at a time. A product that may take in several points is the sum of
-    what is put there, and has the axes of the stage, so that it may turn out to take in one each.
+    The rows have one type, so that a loop puts a vector of each at a time. A product that may take in several points is the sum
+    of what is put there, and has the axes of the stage, so that it may turn out to take in one each.
     """
     rows = [o for o in stage.operands if o.written and o.along_row]
     put = [a.name for p in stage.passes if puts(p) for a in p.body if isinstance(a, Put)]
