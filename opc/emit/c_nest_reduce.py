@@ -358,6 +358,8 @@ class Fold:
 class Sink:
     """Values are taken in by the accumulators of a reduction."""
 
+    overwrites = False
+
     def __init__(self, fold: Fold, lane: str) -> None:
         self.fold, self.lane = fold, fold.writer.indices[lane]
 

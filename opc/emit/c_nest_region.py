@@ -15,7 +15,7 @@ from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, TypeVar, candidates
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
-from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, replace_node
+from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, is_zero, replace_node
 
 __all__ = ["Leaf", "Local", "Range", "Regions", "RowStore", "Sink"]
 
@@ -30,7 +30,9 @@ _WIDE = frozenset({DType.INT32, DType.INT64})
 
 
 class Sink(Protocol):
-    """What happens to the values of a range."""
+    """What happens to the values of a range; where it `overwrites`, only the last value of a lane counts."""
+
+    overwrites: bool
 
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
         """Return the lines of the loop that computes `e`, whose text `leaf` writes."""
@@ -41,14 +43,20 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowStore:
-    """Values go to the row `out`, as results of type `target`; `lane` is the C++ variable that counts its elements."""
+    """Values go to the row `out`, as results of type `target`; `lane` is the C++ variable that counts its elements.
+
+    If it is `zeroed`, the row holds zeros before; else it has no values.
+    """
+
+    overwrites = True
 
     lane: str
     target: ElementType
+    zeroed: bool = False
 
     def ignores(self, e: Expr) -> bool:
-        """Whether `e` changes nothing: a row has no values before."""
-        return False
+        """Whether `e` changes nothing."""
+        return self.zeroed and is_zero(e)
 
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
         """Return the lines of the loop that computes `e`, whose text `leaf` writes."""
@@ -111,6 +119,10 @@ class Regions(Scope):
                 return place.value - Index(lane), value
         return None
 
+    def is_mostly_zero(self, e: Expr, lane: str) -> bool:
+        """Whether a value is zero at all lanes but one."""
+        return isinstance(e, Select) and is_zero(e.other) and self._one(e.cond, lane) is not None
+
     def _is_known(self, r: Read, lane: str) -> bool:
         """Whether what a read finds is known ahead of the lane, wherever it stands."""
         return r.pad is None and self._stands(r, lane)
@@ -134,15 +146,22 @@ class Regions(Scope):
         self.writer.put(*leaf.before, f"const int64_t {name} = int64_t({value}){rest};")
 
     def _around(self, e: Select, one: tuple[Affine, Expr], over: Range, sink: Sink, splits: int) -> None:
-        """Write a choice of one lane: that lane, and the loops before and behind it, which test nothing."""
+        """Write a choice of one lane: that lane, and the loops before and behind it, which test nothing.
+
+        Where all the others are alike, the whole range is filled, and then that lane.
+        """
         w = self.writer
+        alike = over.lane not in free_indices(e.other) and all(self._is_known(r, over.lane) for r in reads(e.other))
+        fills = sink.overwrites and alike and not isinstance(e.other, Select)
+        if fills and not sink.ignores(e.other):
+            self.write(e.other, over, sink, splits - 1)
         at, low, high = w.names.fresh("at_one"), w.names.fresh("low"), w.names.fresh("high")
         with w.block(""):
             self._place(at, one)
             w.put(f"const int64_t {low} = {at} >= {over.low} && {at} < {over.high} ? {at} : {over.high};")
             w.put(f"const int64_t {high} = {low} < {over.high} ? {low} + 1 : {low};")
             self._leaf(e.then, Range(over.lane, low, high), sink, short=True)
-            if not sink.ignores(e.other):
+            if not fills and not sink.ignores(e.other):
                 self.write(e.other, Range(over.lane, over.low, low), sink, splits - 1)
                 self.write(e.other, Range(over.lane, high, over.high), sink, splits - 1)
 

@@ -183,7 +183,12 @@ class RowNestText(NestWriter):
             over = Range(own.name, "0", "count")
             declared = write_places(self, plan, value, over, regions)
             self.put(f"{kind} *const out = opc::result_row(nest, place, buffer);")
-            self._lanes(value, over, regions)
+            rest = Reductions(regions, over).run(value)
+            zeroed = not plan.inner and regions.is_mostly_zero(rest, over.lane)
+            if zeroed:
+                declared.append("opc::zero_units(nest, begin, end);")
+                self.put(f"if (out == buffer) opc::fill(out, count, {kind}(0));")
+            regions.write(rest, over, RowStore(own.name, self.declared.type, zeroed))
             self.put("opc::finish_row(nest, place, out, count);")
             return declared
         self.indices["phase"] = "phase"
@@ -196,17 +201,14 @@ class RowNestText(NestWriter):
         with self.block("for (int64_t phase = 0; phase < phases && phase < count; ++phase)"):
             self.put("const int64_t lanes = (count - phase + phases - 1) / phases;")
             self.put(f"{kind} *const out = row + phase * pitch;")
-            self._lanes(value, Range(own.name, "0", "lanes"), regions)
+            over = Range(own.name, "0", "lanes")
+            regions.write(Reductions(regions, over).run(value), over, RowStore(own.name, self.declared.type))
         with self.block("if (phases == 1)"):
             self.put("opc::finish_row(nest, place, row, count);")
         self.lines.pop()
         with self.block("} else"):
             self.put("opc::finish_phases(nest, place, row, pitch, phases, count);")
         return []
-
-    def _lanes(self, value: Expr, over: Range, regions: Regions) -> None:
-        rest = Reductions(regions, over).run(value)
-        regions.write(rest, over, RowStore(self.indices[over.lane], self.declared.type))
 
     def _copies(self, value: Expr) -> bool:
         """Whether a row is a row of an operand that is stored as the target is, or zeros."""

@@ -113,6 +113,8 @@ class _Carried(Fold):
 class _Store:
     """Values go to the target."""
 
+    overwrites = True
+
     def __init__(self, lane: str, target: ElementType) -> None:
         self.lane, self.target = lane, target
 

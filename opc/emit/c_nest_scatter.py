@@ -75,6 +75,7 @@ class _Terms(Fold):
     def __init__(self, regions: Regions, over: Range, plan: Scatter) -> None:
         self.plan = plan
         super().__init__(regions, over, plan.sum, (), bool(over.lane))
+        self.axes.sort(key=lambda a: a.index == plan.row)
         self.guards, self.body = list(plan.guards), plan.body
 
     def _lane(self) -> str:
@@ -98,6 +99,8 @@ class _Terms(Fold):
         found = searches(p for _, p in self.plan.places)
         if found and len(axes) == 1:
             self._rows(axes[0], found)
+        elif len(axes) == 1 and axes[0].index == self.plan.row:
+            self._row_of_terms(axes[0])
         else:
             super()._loops(axes)
 
@@ -158,6 +161,40 @@ class _Terms(Fold):
             self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
             self.body = moved(self.body)
             self._lane_by_lane(row)
+
+    def _row_of_terms(self, axis: Axis) -> None:
+        """Write the loop over the terms of one axis in rows: their places, their values, and the adding of each."""
+        w, regions = self.writer, self.regions
+        start, own = Index(w.names.fresh("start")), Index(w.names.fresh(axis.index))
+        position = Affine.of(start) + own
+        regions.bounded[position] = axis.extent
+        for symbol in (start, own):
+            w.indices[symbol.name] = symbol.name
+
+        def moved(e: Expr) -> Expr:
+            return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
+
+        extent, kind = self._extent(axis), c_compute(self.e.type)
+        count, places, terms = (w.names.fresh(n) for n in ("count", "places", "terms"))
+        over = Range(own.name, "0", count)
+        head = f"for (int64_t {own.name} = 0; {own.name} < {count}; ++{own.name})"
+        with w.block(f"for (int64_t {start.name} = 0; {start.name} < {extent}; {start.name} += opc::place_lanes)"):
+            w.put(f"const int64_t {count} = opc::least({extent} - {start.name}, opc::place_lanes);")
+            w.put(f"int64_t {places}[opc::place_row];", f"{kind} {terms}[opc::place_row];")
+            leaf = Leaf(regions, over)
+            lines, offsets, tests = [], [], []
+            for n, (index, place) in enumerate(self.plan.places):
+                text = leaf.convert(moved(place), Weak.INT).text
+                name = self._name(index)
+                lines.append(f"const int64_t {name} = {text};")
+                tests.append(f"{self._missed(n)} ? opc::nowhere : ")
+                offsets.append(f"{name} * nest.place_stride[{n}]")
+            value = leaf.convert(moved(self.body), self.e.type).text
+            w.put(*leaf.before, "OPC_SIMD")
+            with w.block(head):
+                w.put(*lines, f"{places}[{own.name}] = {''.join(tests)}{' + '.join(offsets)};")
+            w.put("OPC_SIMD", f"{head} {terms}[{own.name}] = {value};")
+            w.put(f"opc::add_row(out + place, {places}, {terms}, {count});")
 
     def _find(self, e: Reduce, row: Range, places: list[Expr]) -> Mapping[Expr, Expr]:
         """Write the loops of a search along a row, and return what stands for it, or for its parts, in the places."""
@@ -236,6 +273,8 @@ class _Terms(Fold):
 
 class _Add:
     """Terms are added to the target."""
+
+    overwrites = False
 
     def __init__(self, terms: _Terms, over: Range) -> None:
         self.terms, self.lane = terms, over.lane

@@ -92,6 +92,11 @@ def _is_place(index: int | None, size: int | None) -> bool:
     return index is not None and size is not None and 0 <= index < size
 
 
+def is_zero(e: Expr) -> bool:
+    """Whether an expression is a literal zero, whose bits are all zero."""
+    return isinstance(e, Const) and e.value == 0 and math.copysign(1, e.value) > 0
+
+
 def is_identity(kind: str, e: Expr) -> bool:
     """Whether a value is what a reduction of this kind ignores."""
     return isinstance(e, Const) and kind in IDENTITY and e.value == IDENTITY[kind]

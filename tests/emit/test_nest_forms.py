@@ -197,6 +197,16 @@ kernel: |
         lambda size: {"x": whole(7), "ids": rng.integers(-1, size + 4, 7), "w": whole(7, size)},
         lambda x, ids, w: np.where(ids[:, None] == np.arange(w.shape[1]) + 2, x[:, None], w),
     ),
+    "zeros but for one place of a row": (
+        """\
+inputs: {x: 'T[N]', ids: 'int64[N]', w: 'T[N, V]'}
+outputs: {y: 'T[N, V]'}
+kernel: |
+  y[n, v] = x[n] * w[n, v] if ids[n] == v + 2 else 0
+""",
+        lambda size: {"x": whole(7), "ids": rng.integers(-1, size + 4, 7), "w": whole(7, size)},
+        lambda x, ids, w: np.where(ids[:, None] == np.arange(w.shape[1]) + 2, x[:, None] * w, 0),
+    ),
     "all but two places of each row": (
         """\
 inputs: {ids: 'int64[N]', w: 'T[N, V]'}
@@ -345,6 +355,21 @@ def test_a_choice_of_one_place_is_made_outside_of_the_loop() -> None:
     loops = kernel_files(family)["kernel/f_loops.cpp"].split("OPC_SIMD\n")[1:]
     assert len(loops) == 3
     assert all("?" not in loop.split(";\n")[0] for loop in loops)
+
+
+@pytest.mark.parametrize(("other", "loops"), [("s[0]", 2), ("0", 1)])
+def test_lanes_that_are_alike_are_filled_at_once(other: str, loops: int) -> None:
+    spec = f"""\
+inputs: {{x: 'T[N]', t: 'int64[N]', s: 'T[1]'}}
+attributes: {{depth: {{type: int, default: 4, check: depth > 0}}}}
+shape: {{C: depth}}
+outputs: {{y: 'T[N, C]'}}
+kernel: |
+  y[n, c] = x[n] if c == t[n] else {other}
+"""
+    text = kernel_files(compile_text(HEAD + spec, "f.yaml"))["kernel/f_loops.cpp"]
+    assert text.count("OPC_SIMD\n") == loops
+    assert ("opc::zero_units(nest, begin, end);" in text) == (other == "0")
 
 
 def test_reads_at_the_one_point_of_a_group_stand_ahead_of_the_loop() -> None:

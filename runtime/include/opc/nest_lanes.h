@@ -168,6 +168,15 @@ OPC_INLINE T *result_row(const row_nest &n, int64_t offset, T *buffer) {
   return reinterpret_cast<T *>(n.target) + offset;
 }
 
+/* Zeroes the results of units [begin, end), which lie one behind the other, all at once: as much memory is zeroed quicker than row by
+ * row. Rows of results that are computed in a buffer are left as they are. */
+static inline void zero_units(const row_nest &n, int64_t begin, int64_t end) {
+  if (is_half(n.stored) || begin >= end) return;
+  const cursor last(n, end - 1);
+  const int64_t first = cursor(n, begin).target(), size = itemsize(n.stored);
+  memset(n.target + first * size, 0, static_cast<size_t>((last.target() + last.count() - first) * size));
+}
+
 /* Writes a row of results that were computed in a buffer. */
 template <typename T>
 OPC_INLINE void finish_row(const row_nest &n, int64_t offset, const T *row, int64_t count) {
@@ -361,6 +370,16 @@ __attribute__((noinline)) static bool fetch_row(const row_nest &n, int32_t opera
   if constexpr (sizeof(T) >= 4) return fetch_vectors(o.data, offset, places, low, high, other, to);
 #endif
   return fetch_stored<T>(o.data, offset, places, low, high, other, to);
+}
+
+/* Adds terms, each at its own place; those that belong nowhere are thrown away, without a branch that follows no pattern. */
+template <typename T>
+OPC_INLINE void add_row(T *to, const int64_t *places, const T *terms, int64_t count) {
+  T away[8] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    T *const at = places[i] != nowhere ? to + places[i] : away + i % 8;
+    *at += terms[i];
+  }
 }
 
 /* Reports what went wrong, unless something else has been. */
