@@ -98,13 +98,20 @@ def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
 def _verdict(op: Op) -> str:
     """Return whether an op gathers or scatters, and whether it adds in a fixed order."""
     from opc.analysis.cost import scatters
-    from opc.ir.op import Scatter
+    from opc.lower.loop_ir import NestStage, Scatter
+    from opc.lower.lower import lower
 
     found = scatters(op)
     if op.opaque or not found:
         return "it gathers only, and is deterministic"
     targets = ", ".join(dict.fromkeys(found))
-    if op.scatter is Scatter.ATOMIC:
+    if any(
+        isinstance(p, Scatter) and p.shared
+        for v in lower(op)
+        for s in v.program.stages
+        if isinstance(s, NestStage)
+        for p in s.plans
+    ):
         return f"it scatters into {targets}, by atomic additions in no fixed order"
     return f"it scatters into {targets}, in a fixed order, so it is deterministic"
 

@@ -65,7 +65,7 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
     lane = entries - 1 if s.plans[0].lane is not None else -1
     other = entries - 2 if several and s.plans[-1].lane is not None else -1
     if isinstance(s.plans[0], Scatter):
-        yield from _scatter_lines(s, text, steps(s, scalar))
+        yield from _scatter_lines(s, text, scalar)
         return
     if isinstance(s.plans[0], Scan):
         yield from _scan_lines(s, text)
@@ -99,7 +99,7 @@ def _lanes_lines(s: NestStage, text: RowNestText) -> Iterator[str]:
         yield "  }"
 
 
-def _scatter_lines(s: NestStage, text: RowNestText, work: str) -> Iterator[str]:
+def _scatter_lines(s: NestStage, text: RowNestText, scalar: ScalarText) -> Iterator[str]:
     """Yield the lines that run a scatter."""
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     target = len(text.operands) - 1
@@ -112,13 +112,17 @@ def _scatter_lines(s: NestStage, text: RowNestText, work: str) -> Iterator[str]:
         lists = [f"  const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"]
         lists.append(f"  const int32_t places[] = {{{', '.join(map(str, places))}}};")
         counts = f"{len(text.declared.dims)}, {len(outer)}, outer, {len(places)}, places, {lane}"
-        call = f"opc::set_scatter(nest, operands[{target}], {counts}, {work});"
+        call = f"opc::set_scatter(nest, operands[{target}], {counts}, {steps(s, scalar)});"
         if len(s.plans) > 1:
             yield "  if (nest.alone) {" if n == 1 else "  if (!nest.alone) {"
         else:
             yield "  {"
         yield from (f"  {line}" for line in lists)
         yield f"    {call}"
+        if plan.shared:
+            extents = [f"({scalar.integer(a.extent, bare=True)}).value" for a in plan.sum.axes if isinstance(a, Axis)]
+            yield f"    const int64_t terms[] = {{{', '.join(extents)}}};"
+            yield f"    opc::share_terms(nest, {len(extents)}, terms);"
         yield "  }"
     yield f"  code = opc::run_scatter(nest, copies, loops.{s.name}{index}, &arguments);"
 

@@ -241,16 +241,21 @@ class Fold:
         opened = {a.index for a in self.axes if a.index in w.indices and a not in rest}
         due = self._due(opened)
         ranges = [g for g in due if isinstance(g, Affine) and g.coefficient(axis.index) is not None]
-        low, high = "0", extent
+        low, high = self._bounds(axis, extent)
         with w.block("") if ranges else nullcontext():
             if ranges:
+                first, end = low, high
                 low, high = w.names.fresh("low"), w.names.fresh("high")
-                w.put(f"int64_t {low} = 0, {high} = opc::greatest(0, {extent});")
+                w.put(f"int64_t {low} = {first}, {high} = opc::greatest({first}, {end});")
                 for g in ranges:
                     self.regions.clip(g, axis.index, low, high)
             with w.block(f"for (int64_t {name} = {low}; {name} < {high}; ++{name})"):
                 others = [g for g in due if not any(g is r for r in ranges)]
                 self._within(others, lambda: self._loops(rest))
+
+    def _bounds(self, axis: Axis, extent: str) -> tuple[str, str]:
+        """Return the bounds of the loop over an axis."""
+        return "0", extent
 
     def _runs_along_rows(self, axis: Axis) -> bool:
         """Whether the innermost loop reads rows at computed places, and no condition would cut it."""

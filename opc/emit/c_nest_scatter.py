@@ -218,6 +218,23 @@ class _Terms(Fold):
         name = self.writer.indices[index] = self.writer.names.fresh(index)
         return name
 
+    def added(self, place: str, text: str) -> list[str]:
+        """Return the statement that adds a term to an element of the target."""
+        if not self.plan.shared:
+            return [f"{place} += {text};"]
+        kind = c_compute(self.e.type)
+        return [f"if (nest.shared) opc::add_shared({place}, {kind}({text}));", f"else {place} += {text};"]
+
+    def _bounds(self, axis: Axis, extent: str) -> tuple[str, str]:
+        if not self.plan.shared:
+            return super()._bounds(axis, extent)
+        w = self.writer
+        low, high = w.names.fresh("low"), w.names.fresh("high")
+        number = self.e.axes.index(axis)
+        w.put(f"const int64_t {low} = opc::terms_begin(nest, unit, {number}, {extent});")
+        w.put(f"const int64_t {high} = opc::terms_end(nest, unit, {number}, {extent});")
+        return low, high
+
     def _missed(self, n: int) -> str:
         """Return the condition that a place is outside of the part of the target that is worked on."""
         name = self.writer.indices[self.plan.places[n][0]]
@@ -265,14 +282,14 @@ class _Terms(Fold):
             lines += [f"const int64_t {name} = {text};", f"if ({self._missed(n)}) continue;"]
         text = leaf.convert(self._guarded(), self.e.type).text
         step = f" + {lane}" if self.plan.lane is not None else ""
-        lines.append(f"out[{self._offset()}{step}] += {text};")
+        lines += self.added(f"out[{self._offset()}{step}]", text)
         w.put(*leaf.before)
         with w.block(f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"):
             w.put(*lines)
 
 
 class _Add:
-    """Terms are added to the target."""
+    """Terms are added to the target, by atomic additions where other threads add to the same elements."""
 
     overwrites = False
 
@@ -285,6 +302,11 @@ class _Add:
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
         text = leaf.convert(e, self.terms.e.type).text
         if not self.lane:
-            return [f"to[0] += {text};"]
+            return self.terms.added("to[0]", text)
         lane = self.terms.writer.indices[self.lane]
-        return ["OPC_SIMD", f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane}) to[{lane}] += {text};"]
+        head = f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"
+        alone = ["OPC_SIMD", f"{head} to[{lane}] += {text};"]
+        if not self.terms.plan.shared:
+            return alone
+        together = f"  {head} opc::add_shared(to[{lane}], {c_compute(self.terms.e.type)}({text}));"
+        return ["if (nest.shared) {", together, "} else {", *(f"  {line}" for line in alone), "}"]

@@ -136,7 +136,8 @@ def _plan(stage: NestStage) -> str:
         case Scatter():
             places = ", ".join(f"{index} = {format_expr(place)}" for index, place in plan.places)
             window = "" if plan.window is None else f", {plan.window.search.kind} in strips of windows"
-            return f"scatter into [{indices}] at {places}, {lane}{window}"
+            shared = ", terms split with atomic additions" if plan.shared else ""
+            return f"scatter into [{indices}] at {places}, {lane}{window}{shared}"
         case Scan():
             return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
         case Lanes():

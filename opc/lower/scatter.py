@@ -35,6 +35,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Op, Operand
+from opc.ir.op import Scatter as AddOrder
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
 from opc.lower.nest import affines, divisions, flat_statement, is_positive
@@ -63,7 +64,14 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
         return None
     places, rest, body = found
     last = flat.indices[-1]
-    return Scatter(flat, value, places, rest, body, None if last in dict(places) else last, tuple(given))
+    shared = op.scatter is AddOrder.ATOMIC and _may_split(value, places)
+    return Scatter(flat, value, places, rest, body, None if last in dict(places) else last, tuple(given), shared=shared)
+
+
+def _may_split(e: Reduce, places: tuple[tuple[str, Expr], ...]) -> bool:
+    """Whether threads may take some of the terms each: their number is known, and no place is searched for."""
+    fixed = not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes)
+    return fixed and not any(isinstance(n, Reduce) for _, p in places for n in walk(p))
 
 
 def _same_type(value: ValueType, target: ElementType) -> bool:

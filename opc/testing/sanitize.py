@@ -111,15 +111,17 @@ def narrowed(family: Family) -> Family:
     return found
 
 
-def check_family(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str]) -> Iterator[Result]:
-    """Compile the kernels of a family in `folder` and yield what became of each call."""
+def check_family(
+    family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], calls: Sequence[KernelCall] | None = None
+) -> Iterator[Result]:
+    """Compile the kernels of a family in `folder` and yield what became of each call: of these, or of all kinds."""
     name = "+".join(sanitizers)
     try:
         program = build(family, folder, compiler, sanitizers)
     except subprocess.CalledProcessError as error:
         yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
         return
-    calls = [*calls_of(family)]
+    calls = [*calls_of(family)] if calls is None else calls
     file = folder / "calls"
     file.write_bytes(call_file(family, calls))
     start = time.perf_counter()

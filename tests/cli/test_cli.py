@@ -196,6 +196,31 @@ def test_show(opc: Opc, tmp_path: Path) -> None:
     assert "int32_t opc_softmax(" in c
 
 
+@pytest.mark.parametrize(
+    ("place", "order", "verdict"),
+    [
+        ("ids[n]", "deterministic", "in a fixed order, so it is deterministic"),
+        ("ids[n]", "atomic", "by atomic additions in no fixed order"),
+        # What is searched for goes to places in a window: these are found again by whom they belong to.
+        ("argmax[k:2](pad(x[n + k], 0)) + n", "atomic", "in a fixed order, so it is deterministic"),
+    ],
+)
+def test_show_tells_in_what_order_a_gradient_adds(opc: Opc, tmp_path: Path, place: str, order: str, verdict: str) -> None:
+    text = f"""\
+op: f
+domain: test
+version: 1
+doc: A test.
+types: {{T: [float32]}}
+inputs: {{x: 'T[N]', ids: 'int64[N]'}}
+outputs: {{y: 'T[N]'}}
+kernel: |
+  y[n] = x[{place}]
+gradient: {{scatter: {order}}}
+"""
+    assert f"it scatters into d_x, {verdict}.\n" in opc("show", str(write(tmp_path / "f.yaml", text)), "--gradient").out
+
+
 def test_show_of_an_op_without_gradient(opc: Opc, tmp_path: Path) -> None:
     one = write(tmp_path / "flip.yaml", BAD.replace("broken", "flip") + "kernel: |\n  y = -x\ngradient: none\n")
     assert opc("show", one, "--gradient").out == "flip has no gradient\n"

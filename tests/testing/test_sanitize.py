@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.pipeline import load_family
+from opc import config
+from opc.build import toolchain
+from opc.pipeline import compile_text, load_family
 from opc.testing.arguments import TensorArg
 from opc.testing.call_file import KernelCall, call_file
 from opc.testing.cases import Case
 from opc.testing.results import Status
-from opc.testing.sanitize import narrowed, run_sanitized, verdicts
+from opc.testing.sanitize import check_family, narrowed, run_sanitized, verdicts
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -57,6 +59,38 @@ def test_what_is_reported(tmp_path: Path, code: str, sanitizers: tuple[str, ...]
     failed = [r for r in report.results if r.status is Status.FAILED]
     assert failed
     assert any(said in r.message for r in failed), [r.message for r in failed]
+
+
+SHARED = """
+op: looked_up
+domain: test
+version: 1
+doc: Elements by number; threads add to the same few elements of the gradient.
+types: {T: [float32, int32]}
+inputs: {t: 'T[V, D]', ids: 'int64[N]'}
+outputs: {y: 'T[N, D]'}
+kernel: |
+  y[n, d] = t[ids[n], d]
+gradient: {scatter: atomic}
+"""
+
+
+def test_threads_that_add_to_the_same_elements_do_not_race(tmp_path: Path) -> None:
+    family = narrowed(compile_text(SHARED, "looked_up.yaml"))
+    assert family.backward is not None
+    # So many terms that several threads share them.
+    rows, columns = 200_000, 1
+    inputs = {
+        "t": TensorArg(np.zeros((5, columns), np.float32)),
+        "ids": TensorArg(np.arange(rows) % 5),
+        "d_y": TensorArg(np.ones((rows, columns), np.float32)),
+    }
+    given = {o.name: inputs[o.name] for o in family.backward.inputs}
+    calls = [KernelCall(family.backward, Case(f"many {n}", family.backward.name, given)) for n in range(4)]
+    compiler = toolchain.find(config.load()).command
+    found = list(check_family(family, tmp_path, compiler, ("thread",), calls))
+    assert len(found) == len(calls)
+    assert [r.message for r in found if r.status is Status.FAILED] == []
 
 
 def call(name: str, refused: str = "") -> KernelCall:

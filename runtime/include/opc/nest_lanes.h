@@ -95,8 +95,28 @@ struct cursor {
 };
 
 /* The range of places that a unit of a scatter adds to. */
-OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts) / n.parts; }
-OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) { return n.place_size[0] * (unit % n.parts + 1) / n.parts; }
+OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.shared ? 0 : n.place_size[0] * (unit % n.parts) / n.parts; }
+OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) {
+  return n.shared ? n.place_size[0] : n.place_size[0] * (unit % n.parts + 1) / n.parts;
+}
+
+/* The range of an axis that a sum goes over, of the terms that a unit of a scatter adds. */
+OPC_INLINE int64_t terms_begin(const row_nest &n, int64_t unit, int32_t axis, int64_t extent) {
+  return n.shared && axis == n.term_axis ? extent * (unit % n.parts) / n.parts : 0;
+}
+OPC_INLINE int64_t terms_end(const row_nest &n, int64_t unit, int32_t axis, int64_t extent) {
+  return n.shared && axis == n.term_axis ? extent * (unit % n.parts + 1) / n.parts : extent;
+}
+
+/* Adds to what other threads add to: in any order, each addition whole. */
+template <typename T>
+OPC_INLINE void add_shared(T &to, T value) {
+  T known, sum;
+  __atomic_load(&to, &known, __ATOMIC_RELAXED);
+  do {
+    sum = known + value;
+  } while (!__atomic_compare_exchange(&to, &known, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
 
 /* Zeroes the places of a unit of a scatter, where they lie together. */
 template <typename T>

@@ -49,6 +49,8 @@ struct row_nest {
   /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
   int64_t parts;
   bool own_places; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
+  bool shared;     /* the parts are ranges of terms instead, along axis `term_axis` of the sum: threads add to the same places */
+  int32_t term_axis;
   int64_t place_size[max_axes];
   int64_t place_stride[max_axes];
   /* Of a scan: the target's strides along the index it runs along, and along the lane. */
@@ -145,6 +147,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.lanes = 1;
   n.parts = 1;
   n.together = 1;
+  n.shared = false;
   fault.reported = 0;
 }
 
@@ -317,7 +320,28 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
       n.parts = n.place_size[0] < few / 2 ? n.place_size[0] : few / 2;
     }
   }
+  n.shared = false;
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+/* Cuts the terms of a scatter instead of its places, for which each unit would look at all terms: along the longest of the `axes` of
+ * the sum, of these sizes. Rows of places are not shared: many atomic additions cost more than looking at each index again. */
+static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
+  if (n.parts <= 1 || n.lanes > 1 || n.context == nullptr || n.context->parallel_for == nullptr) return;
+  const int64_t most = 64; /* more threads than these would wait for each other */
+  int64_t terms = 1;
+  n.term_axis = 0;
+  for (int32_t a = 0; a < axes; ++a) {
+    terms *= size[a];
+    if (size[a] > size[n.term_axis]) n.term_axis = a;
+  }
+  int64_t parts = terms / nest_grain;
+  parts = parts < most ? parts : int64_t(most);
+  parts = parts < size[n.term_axis] ? parts : size[n.term_axis];
+  if (parts <= 1) return;
+  n.parts = parts;
+  n.shared = true;
+  n.own_places = false;
 }
 
 struct bytes_call {
