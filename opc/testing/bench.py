@@ -49,8 +49,8 @@ BUILD_SPECS = (
 class Row:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
-    `ratio` is our time over this contender's, below 1 where we are faster, and `low` its lower quartile over the rounds; both are
-    None for ours. `nbytes` and `flops` are what the call must move and compute at least.
+    `ratio` is our time over this contender's, below 1 where we are faster, and `low` what it may be for all that the rounds tell;
+    both are None for ours. `nbytes` and `flops` are what the call must move and compute at least.
     """
 
     section: str
@@ -78,7 +78,7 @@ class Row:
 class Target:
     """A figure the project promises: `value` may be at most `limit`.
 
-    `low` is the lower quartile over the rounds of the measurement, where the figure is a ratio that was measured round by round.
+    `low` is what the figure may be for all that the rounds tell, where it is a ratio that was measured round by round.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Target:
 
     @property
     def verdict(self) -> str:
-        """Whether the figure is kept; "within noise" when its median is above the limit and a quarter of the rounds is not."""
+        """Whether the figure is kept; "within noise" when it is above the limit by less than the rounds can tell."""
         if self.value <= self.limit:
             return "held"
         return "held within noise" if self.low is not None and self.low <= self.limit else "missed"

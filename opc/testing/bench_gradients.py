@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.op import Role
+from opc.testing import bench_memory
 from opc.testing.bench_onnxruntime import Call
 from opc.testing.bench_peers import attempt, numpy_module_of, torch_function, torch_text
 from opc.testing.bench_problem import Problem
@@ -72,7 +73,8 @@ def _output_count(problem: Problem) -> int:
 def _cotangents(problem: Problem) -> list[Any]:
     rng = np.random.default_rng(1)
     outputs = problem.family.forward.outputs
-    return [rng.standard_normal(problem.env.outputs[o.name], dtype=np.float32) for o in outputs]
+    shapes = [problem.env.outputs[o.name] for o in outputs]
+    return [bench_memory.copy(np.asarray(rng.standard_normal(shape, dtype=np.float32))) for shape in shapes]
 
 
 def ours_numpy(problem: Problem) -> Call:

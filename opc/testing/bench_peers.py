@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from opc.testing import bench_onnxruntime
+from opc.testing import bench_memory, bench_onnxruntime
 from opc.testing.bench_onnxruntime import Call
 from opc.testing.bench_problem import Problem
 from opc.testing.bench_timing import Contender, time_in_turn
@@ -199,6 +199,8 @@ def _torch_given(graph: Any, tensors: list[Any]) -> Call:
         values[node] = result = node.target(*arguments, **keywords)
         if node.target.is_view:
             continue  # A view of memory that the calls before it write again.
+        made = tuple(torch.from_numpy(bench_memory.copy(t.numpy())) if t.is_contiguous() else t for t in _tuple(result))
+        values[node] = result = made if isinstance(result, tuple | list) else made[0]
         out = _out_overload(node.target)
         names = [a.name for a in out._schema.arguments if a.is_out]
         keywords |= dict(zip(names, _tuple(result), strict=True))
@@ -324,7 +326,7 @@ BY_HAND: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any], Any], Call
 
 def memcpy(nbytes: int, threads: int) -> Call:
     """A copy of so many bytes by C's memcpy on so many threads: what memory allows."""
-    source, target = np.full(nbytes, 1, np.uint8), np.full(nbytes, 2, np.uint8)
+    source, target = (bench_memory.full((nbytes,), value, np.uint8) for value in (1, 2))
     step = -(-nbytes // threads)
     parts = [(target.ctypes.data + i, source.ctypes.data + i, min(step, nbytes - i)) for i in range(0, nbytes, step)]
     pool = ThreadPoolExecutor(max(1, len(parts) - 1))

@@ -14,6 +14,7 @@ from opc.analysis.cost import Cost, cost
 from opc.analysis.shape import ShapeEnv, infer, infer_types
 from opc.ir.dtypes import Binding, DType, resolve
 from opc.ir.op import Family, Op
+from opc.testing import bench_memory
 from opc.testing.bench_cases import BenchCase
 from opc.testing.bounds import numpy_dtype
 
@@ -55,7 +56,7 @@ class Problem:
     def inputs(self) -> dict[str, Any]:
         """The input arrays that are given, in the op's order."""
         rng = np.random.default_rng(0)
-        return {o.name: self._input(rng, o.name) for o in self.family.forward.inputs if o.name in self.shapes}
+        return {o.name: bench_memory.copy(self._input(rng, o.name)) for o in self.family.forward.inputs if o.name in self.shapes}
 
     def _input(self, rng: np.random.Generator, name: str) -> Any:
         shape = self.shapes[name]
@@ -79,7 +80,8 @@ class Problem:
     def new_outputs(self) -> list[Any]:
         """Return arrays for the outputs, each page of them touched."""
         outputs = self.family.forward.outputs
-        return [np.full(self.env.outputs[o.name], 1, numpy_dtype(resolve(o.type, self.binding))) for o in outputs]
+        types = [numpy_dtype(resolve(o.type, self.binding)) for o in outputs]
+        return [bench_memory.full(self.env.outputs[o.name], 1, t) for o, t in zip(outputs, types, strict=True)]
 
     @cached_property
     def cost(self) -> Cost:

@@ -17,6 +17,12 @@ SLOW = 50.0
 PATIENCE = 1.0
 """Seconds of a call, not the first one, after which no more calls warm up."""
 
+LONGEST = 2.0
+"""Seconds of rounds after which no more are added to tell what is quicker."""
+
+CONFIDENCE = 1.96
+"""Standard deviations on either side of the middle: nineteen in twenty intervals of medians hold the true one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:
@@ -56,20 +62,45 @@ class Timing:
         ratios = self.ratios(other)
         return statistics.median(ratios) if ratios else None
 
-    def low_ratio(self, other: Timing) -> float | None:
-        """Return the lower quartile over rounds of this time over the other's, None when one of them did not run."""
+    def interval(self, other: Timing) -> tuple[float, float] | None:
+        """Return the confidence interval of the median over rounds of this time over the other's, None when one did not run.
+
+        It asks nothing of how times are distributed: rounds lie below the median as a coin falls on its head.
+        """
         ratios = sorted(self.ratios(other))
-        return ratios[(len(ratios) - 1) // 4] if ratios else None
+        if not ratios:
+            return None
+        outside = _outside(len(ratios))
+        return ratios[outside], ratios[-1 - outside]
+
+    def low_ratio(self, other: Timing) -> float | None:
+        """Return the ratio this time may have been to the other's for all that the rounds tell, None when one did not run.
+
+        That is the lower end of the interval of the median, but no less than the lower quartile.
+        """
+        ratios = sorted(self.ratios(other))
+        return ratios[max(_outside(len(ratios)), (len(ratios) - 1) // 4)] if ratios else None
 
 
-def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, warmups: int = 3) -> list[Timing]:
+def _outside(count: int) -> int:
+    """Return how many of `count` sorted values lie outside the confidence interval of their median on each side."""
+    return max(0, math.floor((count - CONFIDENCE * math.sqrt(count)) / 2))
+
+
+def time_in_turn(
+    contenders: Sequence[Contender],
+    rounds: int,
+    calls: int = 1,
+    warmups: int = 3,
+    enough: Callable[[Sequence[Timing]], bool] = lambda _: True,
+) -> list[Timing]:
     """Time `rounds` rounds of `calls` calls of each contender, each round in an order of its own.
 
     The order is random, but the same in every run of the benchmark: who comes before a contender leaves caches, pending writes
     and sleeping threads behind, and no contender should always inherit the same one's.
 
     A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
-    quickest's time is not timed again.
+    quickest's time is not timed again. As long as the times are not `enough`, as many rounds again follow, for `LONGEST` at most.
     """
     ready: list[Contender] = []
     first: list[float] = []
@@ -91,16 +122,21 @@ def time_in_turn(contenders: Sequence[Contender], rounds: int, calls: int = 1, w
     times: list[list[float]] = [[t] if is_slow else [] for t, is_slow in zip(first, slow, strict=True)]
     collecting = gc.isenabled()
     gc.disable()
+    number, start = 0, perf_counter()
     try:
-        for number in range(rounds):
+        while True:
             for i in random.Random(number).sample(range(len(ready)), len(ready)):
                 run = ready[i].run
                 if run is not None and not slow[i]:
                     times[i].append(_time(run, calls))
+            number += 1
+            if number % rounds == 0:
+                timings = [Timing(contender, tuple(t)) for contender, t in zip(ready, times, strict=True)]
+                if perf_counter() - start > LONGEST or enough(timings):
+                    return timings
     finally:
         if collecting:
             gc.enable()
-    return [Timing(contender, tuple(t)) for contender, t in zip(ready, times, strict=True)]
 
 
 def _time(run: Callable[[], object], calls: int) -> float:

@@ -104,10 +104,9 @@ class Worker:
         self, section: str, name: str, contenders: Sequence[Contender], cost: Cost, limit: float | None, what: str
     ) -> None:
         """Time contenders; hold the best of ours against the best of theirs where something is promised."""
-        timings = time_in_turn(contenders, self.settings.rounds)
+        timings = time_in_turn(contenders, self.settings.rounds, enough=partial(decided, limit=limit))
         self.rows(section, name, cost, timings)
-        ours = quickest(t for t in timings if t.contender.name.startswith(OURS))
-        theirs = quickest(t for t in timings if not t.contender.name.startswith(OURS))
+        ours, theirs = best(timings)
         ratio = ours.ratio(theirs) if ours and theirs else None
         if ours and theirs and ratio is not None and limit is not None:
             self.target(f"{name}: {what}", ratio, limit, low=ours.low_ratio(theirs))
@@ -118,13 +117,13 @@ class Worker:
         for op in self.settings.plain:
             problem = self.problem(op, self.settings.size)
             self.emit({"doing": f"{op}, {self.settings.size:,} elements, output given"})
-            timings = time_in_turn(peers.given_output(problem), self.settings.rounds)
+            contenders = peers.given_output(problem)
+            timings = time_in_turn(contenders, self.settings.rounds, enough=partial(decided, limit=1.0))
             rows = self.rows("large", op, problem.cost, timings)
             if op not in SPEED_SPECS:
                 continue
             # The best of ours against the best of theirs: to hold one of ours against the luckiest of several would not be fair.
-            ours = quickest(t for t in timings if t.contender.name.startswith(OURS))
-            theirs = quickest(t for t in timings if not t.contender.name.startswith((OURS, "memcpy")))
+            ours, theirs = best(timings)
             ratio = ours.ratio(theirs) if ours and theirs else None
             if ours and theirs and ratio is not None:
                 name = f"{op}, output given: the best of ours over the best framework's"
@@ -232,6 +231,19 @@ def agreeing(contenders: Sequence[Contender], problem: Problem) -> list[Contende
         alike = first.shape == truth.shape and np.linalg.norm(first - truth) <= ALIKE * np.linalg.norm(truth)
         found.append(contender if alike else replace(contender, run=None, note="computes something else"))
     return found
+
+
+def best(timings: Sequence[Timing]) -> tuple[Timing | None, Timing | None]:
+    """Return the quickest of ours and of the frameworks'."""
+    ours = quickest(t for t in timings if t.contender.name.startswith(OURS))
+    return ours, quickest(t for t in timings if not t.contender.name.startswith((OURS, "memcpy")))
+
+
+def decided(timings: Sequence[Timing], limit: float | None) -> bool:
+    """Whether the times tell on which side of the limit the ratio of the quickest is, or nothing is promised of it."""
+    ours, theirs = best(timings)
+    found = ours.interval(theirs) if ours and theirs else None
+    return limit is None or found is None or found[0] > limit or found[1] <= limit
 
 
 def quickest(timings: Iterable[Timing]) -> Timing | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,16 @@ import pytest
 from opc.build.builder import build_specs
 from opc.diagnostics import SpecError
 from opc.pipeline import load_family
-from opc.testing import bench_commands, bench_gradients, bench_peak, bench_peers, bench_report, bench_timing
+from opc.testing import (
+    bench_commands,
+    bench_gradients,
+    bench_memory,
+    bench_peak,
+    bench_peers,
+    bench_report,
+    bench_timing,
+    bench_worker,
+)
 from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
 from opc.testing.bench_cases import CASES, GROUPS
 from opc.testing.bench_onnxruntime import reference_node
@@ -95,6 +105,51 @@ def test_ratios_are_taken_round_by_round() -> None:
     ours = Timing(Contender("opc", None), (1.0, 1.0, 2.0, 2.0))
     theirs = Timing(Contender("peer", None), (2.0, 2.0, 4.0, 4.0))
     assert ours.ratio(theirs) == 0.5
+
+
+def test_rounds_are_added_until_the_times_are_enough() -> None:
+    asked: list[int] = []
+
+    def enough(timings: Sequence[Timing]) -> bool:
+        asked.append(len(timings[0].seconds))
+        return asked[-1] >= 12
+
+    (timing,) = time_in_turn([Contender("a", lambda: None)], rounds=4, enough=enough)
+    assert asked == [4, 8, 12]
+    assert len(timing.seconds) == 12
+
+
+def test_no_rounds_are_added_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_timing, "LONGEST", 0.0)
+    (timing,) = time_in_turn([Contender("a", lambda: None)], rounds=4, enough=lambda _: False)
+    assert len(timing.seconds) == 4
+
+
+@pytest.mark.parametrize(("rounds", "interval", "low"), [(5, (1.0, 5.0), 2.0), (15, (4.0, 12.0), 4.0), (100, (41.0, 60.0), 41.0)])
+def test_the_interval_of_a_median(rounds: int, interval: tuple[float, float], low: float) -> None:
+    ours = Timing(Contender("opc", None), tuple(float(n + 1) for n in range(rounds)))
+    theirs = Timing(Contender("peer", None), (1.0,) * rounds)
+    assert ours.interval(theirs) == interval
+    assert ours.low_ratio(theirs) == low, "no less than the lower quartile"
+
+
+@pytest.mark.parametrize(("limit", "tells"), [(0.5, True), (2.0, False), (2.5, False), (3.0, True), (None, True)])
+def test_rounds_tell_once_the_limit_is_outside_of_the_interval(limit: float | None, tells: bool) -> None:
+    ours = Timing(Contender("opc numpy", None), (2.0, 2.0, 3.0, 2.0, 2.5, 2.0))
+    slow = Timing(Contender("opc torch", None), (9.0,) * 6)
+    theirs = Timing(Contender("torch", None), (1.0,) * 6)
+    assert bench_worker.decided([slow, ours, theirs], limit) == tells
+
+
+def test_memory_is_of_one_kind() -> None:
+    for shape, dtype in (((3, 5), np.float32), ((1 << 19,), np.float32), ((7,), np.bool_), ((), np.int64), ((0, 4), np.float64)):
+        array = bench_memory.full(shape, 1, dtype)
+        assert (array.shape, array.dtype) == (shape, dtype)
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        start = bench_memory.PAGE if array.nbytes >= bench_memory.SMALL else bench_memory.LINE
+        assert array.size == 0 or array.ctypes.data % start == 0
+        assert (array == 1).all()
 
 
 def test_settings_survive_the_way_to_the_worker() -> None:

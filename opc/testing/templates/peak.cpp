@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -51,21 +50,41 @@ static float multiply_add(float start) {
   return sum;
 }
 
+// A vector to memory, past the caches where the processor has such a store: its line is not fetched first.
+static void store(vector *to, vector value) {
+#if defined(__clang__)
+  __builtin_nontemporal_store(value, to);
+#elif defined(__AVX512F__)
+  __builtin_ia32_movntps512(reinterpret_cast<float *>(to), value);
+#elif defined(__AVX__)
+  __builtin_ia32_movntps256(reinterpret_cast<float *>(to), value);
+#elif defined(__SSE__)
+  __builtin_ia32_movntps(reinterpret_cast<float *>(to), value);
+#else
+  *to = value;
+#endif
+}
+
+static float *new_array() { return static_cast<float *>(std::aligned_alloc(1 << 21, elements * sizeof(float))); }
+
 int main(int, char **arguments) {
   const int threads = atoi(arguments[1]);
   volatile float sink = 0;
   const double arithmetic = seconds(threads, [&](int t) { sink = multiply_add(static_cast<float>(t)); });
   const double flops = 2.0 * threads * steps * chains * width / arithmetic;
 
-  const std::unique_ptr<float[]> a(new float[elements]), b(new float[elements]), c(new float[elements]);
-  for (float *array : {a.get(), b.get(), c.get()}) memset(array, 1, elements * sizeof(float));
-  const long part = elements / threads;
+  float *const a = new_array(), *const b = new_array(), *const c = new_array();
+  for (float *array : {a, b, c}) memset(array, 1, elements * sizeof(float));
+  const long part = elements / threads / width * width;
   const double copying = seconds(threads, [&](int t) { memcpy(&a[t * part], &b[t * part], part * sizeof(float)); });
   const double triad = seconds(threads, [&](int t) {
-    for (long i = t * part; i < (t + 1) * part; ++i) a[i] = b[i] + 3.0f * c[i];
+    for (long i = t * part; i < (t + 1) * part; i += width) {
+      store(reinterpret_cast<vector *>(a + i), *reinterpret_cast<vector *>(b + i) + 3.0f * *reinterpret_cast<vector *>(c + i));
+    }
   });
   const double moved = static_cast<double>(part) * threads * sizeof(float);
   const double bandwidth = 2 * moved / copying > 3 * moved / triad ? 2 * moved / copying : 3 * moved / triad;
+  for (float *array : {a, b, c}) free(array);
   printf("{\"flops\": %.6e, \"bytes\": %.6e}\n", flops, bandwidth);
   return 0;
 }
