@@ -105,7 +105,8 @@ class _Scheduler:
             if not other.produced or any(s in best.produced for s in other.produced):
                 continue
             gain = self._along(self._plan(best.key, _with(memory, other), pending)) - self._along(best)
-            loss = len(self._plan(other.key, _with(memory, best), pending).produced) - len(other.produced)
+            later = self._plan(other.key, _with(memory, best), pending)
+            loss = sum(s not in best.produced for s in later.produced) - len(other.produced)
             if gain > loss:
                 return other
         return best

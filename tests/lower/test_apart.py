@@ -77,9 +77,10 @@ def test_without_another_pass_along_the_row_a_loop_nest_counts() -> None:
 
 SUM_FIRST = """\
 inputs: {x: 'T[N, C]', w: 'T[N]'}
-outputs: {y: 'T[N, C]'}
+outputs: {y: 'T[N, C]', z: 'T[N]'}
 kernel: |
   e[n, c] = exp(x[n, c] - max[k:C](x[n, k]))
+  z[n] = log(sum[k:C](e[n, k]))
   y[n, c] = e[n, c] / sum[k:C](e[n, k]) / sum[i:N](w[i])
 """
 
