@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.decided import with_decided_conditions
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.pads import with_padded_reads
 from opc.lower.places import inner_indices, looked_up
 from opc.lower.planes import planes_across
 from opc.lower.scan import flat_scan
@@ -40,5 +43,6 @@ def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:
     forms = tuple(form_of(op, flat, lane, e) + small for e in walk(flat.value) if isinstance(e, Reduce))
     if lane is None:
         return Lanes(flat, lane, forms)
+    flat = replace(flat, value=with_padded_reads(op, flat.value, lane))
     found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane))
     return Lanes(flat, lane, forms, tuple(found), inner_indices(op, flat, lane))
