@@ -17,6 +17,9 @@ SLOW = 50.0
 PATIENCE = 1.0
 """Seconds of a call, not the first one, after which no more calls warm up."""
 
+SHORTEST = 2e-4
+"""Seconds that a timing takes at least: one call of some microseconds would mostly tell what the call before left behind."""
+
 LONGEST = 2.0
 """Seconds of rounds after which no more are added to tell what is quicker."""
 
@@ -90,11 +93,13 @@ def _outside(count: int) -> int:
 def time_in_turn(
     contenders: Sequence[Contender],
     rounds: int,
-    calls: int = 1,
+    calls: int | None = None,
     warmups: int = 3,
     enough: Callable[[Sequence[Timing]], bool] = lambda _: True,
 ) -> list[Timing]:
     """Time `rounds` rounds of `calls` calls of each contender, each round in an order of its own.
+
+    Without `calls`, there are as many as take the quickest contender `SHORTEST`.
 
     The order is random, but the same in every run of the benchmark: who comes before a contender leaves caches, pending writes
     and sleeping threads behind, and no contender should always inherit the same one's.
@@ -118,6 +123,9 @@ def time_in_turn(
             ready.append(Contender(contender.name, None, f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"))
         else:
             ready.append(contender)
+    if calls is None:
+        quickest = min(first)
+        calls = max(1, math.ceil(SHORTEST / quickest)) if math.isfinite(quickest) and quickest > 0 else 1
     slow = [math.isfinite(t) and t > SLOW * min(first) for t in first]
     times: list[list[float]] = [[t] if is_slow else [] for t, is_slow in zip(first, slow, strict=True)]
     collecting = gc.isenabled()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,19 @@ def test_ratios_are_taken_round_by_round() -> None:
     ours = Timing(Contender("opc", None), (1.0, 1.0, 2.0, 2.0))
     theirs = Timing(Contender("peer", None), (2.0, 2.0, 4.0, 4.0))
     assert ours.ratio(theirs) == 0.5
+
+
+def test_quick_calls_are_timed_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_timing, "SHORTEST", 10.0)
+    clock = iter(float(i) for i in range(10_000))
+    monkeypatch.setattr(bench_timing, "perf_counter", lambda: next(clock))
+    calls = {"a": 0, "b": 0}
+
+    def run(name: str) -> None:
+        calls[name] += 1
+
+    time_in_turn([Contender(n, partial(run, n)) for n in calls], rounds=3, warmups=2)
+    assert calls == {"a": 2 + 3 * 10, "b": 2 + 3 * 10}, "one took a second of the ten"
 
 
 def test_rounds_are_added_until_the_times_are_enough() -> None:
