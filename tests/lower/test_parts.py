@@ -51,7 +51,7 @@ program f
   temporary y_part: T[N:N]
   temporary sum_y_part: T[]
   temporary sum_w: T[]
-  parallel rows [n], lanes n: f_y_part
+  parallel rows [n], lanes n, places in x found a row ahead: f_y_part
     y_part[n] = x[n, at[n]]
   parallel rows along [n:N]: f_1_0
     read input w: T[n:N]
