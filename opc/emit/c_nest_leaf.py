@@ -182,9 +182,13 @@ class Leaf(ExprText):
         names = self._place_names(e, lines)
         for n, name in names.items():
             if self._is_tested(e, n):
-                tests.append(f"opc::outside({name}, {self.writer.view(e.operand)}.size[{n}]) ? opc::nowhere : ")
+                size = self._base(f"{self.writer.view(e.operand)}.size[{n}]", f"{e.operand}_size")
+                tests.append(f"opc::outside({name}, {size}) ? opc::nowhere : ")
         last = self.scope.units[e.operand]
-        terms = [name if n == last else f"{name} * {self.writer.view(e.operand)}.stride[{n}]" for n, name in names.items()]
+        terms = []
+        for n, name in names.items():
+            stride = self._base(f"{self.writer.view(e.operand)}.stride[{n}]", f"{e.operand}_step")
+            terms.append(name if n == last else f"{name} * {stride}")
         lane = self.writer.indices[self.over.lane]
         lines.append(f"{row}[{lane}] = {''.join(tests)}{' + '.join(terms)};")
         return ["OPC_SIMD", f"{self._head(lane)} {{", *(f"  {line}" for line in lines), "}"]

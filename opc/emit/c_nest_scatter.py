@@ -187,8 +187,11 @@ class _Terms(Fold):
                 text = leaf.convert(moved(place), Weak.INT).text
                 name = self._name(index)
                 lines.append(f"const int64_t {name} = {text};")
-                tests.append(f"{self._missed(n)} ? opc::nowhere : ")
-                offsets.append(f"{name} * nest.place_stride[{n}]")
+                stride, size = w.names.fresh("step"), w.names.fresh("size")
+                w.put(f"const int64_t {stride} = nest.place_stride[{n}], {size} = nest.place_size[{n}];")
+                missed = f"{name} < low_place || {name} >= high_place" if n == 0 else f"opc::outside({name}, {size})"
+                tests.append(f"{missed} ? opc::nowhere : ")
+                offsets.append(f"{name} * {stride}")
             value = leaf.convert(moved(self.body), self.e.type).text
             w.put(*leaf.before, "OPC_SIMD")
             with w.block(head):

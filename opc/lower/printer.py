@@ -136,8 +136,9 @@ def _plan(stage: NestStage) -> str:
         case Scatter():
             places = ", ".join(f"{index} = {format_expr(place)}" for index, place in plan.places)
             window = "" if plan.window is None else f", {plan.window.search.kind} in strips of windows"
+            rows = "" if plan.row is None else f", places and terms in rows of {plan.row}"
             shared = ", terms split with atomic additions" if plan.shared else ""
-            return f"scatter into [{indices}] at {places}, {lane}{window}{shared}"
+            return f"scatter into [{indices}] at {places}, {lane}{window}{rows}{shared}"
         case Scan():
             return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
         case Lanes():

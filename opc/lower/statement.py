@@ -14,6 +14,7 @@ from opc.lower.places import inner_indices, looked_up
 from opc.lower.planes import planes_across
 from opc.lower.scan import flat_scan
 from opc.lower.scatter import flat_scatter
+from opc.lower.scatter_rows import with_rows
 from opc.lower.taps import form_of
 from opc.lower.window import with_window
 
@@ -25,7 +26,7 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     if flat is None:
         return NestStage(name, assign)
     forms = (flat,) if flat.trailing is None else (flat, without_trailing(flat))
-    scatters = tuple(with_window(op, s) for s in (flat_scatter(op, f) for f in forms) if s is not None)
+    scatters = tuple(with_rows(op, with_window(op, s)) for s in (flat_scatter(op, f) for f in forms) if s is not None)
     if len(scatters) == len(forms):
         return NestStage(name, assign, scatters)
     sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]

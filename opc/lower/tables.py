@@ -2,7 +2,8 @@
 
 The weights of an interpolation depend on one index of the target, and on the taps that are summed, but a nest would compute them
 at every point. Here they become tables in memory. A value that reads operands stays where it is, and so does one that costs no
-more than a load.
+more than a load. The places that the terms of a scatter find by data are tables too, where a pass over the terms for each of
+several points would find them again.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    reads,
     walk,
     with_children,
 )
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.contraction import contraction_stage
+from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Lanes, Scatter
 from opc.lower.nest import affines, divisions, is_positive, is_short
+from opc.lower.places import sizes_of
 from opc.lower.statement import lower_statement
 from opc.transform.indices import Namer, index_names, op_names
 
@@ -45,10 +49,11 @@ def with_tables(op: Op) -> Op:
     temporaries: list[Operand] = []
     for s in op.body:
         tables = _Tables(op, s, namer)
-        if (row_nest(op, s) or _is_scatter(op, s)) and any(
-            isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)
-        ):
+        scatter = _is_scatter(op, s)
+        if (scatter or row_nest(op, s)) and any(isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)):
             s = replace(s, value=tables.replaced(s.value, {}))
+        if scatter:
+            s = replace(s, value=tables.with_places(s.value, {}))
         body += [*tables.statements, s]
         temporaries += tables.operands
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *temporaries)) if temporaries else op
@@ -86,6 +91,29 @@ class _Tables:
             axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         return with_children(e, tuple(self.replaced(c, axes) for c in children(e)))
 
+    def with_places(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
+        """Return a scatter with reads of tables for the places that don't change with all of its target's indices."""
+        if self._is_place(e, axes):
+            extents = {**self.extents, **axes}
+            return self._table(e, {n: extents[n] for n in extents if n in free_indices(e)}, DType.INT64)
+        if isinstance(e, Reduce):
+            axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        return with_children(e, tuple(self.with_places(c, axes) for c in children(e)))
+
+    def _is_place(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
+        """Whether a value is a number found by what operands hold, one that is used for several points of the target."""
+        if not isinstance(e, Cast) or e.type is not DType.INT64 or not any(isinstance(n, Call) for n in walk(e)):
+            return False
+        names = free_indices(e)
+        if not names & axes.keys() or not names <= self.extents.keys() | axes.keys() or self.extents.keys() <= names:
+            return False
+        if any(axes[n].indices() for n in names & axes.keys()) or any(isinstance(n, Reduce | Place) for n in walk(e)):
+            return False
+        bounded = {Affine.of(Index(n)): x for n, x in (self.extents | dict(axes)).items()}
+        optional = {i.name for i in self.op.inputs if i.optional}
+        found = list(reads(e))
+        return all(r.operand not in optional and is_known_inside(r, sizes_of(self.op, r.operand), bounded) for r in found)
+
     def _is_table(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
         if not isinstance(e, Call | Select | Cast) or not is_floating(e.type):
             return False
@@ -105,16 +133,19 @@ class _Tables:
         return [*summed, *(n for n in self.extents if n in names and n not in axes)]
 
     def _read(self, e: Expr, axes: Mapping[str, Affine]) -> Read:
+        """Return the read of the table that holds `e`, by its short indices and a long one."""
+        names = free_indices(e)
+        (last,) = self._long(names, axes)
+        indices = (*(n for n in axes if n in names and n != last), last)
+        return self._table(e, {i: axes[i] if i in axes else self.extents[i] for i in indices}, _stored(e))
+
+    def _table(self, e: Expr, extents: Mapping[str, Affine], stored: ElementType) -> Read:
         """Return the read of the table that holds `e`, which is made if there is none yet."""
         if e not in self.found:
-            names = free_indices(e)
-            (last,) = self._long(names, axes)
-            indices = (*(n for n in axes if n in names and n != last), last)
-            extents = tuple(axes[i] if i in axes else self.extents[i] for i in indices)
-            stored = _stored(e)
-            name = self.namer.fresh(f"{self.s.target}_{last}")
+            indices = tuple(extents)
+            name = self.namer.fresh(f"{self.s.target}_{indices[-1]}")
             target = self.op.operand(self.s.target)
-            self.operands.append(replace(target, name=name, type=stored, dims=extents, optional=False, doc=""))
+            self.operands.append(replace(target, name=name, type=stored, dims=tuple(extents.values()), optional=False, doc=""))
             self.statements.append(Assign(name, indices, e, self.s.span))
             self.found[e] = Read(name, tuple(Affine.of(Index(i)) for i in indices), stored, span=e.span)
         return self.found[e]

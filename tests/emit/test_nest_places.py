@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,3 +98,37 @@ def test_places_are_found_ahead(form: str) -> None:
     assert "[&]()" not in text
     assert "opc::fetch_row(" in text
     assert ("at.begins()" in text) == (form == "refused")
+
+
+SCATTER = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+gradient: none
+types: {T: [float16, float32, float64]}
+inputs: {src: 'T[N, C, M]', at: 'T[N, M]', like: 'T[V]'}
+outputs: {y: 'T[N, C, V]'}
+kernel: |
+  y[n, c, v] = sum[m, p:2](src[n, c, m] * (p + 1) if v == cast(int64, floor(at[n, m] / 2)) + p else 0)
+"""
+
+
+def test_rows_of_terms_are_added_to_their_places(tmp_path: Path) -> None:
+    family = compile_text(SCATTER)
+    path = compile_kernel(family, tmp_path)
+    assert "opc::add_row(" in kernel_files(family)["kernel/f_loops.cpp"]
+    for parallel_for in (None, odd_parallel_for, split_everywhere):
+        library = KernelLibrary(family, path, parallel_for)
+        for size, count in ((1, 1), (5, 3), (40, 100), (7, 300), (3, 1100), (0, 2), (4, 0)):
+            rng = np.random.default_rng(count)
+            src, at = rng.integers(-1, 2, (2, 3, count)), rng.integers(-5, 2 * size + 5, (2, count))
+            right = np.zeros((2, 3, size))
+            for n, m, p in np.ndindex(2, count, 2):
+                v = at[n, m] // 2 + p
+                if 0 <= v < size:
+                    right[n, :, v] += src[n, :, m] * (p + 1)
+            for dtype in (np.float16, np.float32, np.float64):
+                given = {"src": src.astype(dtype), "at": at.astype(dtype), "like": np.zeros(size, dtype)}
+                got = library.call(family.forward, given, {})["y"]
+                np.testing.assert_array_equal(got.astype(float), right, f"{size} {count} {dtype}")

@@ -46,3 +46,29 @@ def test_sums_keep_the_axes_that_places_do_not_change_with() -> None:
 def test_what_a_choice_along_the_lane_hangs_on_is_not_looked_up() -> None:
     kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = x[n, c, cast(int64, at[n, m])] if at[n, m] > 0 else 0'\n"
     assert "found" not in loops(kernel)
+
+
+def backward_loops() -> str:
+    kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = sum[p:2](pad(x[n, c, cast(int64, floor(at[n, m])) + p], 0))'\n"
+    backward = compile_text(HEAD + kernel, "test").backward
+    assert backward is not None
+    (variant,) = lower(backward)
+    return format_variant(variant)
+
+
+def test_terms_that_go_to_computed_places_are_computed_in_rows_with_their_places_found_once() -> None:
+    found = backward_loops()
+    assert "temporary d_x_m: int64[N:N, M:M]" in found
+    assert "scatter into [i, j, k] at k = d_x_m[i, m] + p, single lanes, places and terms in rows of m" in found
+
+
+def test_temporaries_of_a_few_points_an_axis_lie_in_long_rows() -> None:
+    kernel = """\
+outputs: {y: 'T[N, C, M]'}
+kernel: |
+  w[n, m, p:2] = at[n, m] * at[n, m] if p == 0 else at[n, m]
+  y[n, c, m] = sum[p:2](pad(x[n, c, m + p], 0) * w[n, m, p])
+"""
+    found = loops(kernel)
+    assert "temporary w: T[N:N, 2:2, M:M]" in found
+    assert "parallel rows [n, p, m], lanes m: f_w" in found
