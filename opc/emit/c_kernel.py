@@ -190,7 +190,8 @@ def _functions(tiles: Mapping[str, StageText]) -> dict[str, str]:
     names: dict[str, str] = {}
     for name, tile in tiles.items():
         own = [name, tile.once.stage.name] if isinstance(tile, TileText) and tile.once is not None else [name]
-        text = re.sub(rf"\b({'|'.join(own)})\b", "", tile.text)
+        # A longer name may break its lines elsewhere.
+        text = " ".join(re.sub(rf"\b({'|'.join(own)})\b", "", tile.text).split())
         names[name] = found.setdefault((_kind(tile), _extents(tile), text), name)
     return names
 
