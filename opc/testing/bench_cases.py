@@ -172,6 +172,12 @@ CASES: tuple[BenchCase, ...] = (
         attributes={"stride": (2, 2), "padding": (3, 3)},
     ),
     _case(
+        "conv2d/stem",
+        "contractions",
+        {"x": (1, 3, 224, 224), "w": (64, 3, 7, 7), "b": (64,)},
+        attributes={"stride": (2, 2), "padding": (3, 3)},
+    ),
+    _case(
         "conv_transpose2d",
         "contractions",
         {"x": (8, 64, 28, 28), "w": (64, 32, 4, 4), "b": (32,)},

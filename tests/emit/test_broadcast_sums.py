@@ -54,6 +54,7 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((300, 7), (300, 7)),
     ((3, 40000), (3, 40000)),
     ((3, 40000), (40000,)),
+    ((64, 20000), (20000,)),
     ((40000, 3), (40000, 1)),
     ((2, 1, 900), (1, 30, 900)),
     ((1, 1), (300, 200)),
@@ -103,3 +104,18 @@ def test_all_threads_work_where_nothing_is_broadcast(kernels: Callable[[Any], Ke
     x = np.ones(1 << 20, np.float32)
     kernel.call(op, {"a": x, "b": x, "d_y": x}, {})
     assert min(asked) >= 16
+
+
+def test_all_threads_add_up_partial_results(kernels: Callable[[Any], KernelLibrary]) -> None:
+    asked = []
+
+    def parallel_for(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
+        asked.append((count, -(-count // grain)))
+        body(argument, 0, count)
+
+    kernel = kernels(parallel_for)
+    op = kernel.family.backward
+    assert op is not None
+    x, b = np.ones((64, 20000), np.float32), np.full(20000, 2, np.float32)
+    np.testing.assert_array_equal(kernel.call(op, {"a": x, "b": b, "d_y": x}, {}, wanted=["d_b"])["d_b"], np.full(20000, 64))
+    assert any(count == 20000 and pieces >= 4 for count, pieces in asked)

@@ -100,19 +100,32 @@ static void reduce_block(const row_functions &f, dtype type, role what, char *pa
   }
 }
 
-/* Combines the partial results of all chunks, each `count` long, into the first chunk's, as a balanced tree. */
-static void fold(dtype type, role what, char *partials, int64_t count, int64_t chunks) {
-  with_type(type, [=](auto zero) {
-    using T = decltype(zero);
-    T *p = reinterpret_cast<T *>(partials);
+/* Adds up, or combines, partial results: to[i] with from[i]. */
+static void combine_all(const row_functions &f, dtype type, role what, char *to, const char *from, int64_t count) {
+  if (what == role_sum && type == dtype_float32) {
+    f.sum_columns_float(to, from, count, 1, count);
+  } else if (what == role_sum && type == dtype_float64) {
+    f.sum_columns_double(to, from, count, 1, count);
+  } else {
+    with_type(type, [=](auto zero) {
+      using T = decltype(zero);
+      T *p = reinterpret_cast<T *>(to);
+      for (int64_t i = 0; i < count; ++i) p[i] = combine(what, p[i], reinterpret_cast<const T *>(from)[i]);
+    });
+  }
+}
+
+/* Combines elements [begin, end) of the partial results of all chunks, each `count` long, into the first chunk's, as a balanced tree. */
+static void fold(const row_functions &f, dtype type, role what, char *partials, int64_t count, int64_t chunks, int64_t begin, int64_t end) {
+  const int64_t block = 1024, item = itemsize(type); /* of all chunks: what a cache holds */
+  for (int64_t low = begin; low < end; low += block) {
+    const int64_t held = end - low < block ? end - low : block;
     for (int64_t width = 1; width < chunks; width *= 2) {
       for (int64_t chunk = 0; chunk + width < chunks; chunk += 2 * width) {
-        for (int64_t i = 0; i < count; ++i) {
-          p[chunk * count + i] = combine(what, p[chunk * count + i], p[(chunk + width) * count + i]);
-        }
+        combine_all(f, type, what, partials + (chunk * count + low) * item, partials + ((chunk + width) * count + low) * item, held);
       }
     }
-  });
+  }
 }
 
 }  // namespace opc

@@ -20,20 +20,29 @@ static inline bool same_key(const packed_key &a, const packed_key &b, int32_t gu
   return same;
 }
 
+/* Which term, inner points and points a pair of tables is of; -1 for nothing. */
+struct table_key {
+  int64_t term, inner, point;
+};
+
+enum { kept_layouts = 32 };
+
 /* The memory of one thread. */
 struct contraction_memory {
   contraction_table inner[2], rows, columns;
   char *rows_packed;
   char *panels; /* packed columns */
   char *slab;
-  slab_layout layout;     /* of what inner points the slab is laid out for */
-  int64_t *slab_offset;   /* of each inner point */
+  slab_layout *layouts;   /* of what inner points the slab is laid out for: of each step, or of the present one where they are many */
+  int64_t *slab_offsets;  /* of each inner point, by steps */
+  slab_layout *layout;    /* of the present step */
+  int64_t *slab_offset;
   int64_t *row_offset;    /* of each row that is read from the slab */
   char *sums;
   char *staged;
   packed_key *kept; /* what the packed rows of each step hold */
   int64_t pitch;   /* columns between rows of sums */
-  int64_t term, first_inner, first_row, first_column; /* what the tables hold, -1 for nothing */
+  table_key held[2];   /* what the tables hold, of rows and of columns */
 };
 
 static inline int64_t aligned_bytes(int64_t bytes) { return round_up(bytes, cache_line); }
@@ -50,6 +59,9 @@ static void take_table(char *memory, int64_t &used, contraction_table &t, int64_
   t.offset = reinterpret_cast<int64_t *>(take(memory, used, bytes));
   for (int64_t *&guard : t.guard) guard = reinterpret_cast<int64_t *>(take(memory, used, bytes));
 }
+
+/* Whether the layout of each step of a slab is kept, for all blocks. */
+static inline bool keeps_layouts(const contraction_plan &p) { return p.slab.used && p.steps <= kept_layouts; }
 
 /* Lays out the memory of a thread at `at`, or tells its size where that is NULL. */
 static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
@@ -70,12 +82,16 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   const int64_t elements = p.windows.used ? p.windows.elements : p.slab.elements + strip_vectors * p.f->lanes;
   m.panels = take(memory, used, packs ? p.most_inner * p.most_columns * item : 0);
   m.slab = take(memory, used, copies ? elements * item : 0);
-  m.slab_offset = reinterpret_cast<int64_t *>(take(memory, used, copies ? p.most_inner * static_cast<int64_t>(sizeof(int64_t)) : 0));
+  const int64_t layouts = copies ? (keeps_layouts(p) ? p.steps : 1) : 0;
+  m.layouts = reinterpret_cast<slab_layout *>(take(memory, used, layouts * static_cast<int64_t>(sizeof(slab_layout))));
+  m.slab_offsets = reinterpret_cast<int64_t *>(take(memory, used, layouts * p.most_inner * static_cast<int64_t>(sizeof(int64_t))));
+  m.layout = m.layouts;
+  m.slab_offset = m.slab_offsets;
   m.row_offset = reinterpret_cast<int64_t *>(take(memory, used, p.windows.used ? p.most_rows * static_cast<int64_t>(sizeof(int64_t)) : 0));
-  m.layout.first_inner = -1;
+  for (int64_t n = 0; n < layouts && memory != nullptr; ++n) m.layouts[n].first_inner = -1;
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
-  m.term = m.first_inner = m.first_row = m.first_column = -1;
+  m.held[0] = m.held[1] = {-1, -1, -1};
   return used;
 }
 

@@ -49,23 +49,18 @@ static column_way way_of(const contraction_plan &p, const contraction_term &t, c
 }
 
 /* Fills the tables of what a step over a block packs, as far as they don't hold it already. */
-static void fill_tables(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+static void fill_tables(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                        int32_t side) {
   const contraction_term &t = p.term[at.term];
-  const bool fresh = m.term != at.term;
-  const bool rows = !p.windows.used;
-  const bool columns = !p.slab.used;
-  if (fresh || m.first_inner != at.inner) {
-    if (rows) fill_table(p, t.factors[0], t.inner, at.inner, at.depth, m.inner[0]);
-    if (columns) fill_table(p, t.factors[1], t.inner, at.inner, at.depth, m.inner[1]);
+  table_key &held = m.held[side];
+  const bool fresh = held.term != at.term;
+  const int64_t point = side == 0 ? b.row : b.column;
+  if (fresh || held.inner != at.inner) fill_table(p, t.factors[side], t.inner, at.inner, at.depth, m.inner[side]);
+  if (fresh || held.point != point) {
+    const loop_list &loops = side == 0 ? p.rows.loops : p.columns.loops;
+    fill_table(p, t.factors[side], loops, point, side == 0 ? b.row_count : b.column_count, side == 0 ? m.rows : m.columns);
   }
-  if (rows && (fresh || m.first_row != b.row)) fill_table(p, t.factors[0], p.rows.loops, b.row, b.row_count, m.rows);
-  if (columns && (fresh || m.first_column != b.column)) {
-    fill_table(p, t.factors[1], p.columns.loops, b.column, b.column_count, m.columns);
-  }
-  m.term = at.term;
-  m.first_inner = at.inner;
-  m.first_row = b.row;
-  m.first_column = b.column;
+  held = {at.term, at.inner, point};
 }
 
 /* Returns the packed rows of a block at one step: those packed for an earlier block, where the rows are the same. */
@@ -76,6 +71,7 @@ static const char *packed_rows(const contraction_plan &p, contraction_memory &m,
   packed_key key = {b.row, b.row_count, f.data, {}};
   for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
   if (p.keeps_rows && same_key(m.kept[step], key, f.guards)) return to;
+  fill_tables(p, m, b, at, 0);
   pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, p.f->rows, p.f->rows / 2, to);
   if (p.keeps_rows) m.kept[step] = key;
   return to;
@@ -147,10 +143,11 @@ static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, cons
                           const char *strips, bool add) {
   const int64_t packed_rows = round_up(b.row_count, p.f->rows / 2) * at.depth;
   const int64_t packed_columns = round_up(b.column_count, p.f->lanes) * at.depth;
-  const bool rows = p.windows.used ? p.f->all_finite(m.slab, m.layout.elements) : p.f->all_finite(strips, packed_rows);
-  const bool columns = p.slab.used ? p.f->all_finite(m.slab, m.layout.elements) : p.f->all_finite(m.panels, packed_columns);
+  const bool rows = p.windows.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(strips, packed_rows);
+  const bool columns = p.slab.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(m.panels, packed_columns);
   if (rows && columns) return false;
   if (p.slab.used || p.windows.used) pack_slab(p, m, b, at);
+  if (!p.windows.used) fill_tables(p, m, b, at, 0);
   if (p.computed == dtype_float64) {
     add_exactly<double>(p, m, b, at, strips, add);
   } else {
@@ -160,8 +157,12 @@ static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, cons
 }
 
 /* Copies what a step over a block of columns reads into the slab. */
-static void fill_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
-  slab_layout &s = m.layout;
+static void fill_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                      const contraction_step &at) {
+  const int64_t kept = keeps_layouts(p) ? step : 0;
+  m.layout = m.layouts + kept;
+  m.slab_offset = m.slab_offsets + kept * p.most_inner;
+  slab_layout &s = *m.layout;
   const int64_t lines = b.column_count / b.line;
   if (s.first_inner != at.inner || s.lines != lines || s.points != b.line) {
     find_reach(p, at, s);
@@ -179,7 +180,7 @@ static void fill_slab(const contraction_plan &p, contraction_memory &m, const co
 /* Copies what a step over a block of rows reads into the slab. */
 static void fill_windows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
   const contraction_term &t = p.term[0];
-  slab_layout &s = m.layout;
+  slab_layout &s = *m.layout;
   lay_out_windows(p, b.row, b.row_count, at, s);
   find_offsets(p, t.factors[0], t.inner, at.inner, at.depth, s, true, m.slab_offset);
   find_offsets(p, t.factors[0], p.rows.loops, b.row, b.row_count, s, false, m.row_offset);
@@ -200,6 +201,7 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
                          const contraction_step &at, column_way way) {
   const contraction_factor &right = p.term[at.term].factors[1];
   const int64_t item = itemsize(p.computed);
+  fill_tables(p, m, b, at, 0);
   pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
   if (p.keeps_rows) m.kept[0].count = -1;
   for (int64_t row = 0; row < b.row_count; ++row) {
@@ -223,11 +225,11 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const int64_t item = itemsize(p.computed);
   const int64_t lanes = p.f->lanes;
   const int64_t panel = lanes * strip_vectors;
-  fill_tables(p, m, b, at);
+  if (!p.slab.used) fill_tables(p, m, b, at, 1);
   const column_way way = p.slab.used      ? columns_in_slab
                          : p.windows.used ? columns_packed
                                           : way_of(p, p.term[at.term], m, b, at.depth);
-  if (way == columns_in_slab) fill_slab(p, m, b, at);
+  if (way == columns_in_slab) fill_slab(p, m, b, step, at);
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) pack_columns(p, m, b, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);

@@ -139,6 +139,17 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   if (r.streams) finish_streams();
 }
 
+/* Makes a chunk's partial results those of nothing, where its thread has them in the cache. */
+static void reset_partials(const runner &r, int64_t chunk) {
+  for (int32_t k = 0; k < r.s->operand_count; ++k) {
+    const operand &o = r.s->operands[k];
+    const passing &p = r.pass[k];
+    if (p.data == nullptr || !is_partial(o, p)) continue;
+    char *own = r.partials + p.partial + chunk * p.partial_count * itemsize(o.computed);
+    reset(o.computed, o.what, own, p.partial_count, r.units == 0 || r.columns == 0);
+  }
+}
+
 /* The body of the parallel loop: units, or chunks of units where there are reductions. */
 static void run_range(void *argument, int64_t begin, int64_t end) {
   runner &r = *static_cast<runner *>(argument);
@@ -156,6 +167,7 @@ static void run_range(void *argument, int64_t begin, int64_t end) {
     run_units(r, begin, end, memory, 0);
   } else {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
+      reset_partials(r, chunk);
       run_units(r, r.units * chunk / r.chunks, r.units * (chunk + 1) / r.chunks, memory, chunk);
     }
   }
@@ -173,6 +185,22 @@ static int32_t split(runner &r, int64_t count, int64_t grain) {
   return r.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of row buffers", (long long)r.buffer_bytes) : OPC_OK;
 }
 
+struct fold_call {
+  const runner *r;
+  int32_t operand;
+};
+
+/* Combines the partial results of elements [begin, end) of an operand, and stores the results. */
+static void fold_range(void *argument, int64_t begin, int64_t end) {
+  const fold_call &call = *static_cast<const fold_call *>(argument);
+  const runner &r = *call.r;
+  const operand &o = r.s->operands[call.operand];
+  const passing &p = r.pass[call.operand];
+  char *partials = r.partials + p.partial;
+  fold(*r.rows, o.computed, o.what, partials, p.partial_count, r.chunks, begin, end);
+  store_block(*r.rows, p.data + begin * itemsize(o.stored), o.stored, {1, end - begin, 0, 1}, partials + begin * itemsize(o.computed), 0);
+}
+
 /* Runs a stage with reductions: in a number of chunks that depends only on the sizes, so that results do not depend on the threads. */
 static int32_t run_reductions(runner &r) {
   const stage &s = *r.s;
@@ -187,7 +215,10 @@ static int32_t run_reductions(runner &r) {
   r.chunks = elements / (2 * grain_elements) + 1;
   if (r.chunks > 64) r.chunks = 64;
   if (r.chunks > r.units) r.chunks = r.units > 0 ? r.units : 1;
-  /* Partial results may cost a quarter of the work itself. */
+  /* Partial results may cost a quarter of the work itself, but a sixteenth where that leaves chunks enough. */
+  const int64_t enough = 16;
+  const int64_t most = elements / (16 * largest) > enough ? elements / (16 * largest) : enough;
+  if (r.chunks > most) r.chunks = most;
   if (r.chunks * largest * 4 > elements) r.chunks = elements > 4 * largest ? elements / (4 * largest) : 1;
 
   int64_t bytes = 0;
@@ -199,18 +230,17 @@ static int32_t run_reductions(runner &r) {
   }
   r.partials = static_cast<char *>(malloc(static_cast<size_t>(bytes)));
   if (r.partials == nullptr) return fail(r.context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of partial sums", (long long)bytes);
-  for (int32_t k = 0; k < s.operand_count; ++k) {
-    const operand &o = s.operands[k];
-    if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
-    reset(o.computed, o.what, r.partials + r.pass[k].partial, r.chunks * r.pass[k].partial_count, r.units == 0 || r.columns == 0);
-  }
   const int32_t code = split(r, r.chunks, 1);
   for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
     const operand &o = s.operands[k];
     if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
-    const passing &p = r.pass[k];
-    fold(o.computed, o.what, r.partials + p.partial, p.partial_count, r.chunks);
-    store_block(*r.rows, p.data, o.stored, {1, p.partial_count, 0, 1}, r.partials + p.partial, 0);
+    fold_call call = {&r, k};
+    const int64_t count = r.pass[k].partial_count, grain = 2 * grain_elements / r.chunks + 1;
+    if (r.context->parallel_for == nullptr || count <= grain) {
+      fold_range(&call, 0, count);
+    } else {
+      r.context->parallel_for(r.context->pool, count, grain, fold_range, &call);
+    }
   }
   free(r.partials);
   return code;
