@@ -220,7 +220,7 @@ class EntryText:
         """Yield the statements that describe a stage and run it."""
         match s:
             case RowStage():
-                yield from self._stage(s)
+                yield from self._stage(s, op)
             case ContractionStage():
                 yield from ContractionText(op, s, self.scalar, dtype_text, self._function(s.name)).lines()
             case _:
@@ -276,7 +276,7 @@ class EntryText:
             return f"call.{dim_member(atom.name)}.size"
         return f"{self.scalar.integer(loop.extent)}.value"
 
-    def _stage(self, s: RowStage) -> Iterator[str]:
+    def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
         tile = self.tiles[s.name]
         assert isinstance(tile, TileText), "a row stage has the text of a tile function"
         yield from self._nonempty(s)
@@ -291,7 +291,7 @@ class EntryText:
         for loop in s.row:
             yield self._add_axis(loop, axes)
         for o in s.operands:
-            yield self._add_operand(o, axes)
+            yield self._add_operand(o, axes, op)
         if s.once is not None:
             positions = [n for n, o in enumerate(s.once.operands) if not o.along_row]
             yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
@@ -338,8 +338,8 @@ class EntryText:
         axes[loop] = f"axis_{loop.index}" if f"axis_{loop.index}" not in axes.values() else f"axis_{loop.index}_{len(axes)}"
         return f"  const opc::axes {axes[loop]} = opc::add_axis(stage, {self._loop_size(loop)});"
 
-    def _add_operand(self, o: StageOperand, axes: dict[Loop, str]) -> str:
-        places = "".join(f", {_axes_of(loop, axes)}" for loop in o.loops)
+    def _add_operand(self, o: StageOperand, axes: dict[Loop, str], op: Op) -> str:
+        places = "".join(f", {text}" for text in self._places(o, axes, op))
         role = f"opc::role_{o.reduction or ('output' if o.written else 'input')}"
         along = "opc::in_rows" if o.along_row else "opc::once_a_row"
         match o.kind:
@@ -351,6 +351,20 @@ class EntryText:
             case _:
                 position = [i.name for i in self.op.outputs].index(o.name)
                 return f"  opc::add_tensor(stage, {role}, {along}, outputs[{position}]{places});"
+
+    def _places(self, o: StageOperand, axes: dict[Loop, str], op: Op) -> Iterator[str]:
+        """Yield the axes of the stage along which those of an operand lie: one that is split in the lowered op along two."""
+        loops = [_axes_of(loop, axes) for loop in o.loops]
+        if o.kind == "temporary":
+            yield from loops
+            return
+        dims = list(op.operand(o.name).dims)
+        for own in self.op.operand(o.name).dims:
+            if dims.pop(0) == own:
+                yield loops.pop(0)
+            else:
+                dims.pop(0)
+                yield f"opc::split_axis(stage, {loops.pop(0)}, {loops.pop(0)})"
 
     def _nonempty(self, s: RowStage) -> Iterator[str]:
         """Yield the refusal of a maximum over nothing, for stages that have one."""

@@ -10,11 +10,12 @@ from opc.emit.c_layout import Names, wrap
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
-from opc.ir.expr import ELLIPSIS, Expr, Read, Select, reads, walk
+from opc.ir.expr import ELLIPSIS, Call, Const, Expr, Read, Select, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.apart import one_place, where
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
+from opc.lower.passes import EXPENSIVE
 from opc.lower.streams import puts
 
 _ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
@@ -79,6 +80,11 @@ class _RowExprText(ExprText):
             return False
         loaded = [r for side in (e.then, e.other) for r in reads(side) if r.operand in self.varying]
         return bool(loaded) and all(is_floating(r.type) for r in loaded)
+
+
+def _is_slow(e: Expr) -> bool:
+    """Whether an operation takes longer than adding up; a power by a literal is a few products."""
+    return isinstance(e, Call) and e.fn in EXPENSIVE and not (e.fn == "pow" and isinstance(e.args[1], Const))
 
 
 def _partial(f: Fold) -> str:
@@ -214,7 +220,7 @@ class TileText:
             folds = [a for a in p.body if isinstance(a, Fold)]
             yield from self._loop_head(folds)
             yield from self._loop_body(p)
-            yield from self._loop_end(folds)
+            yield from self._loop_end(p, folds)
         for a in p.body:
             match a:
                 case Fold():
@@ -300,14 +306,15 @@ class TileText:
         parameters = ", ".join(f"{_partial(f)} &{f.name}" for f in folds)
         yield f"    const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
 
-    def _loop_end(self, folds: list[Fold]) -> Iterator[str]:
+    def _loop_end(self, p: Pass, folds: list[Fold]) -> Iterator[str]:
         """Yield the end of a loop along the row, and the results of its folds."""
         if not folds:
             yield "    }"
             return
         yield "    };"
         names = ", ".join(self.folds[f.name] for f in folds)
-        yield f"    opc::fold_row<{_lanes(folds)}>({self.tile}.columns, {self.step}, {names});"
+        quick = ", true" if not any(_is_slow(e) for a in p.body for e in walk(a.value)) else ""
+        yield f"    opc::fold_row<{_lanes(folds)}{quick}>({self.tile}.columns, {self.step}, {names});"
         for f in folds:
             kind, value = c_compute(f.type), f"{self.folds[f.name]}.value"
             yield f"    const {kind} {f.name} = {f'opc::key_value<{kind}>({value})' if f.kind in ('max', 'min') else value};"

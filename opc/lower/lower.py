@@ -19,6 +19,7 @@ from opc.lower.scatter import extract_scatters
 from opc.lower.schedule import schedule
 from opc.lower.search import inline_searches
 from opc.lower.specialise import Case, specialise
+from opc.lower.split import with_split_axes
 from opc.lower.streams import with_streams
 from opc.lower.tables import with_tables
 from opc.lower.unroll import with_short_sums
@@ -39,17 +40,31 @@ def lower(op: Op) -> tuple[Variant, ...]:
 
 
 def _variant(case: Case) -> Variant:
-    """Return the stages of a case: row stages where its body is regular and has no contraction, else the stages of its parts."""
+    """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
+    else the stages of its parts."""
     op = extract(extract_scatters(inline_copies(case.op)))
     try:
-        if any(contraction_stage(op, s, s.target) for s in op.body):
-            raise IrregularError("it has a contraction")
-        program = Program(op.name, *schedule(op, flatten(op)))
+        program = _regular(op)
     except IrregularError:
-        op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
-        program = partition(op)
+        try:
+            in_parts = with_split_axes(op)
+            program, op = _regular(in_parts), in_parts
+        except IrregularError:
+            op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
+            program = partition(op)
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
+
+
+def _regular(op: Op) -> Program:
+    """Return the row stages of an op.
+
+    Raises:
+        IrregularError: when it is not regular, or has a contraction.
+    """
+    if any(contraction_stage(op, s, s.target) for s in op.body):
+        raise IrregularError("it has a contraction")
+    return Program(op.name, *schedule(op, flatten(op)))
 
 
 def _finished(stage: Stage, name: str, op: Op) -> Stage:

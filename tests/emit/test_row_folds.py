@@ -36,8 +36,9 @@ def test_reductions_along_rows(tmp_path: Path) -> None:
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
     rng = np.random.default_rng(4)
     for dtype in ("float16", "float32", "float64", "int8", "int32", "int64"):
-        for size in (1, 2, 3, 7, 8, 15, 16, 17, 40, 131):
+        for size in (1, 2, 3, 7, 8, 15, 16, 17, 40, 131, 1024, 1191):
             x = rng.choice([-1, 1, 1, 2, 0], (9, size), p=[0.3, 0.3, 0.2, 0.1, 0.1]).astype(dtype)
+            x[:, 131:] = np.sign(x[:, 131:])  # no product of long rows overflows
             x[:4] = np.where(x[:4] == 0, 1, np.sign(x[:4]))  # rows without a zero or a two
             got = kernel.call(family.forward, {"x": x}, {}, None)
             some = (x > 1).any(1)
@@ -51,3 +52,10 @@ def test_partial_results_start_and_end_in_vectors() -> None:
     text = kernel_files(compile_text(SPEC, Path("f.yaml")))["kernel/f_loops.cpp"]
     assert "reduction(" not in text
     assert re.findall(r"joins_(\w+)", text) == ["sum", "prod", "max", "min", "any", "all"]
+
+
+def test_quick_folds_take_several_vectors_in_turn() -> None:
+    slow = SPEC.replace("sum[k](x[n, k])", "sum[k](exp(x[n, k]))").replace(", int8, int32, int64", "")
+    for spec, quick in ((SPEC, True), (slow, False)):
+        text = " ".join(kernel_files(compile_text(spec, Path("f.yaml")))["kernel/f_loops.cpp"].split())
+        assert (", true>( tile.columns" in text.replace("(tile", "( tile")) == quick

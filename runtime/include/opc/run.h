@@ -60,7 +60,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   int64_t offset[max_operands];
   int64_t position[max_axes];
   int64_t filled[max_operands];
-  for (int32_t k = 0; k < s.operand_count; ++k) filled[k] = 0;
+  int64_t loaded[max_operands]; /* the row that is in the buffer */
+  for (int32_t k = 0; k < s.operand_count; ++k) filled[k] = 0, loaded[k] = -1;
   for (int64_t unit = begin; unit < end;) {
     int64_t point = unit / r.pieces;
     const int64_t piece = unit - point * r.pieces;
@@ -107,6 +108,10 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
           load_block(*r.rows, memory + p.buffer, 1, o.stored, p.data, {1, filled[k], 0, 0});
         }
         continue;
+      }
+      if (s.whole_rows && r.tile_rows == 1) {
+        if (loaded[k] == offset[k]) continue;
+        loaded[k] = offset[k];
       }
       for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
         const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};

@@ -113,6 +113,39 @@ static void plan_operand(const operand &o, const runner &r, passing &p) {
 
 static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+/* Whether an operand of long rows is the same in all rows along an outer axis, and is staged for others. */
+static inline bool is_repeated(const runner &r, int32_t k, int32_t axis) {
+  const operand &o = r.s->operands[k];
+  const passing &p = r.pass[k];
+  const int32_t last = r.outer + r.row_axes - 1;
+  if (o.what != role_input || p.data == nullptr || !o.along_row || p.stride[axis] != 0 || p.stride[last] != 0) return false;
+  bool moves = false;
+  for (int32_t a = 0; a <= last; ++a) moves = moves || p.stride[a] != 0;
+  return moves;
+}
+
+/* Moves the outer axis along which an operand is repeated behind the others, so that its rows are staged once for all of them. */
+static void reorder(runner &r) {
+  if (!r.s->whole_rows || r.row_axes < 2 || r.columns < staged_elements) return;
+  int32_t axis = 0;
+  while (axis < r.outer - 1) {
+    bool found = false;
+    for (int32_t k = 0; k < r.s->operand_count; ++k) found = found || is_repeated(r, k, axis);
+    if (found) break;
+    ++axis;
+  }
+  for (; axis < r.outer - 1; ++axis) {
+    const int64_t size = r.size[axis];
+    r.size[axis] = r.size[axis + 1];
+    r.size[axis + 1] = size;
+    for (int32_t k = 0; k < r.s->operand_count; ++k) {
+      const int64_t stride = r.pass[k].stride[axis];
+      r.pass[k].stride[axis] = r.pass[k].stride[axis + 1];
+      r.pass[k].stride[axis + 1] = stride;
+    }
+  }
+}
+
 /* Decides how the stage is cut into units of work and how each operand is passed. */
 static void plan(runner &r) {
   const stage &s = *r.s;
@@ -126,6 +159,8 @@ static void plan(runner &r) {
   for (int32_t a = 0; a < r.outer; ++a) r.points *= r.size[a];
   r.columns = 1;
   for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
+
+  reorder(r);
 
   bool any_own = false; /* passed where they lie */
   for (int32_t k = 0; k < s.operand_count; ++k) {

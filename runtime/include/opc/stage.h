@@ -93,11 +93,13 @@ static inline T *scratch_row(const tile &t, int index) {
   return reinterpret_cast<T *>(t.scratch + index * t.scratch_pitch);
 }
 
-/* A run of axes of a stage: one named axis, or a group. */
+/* A run of axes of a stage: one named axis, or a group. An axis of a tensor that is two of the stage has its points along `points`. */
 struct axes {
   int32_t first;
   int32_t count;
   bool group;
+  int32_t points = -1;
+  int64_t size = 0; /* points in a part */
 };
 
 static inline void start(stage &s, const opc_context *context, operand *operands) {
@@ -121,6 +123,11 @@ static inline axes add_axes(stage &s, const extents &group) {
   const axes added = {s.rank, group.rank, true};
   for (int32_t i = 0; i < group.rank; ++i) s.size[s.rank++] = group.size[i];
   return added;
+}
+
+/* An axis of a tensor in parts: these along one axis of the stage, the points of a part along another. */
+static inline axes split_axis(const stage &s, const axes &parts, const axes &points) {
+  return {parts.first, 1, false, points.first, s.size[points.first]};
 }
 
 /* The axes added from here on make the rows, and rows are not cut. */
@@ -162,6 +169,10 @@ static inline void place(operand &o, int32_t ndim, const int64_t *shape, const i
     for (int32_t i = 1; i <= present; ++i, --axis) {
       o.stride[places[p].first + places[p].count - i] = shape[axis] == 1 ? 0 : strides != nullptr ? strides[axis] : contiguous;
       contiguous *= shape[axis];
+    }
+    if (places[p].points >= 0) {
+      o.stride[places[p].points] = o.stride[places[p].first];
+      o.stride[places[p].first] *= places[p].size;
     }
   }
   o.count = contiguous;
