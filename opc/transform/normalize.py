@@ -95,7 +95,7 @@ class Extractor:
             known = free_indices(e)
             needed = [g for g in guards if not scalar.any_reads(g) and free_indices(g) and free_indices(g) <= known]
             if needed:
-                e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.ZERO, kind)
+                e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.nothing(kind), kind)
             if not self.inside(e, domain, self.temporaries):
                 return None
         indices, dims = signature(e, domain)
@@ -214,7 +214,7 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         return e
     value: Expr = e
     for g in reversed(guards):
-        value = Select(g, value, scalar.ZERO, value.type)
+        value = Select(g, value, scalar.nothing(value.type), value.type)
     if scalar.unguarded(value) & how.extractor.optional:
         return e
     return how.extractor.extract(value, domain, f"{how.target}_{e.kind}", around) or e
@@ -240,7 +240,7 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
         if isinstance(e, Reduce) and (index or runs(e)):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
-                value = Select(Present(optional), value, scalar.ZERO, e.type)
+                value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
             return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
         new = tuple(moved(c, inner, index or (isinstance(e, Read) and c is not e.pad), around) for c in children(e))

@@ -238,6 +238,11 @@ def _known(e: Expr, cond: Expr, value: bool) -> Expr:
     return e
 
 
+def nothing(t: ValueType) -> Expr:
+    """Return what stands for a value of this type where there is none."""
+    return FALSE if t is DType.BOOL else ZERO
+
+
 def negation(a: Expr) -> Expr:
     """Return `not a`."""
     if isinstance(a, Const):

@@ -324,3 +324,21 @@ def test_the_body_of_a_derived_gradient_is_one_that_a_spec_may_have(path: Path) 
     text = re.sub(r"(?m)^gradient:.*\n", "", path.read_text()).rstrip()
     block = f"\ngradient:\n  saves: [{', '.join(saves)}]\n  body: |\n{indent(format_body(op), '    ')}"
     assert compile_text(text + block, path.name).explicit_backward
+
+
+def test_a_reduction_of_conditions_kept_under_a_choice_is_false_elsewhere() -> None:
+    text = """\
+op: f
+domain: test
+version: 1
+doc: A test.
+types: {T: [float64]}
+inputs: {s: 'T[]', c: 'T[K]'}
+attributes: {alpha: {type: float, default: 0.5}}
+outputs: {y: 'T[]'}
+kernel: |
+  y[()] = 2 if all[j:2](cast(T, j) > 0) else (alpha * s[()] if any[k:K](s[()] > 0) else s[()]) / (2 + s[()] ** 2)
+"""
+    backward = compile_text(text, "f").backward
+    assert backward is not None
+    assert "y_any[()] = False if all[j:2](cast(T, j) > 0) else any[k:K](s[()] > 0)" in format_op(backward)
