@@ -61,7 +61,10 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   int64_t position[max_axes];
   int64_t filled[max_operands];
   int64_t loaded[max_operands]; /* the row that is in the buffer */
-  for (int32_t k = 0; k < s.operand_count; ++k) filled[k] = 0, loaded[k] = -1;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    filled[k] = 0;
+    loaded[k] = INT64_MIN;
+  }
   for (int64_t unit = begin; unit < end;) {
     int64_t point = unit / r.pieces;
     const int64_t piece = unit - point * r.pieces;
