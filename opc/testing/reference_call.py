@@ -69,7 +69,11 @@ class Match:
                     self.meet(label, of, part)
             except NotApplicableError:
                 raise NotApplicableError(f"{label} = {shown(value)}, where {self.op.name} has {ast.unparse(pattern)}") from None
-        elif isinstance(pattern, ast.BinOp) and isinstance(pattern.op, ast.Add) and (known := self._found(pattern.left)) is not None:
+        elif (
+            isinstance(pattern, ast.BinOp)
+            and isinstance(pattern.op, ast.Add)
+            and (known := self._found(pattern.left)) is not None
+        ):
             if value is not ABSENT:
                 self.meet(label, pattern.right, native(value) - known)
         elif value is not ABSENT:
