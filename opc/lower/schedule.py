@@ -161,7 +161,7 @@ class _Scheduler:
                 available.add(s.target)
                 plan.folds.add(s.target)
                 plan.produced.append(s)
-            elif _domain(s) == key.full:
+            elif _domain(s) == key.full and not (key.whole and _lies_apart(s, key.row)):
                 plan.produced.append(s)
         plan.produced = [s for s in plan.produced if s in pending]
         return plan
@@ -295,6 +295,11 @@ def _domain(step: Step) -> frozenset[Loop]:
     if step.reduction is not None and step.reduction.broadcast is not None:
         loops = tuple(joint(x) for x in loops)
     return frozenset(loops)
+
+
+def _lies_apart(step: Step, row: frozenset[Loop]) -> bool:
+    """Whether a sum over points has an element for each of several pieces of a row: its terms would be stored to be added up."""
+    return bool(row & set(step.loops)) and not row <= set(step.loops)
 
 
 def _seen_in(step: Step, full: frozenset[Loop], row: tuple[Loop, ...]) -> Step:
