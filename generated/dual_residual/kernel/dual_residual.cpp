@@ -89,6 +89,7 @@ int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *output
   opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+  stage.streams = true;
   code = opc::run(stage, loops.rows, loops.dual_residual[index_T], &arguments);
   return code;
 }
@@ -190,6 +191,7 @@ int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *cons
   opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[1], axes);
+  stage.streams = true;
   const int32_t optional[] = {2, 3};
   code = opc::run_wanted(stage, loops.rows, loops.dual_residual_backward[index_T], &arguments, optional);
   return code;

@@ -18,13 +18,15 @@ void dual_residual(const opc::tile &tile, const void *call) {
     T *v = opc::row<T>(tile, 3, row);
     /* u[...] = alpha * x[...] - y[...] */
     /* v[...] = alpha * y[...] - x[...] */
-    OPC_SIMD
-    for (int64_t i = 0; i < tile.columns; ++i) {
+    opc::row_put<T, true> u_put(u);
+    opc::row_put<T, true> v_put(v);
+    const auto step = [&](int64_t i, T &u_here, T &v_here) OPC_INLINED {
       const T x = x_row[i];
       const T y = y_row[i];
-      u[i] = alpha * x - y;
-      v[i] = alpha * y - x;
-    }
+      u_here = alpha * x - y;
+      v_here = alpha * y - x;
+    };
+    opc::put_row(tile, step, u_put, v_put);
   }
 }
 
@@ -42,15 +44,17 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
     T *d_y = opc::row<T>(tile, 3, row);
     /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
     /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
-    OPC_SIMD
-    for (int64_t i = 0; i < tile.columns; ++i) {
+    opc::row_put<T, want_d_x> d_x_put(d_x);
+    opc::row_put<T, want_d_y> d_y_put(d_y);
+    const auto step = [&](int64_t i, T &d_x_here, T &d_y_here) OPC_INLINED {
       const T d_u = d_u_row[i];
       const T d_v = d_v_row[i];
-      if constexpr (want_d_x) d_x[i] =
+      if constexpr (want_d_x) d_x_here =
           opc::blend<T>(has_d_u, alpha * d_u, 0) - opc::blend<T>(has_d_v, d_v, 0);
-      if constexpr (want_d_y) d_y[i] =
+      if constexpr (want_d_y) d_y_here =
           opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
-    }
+    };
+    opc::put_row(tile, step, d_x_put, d_y_put);
   }
 }
 

@@ -79,6 +79,7 @@ int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
   const opc::axes axes = opc::add_axes(stage, call.group_ellipsis);
   opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
   opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+  stage.streams = true;
   code = opc::run(stage, loops.rows, loops.leaky_relu[index_T], &arguments);
   return code;
 }
@@ -167,6 +168,7 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[0], axes);
     opc::add_tensor(stage, opc::role_input, opc::in_rows, inputs[1], axes);
     opc::add_tensor(stage, opc::role_output, opc::in_rows, outputs[0], axes);
+    stage.streams = true;
     code = opc::run(stage, loops.rows, loops.leaky_relu_backward[index_T], &arguments);
   }
   return code;

@@ -15,11 +15,12 @@ void leaky_relu(const opc::tile &tile, const void *call) {
     const T *x_row = opc::row<const T>(tile, 0, row);
     T *y = opc::row<T>(tile, 1, row);
     /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
-    OPC_SIMD
-    for (int64_t i = 0; i < tile.columns; ++i) {
+    opc::row_put<T, true> y_put(y);
+    const auto step = [&](int64_t i, T &y_here) OPC_INLINED {
       const T x = x_row[i];
-      y[i] = x >= 0 ? x : alpha * x;
-    }
+      y_here = x >= 0 ? x : alpha * x;
+    };
+    opc::put_row(tile, step, y_put);
   }
 }
 
@@ -32,12 +33,13 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
     const T *d_y_row = opc::row<const T>(tile, 1, row);
     T *d_x = opc::row<T>(tile, 2, row);
     /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
-    OPC_SIMD
-    for (int64_t i = 0; i < tile.columns; ++i) {
+    opc::row_put<T, true> d_x_put(d_x);
+    const auto step = [&](int64_t i, T &d_x_here) OPC_INLINED {
       const T x = x_row[i];
       const T d_y = d_y_row[i];
-      d_x[i] = x >= 0 ? d_y : alpha * d_y;
-    }
+      d_x_here = x >= 0 ? d_y : alpha * d_y;
+    };
+    opc::put_row(tile, step, d_x_put);
   }
 }
 
