@@ -38,7 +38,7 @@ from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import Scatter as AddOrder
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
-from opc.lower.nest import affines, divisions, flat_statement, is_positive
+from opc.lower.nest import affines, divisions, flat_statement, holds_reduction, is_positive
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 
@@ -63,6 +63,8 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     if found is None:
         return None
     places, rest, body = found
+    if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
+        return None
     last = flat.indices[-1]
     shared = op.scatter is AddOrder.ATOMIC and _may_split(value, places)
     return Scatter(flat, value, places, rest, body, None if last in dict(places) else last, tuple(given), shared=shared)

@@ -135,6 +135,16 @@ kernel: |
         lambda size: {"t": whole(5), "ids": rng.integers(-1, 7, size), "src": whole(size)},
         lambda t, ids, src: t + scattered(ids, np.where(src > 0, src, 0), len(t)),
     ),
+    "scatter of a sum": (
+        """\
+inputs: {t: 'T[V]', ids: 'int64[N]'}
+outputs: {y: 'T[V]'}
+kernel: |
+  y[v] = t[v] + cast(T, sum[n](sum[k:n + 1](t[ids[k]]) if ids[n] == v else 0))
+""",
+        lambda size: {"t": whole(5), "ids": rng.integers(0, 5, min(size, 40))},
+        lambda t, ids: t + scattered(ids, t[ids].cumsum(), len(t)),
+    ),
     "scatter along an axis": (
         """\
 inputs: {t: 'T[*A, V, *B]', ids: 'int64[*A, N, *B]', src: 'T[*A, N, *B]'}

@@ -6,6 +6,7 @@ So a diagnostic on one is a mistake of the compiler, as is a wrong kernel or gra
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -451,6 +452,8 @@ def specs(draw: st.DrawFn, name: str = "fuzz") -> str:
         untyped = {"T", *(o.type for o in outputs)} - {k.type for k in kept if not k.optional}
         if t not in kept and ((wanted | set(flavour.lead)) & set(t.dims) - have or t.type in untyped):
             kept.append(t)
+    # In an order of the body's own: the first operand with a dimension or a type is asked for it.
+    kept.sort(key=lambda t: zlib.crc32("\n".join([t.name, *lines]).encode()))
     types = {
         "T": draw(st.sampled_from(FLOATS)),
         "Q": draw(st.sampled_from(INTEGERS)),
