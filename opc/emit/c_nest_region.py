@@ -13,9 +13,9 @@ from opc.analysis.value_types import presence
 from opc.emit.c_nest_base import parenthesised
 from opc.emit.c_nest_leaf import Leaf, Local, Range, Scope
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, ElementType, TypeVar, candidates
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
-from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, is_zero, replace_node
+from opc.ir.dtypes import ElementType
+from opc.ir.expr import Call, Const, Expr, Present, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, is_zero, one_place, replace_node
 
 __all__ = ["Leaf", "Local", "Range", "Regions", "RowStore", "Sink"]
 
@@ -24,9 +24,6 @@ _MOST_SPLITS = 3
 
 _MANY_SPLITS = 3
 """With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
-
-_WIDE = frozenset({DType.INT32, DType.INT64})
-"""Integers that count any axis."""
 
 
 class Sink(Protocol):
@@ -107,17 +104,13 @@ class Regions(Scope):
 
     def _one(self, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
         """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
-        if not isinstance(cond, Call) or cond.fn != "eq":
-            return None
-        for place, value in (cond.args, cond.args[::-1]):
-            if not isinstance(place, IndexValue) or not isinstance(value, Read | Call) or lane in free_indices(value):
-                continue
-            if any(isinstance(e, Reduce) or (isinstance(e, Read) and not self._is_known(e, lane)) for e in walk(value)):
-                continue
-            wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
-            if wide and place.value.coefficient(lane) == Affine.of(1):
-                return place.value - Index(lane), value
-        return None
+
+        def is_known(value: Expr) -> bool:
+            if not isinstance(value, Read | Call) or lane in free_indices(value):
+                return False
+            return not any(isinstance(e, Reduce) or (isinstance(e, Read) and not self._is_known(e, lane)) for e in walk(value))
+
+        return one_place(cond, lane, is_known)
 
     def is_mostly_zero(self, e: Expr, lane: str) -> bool:
         """Whether a value is zero at all lanes but one."""
@@ -226,7 +219,7 @@ class Regions(Scope):
             found = self._guards(e)
             if all(self.is_solvable(g, lane) for g in found) and (e is root or self._worth(e, found, lane)):
                 return e
-            return self._split(e.cond, lane, root)
+            return self._split(e.cond, lane, root) or self._given_or_not(e, lane)
         if isinstance(e, Read) and e.pad is not None and e.operand not in self.locals:
             found = self._guards(e) if all(isinstance(i, Affine) for i in e.indices) else ()
             if found and all(self.is_solvable(g, lane) for g in found):
@@ -238,6 +231,11 @@ class Regions(Scope):
             if node is not None:
                 return node
         return None
+
+    def _given_or_not(self, e: Select, lane: str) -> Select | None:
+        """Return a choice inside a choice made lane by lane that hangs on whether an operand was given: it is made ahead."""
+        inner = (s for side in (e.then, e.other) for s in walk(side) if isinstance(s, Select))
+        return next((s for s in inner if _is_presence(s.cond) and self._worth(s, (), lane)), None)
 
     def _worth(self, e: Select, found: tuple[Guard, ...], lane: str) -> bool:
         """Whether a choice inside an expression is worth a loop for each side: its sides read along the lane."""
@@ -273,6 +271,11 @@ class Regions(Scope):
                     w.put(*lines)
             else:
                 w.put(*lines)
+
+
+def _is_presence(cond: Expr) -> bool:
+    """Whether a condition is that an operand was given, or was not."""
+    return isinstance(cond, Present) or (isinstance(cond, Call) and cond.fn == "not" and _is_presence(cond.args[0]))
 
 
 def _is_inside(node: Select | Read, found: tuple[Guard, ...], lane: str) -> bool:

@@ -13,7 +13,7 @@ from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
 from opc.ir.expr import ELLIPSIS, Call, Const, Expr, Read, Select, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
-from opc.lower.apart import one_place, where
+from opc.lower.apart import point_apart, where
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
 from opc.lower.passes import EXPENSIVE
 from opc.lower.streams import puts
@@ -253,7 +253,7 @@ class TileText:
 
     def _loops_around(self, p: Pass, apart: Expr) -> Iterator[str]:
         """Yield the loops of a pass that has a point apart: that point, and the points before and behind it."""
-        found = one_place(apart, self.index_of_row)
+        found = point_apart(apart, self.index_of_row)
         assert found is not None, "the condition holds at one point"
         offset, value = found
         one, side, begin, end = (self.names.fresh(n) for n in ("one", "side", "begin", "end"))

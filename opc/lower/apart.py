@@ -8,26 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, TypeVar, candidates
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, reads, rewrite, walk
+from opc.ir.affine import Affine
+from opc.ir.expr import Const, Expr, Read, Select, reads, rewrite, walk
+from opc.lower.guards import one_place
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, RowStage
-
-_WIDE = frozenset({DType.INT32, DType.INT64})
-"""Integers that count any axis."""
-
-
-def one_place(cond: Expr, index: str) -> tuple[Affine, Read] | None:
-    """Return what a condition asks of an index where one place alone may hold it: the index plus the first is the second."""
-    if not isinstance(cond, Call) or cond.fn != "eq":
-        return None
-    for place, value in (cond.args, cond.args[::-1]):
-        if not isinstance(place, IndexValue) or not isinstance(value, Read) or value.pad is not None:
-            continue
-        wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
-        if wide and place.value.coefficient(index) == Affine.of(1):
-            return place.value - Index(index), value
-    return None
 
 
 def with_points_apart(stage: RowStage) -> RowStage:
@@ -46,7 +30,12 @@ def _condition(p: Pass, index: str, varying: set[str]) -> Expr | None:
     if any(isinstance(a, Fold) for a in p.body):
         return None
     conditions = (e.cond for a in p.body for e in walk(a.value) if isinstance(e, Select))
-    return next((c for c in conditions if one_place(c, index) and not any(r.operand in varying for r in reads(c))), None)
+    return next((c for c in conditions if point_apart(c, index) and not any(r.operand in varying for r in reads(c))), None)
+
+
+def point_apart(cond: Expr, index: str) -> tuple[Affine, Expr] | None:
+    """Return what a condition asks of a row's index where it names one point: the index plus the first is the second, a read."""
+    return one_place(cond, index, lambda value: isinstance(value, Read) and value.pad is None)
 
 
 def where(p: Pass, holds: bool) -> tuple[Action, ...]:

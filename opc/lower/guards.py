@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, FloorDiv
-from opc.ir.expr import Call, Const, Expr, Read, Select, children, free_indices, with_children
+from opc.ir.affine import Affine, FloorDiv, Index
+from opc.ir.dtypes import DType, TypeVar, candidates
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, with_children
 from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr
@@ -23,6 +24,9 @@ IDENTITY: Mapping[str, float | bool] = {
     "sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf
 }  # fmt: skip
 """What changes nothing when a reduction takes it in."""
+
+_WIDE = frozenset({DType.INT32, DType.INT64})
+"""Integers that count any axis."""
 
 
 def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, ...]:
@@ -138,3 +142,19 @@ def replace_node(e: Expr, node: Expr, new: Expr) -> Expr:
     if e is node:
         return new
     return with_children(e, tuple(replace_node(c, node, new) for c in children(e)))
+
+
+def one_place(cond: Expr, index: str, is_known: Callable[[Expr], bool]) -> tuple[Affine, Expr] | None:
+    """Return what a condition asks of an index where one place alone may hold it: the index plus the first is the second.
+
+    `is_known` tells whether a value can be found ahead of the loop over the index.
+    """
+    if not isinstance(cond, Call) or cond.fn != "eq":
+        return None
+    for place, value in (cond.args, cond.args[::-1]):
+        if not isinstance(place, IndexValue) or not is_known(value):
+            continue
+        wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
+        if wide and place.value.coefficient(index) == Affine.of(1):
+            return place.value - Index(index), value
+    return None

@@ -406,3 +406,17 @@ def test_rows_that_a_sum_reads_at_computed_places_are_looked_up_ahead_of_its_loo
     text = kernel_files(family)["kernel/f_loops.cpp"]
     assert "opc::row_at(nest, 1, " in text
     assert "opc::element<" not in text
+
+
+def test_whether_an_operand_was_given_is_asked_ahead_of_a_choice_made_lane_by_lane() -> None:
+    spec = """\
+inputs: {x: 'T[N]', t: 'int64[N]', 'w?': 'T[C]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[n] = 0 if t[n] == -1 else w[t[n]] if present(w) else x[n]
+"""
+    text = kernel_files(compile_text(HEAD + spec, "f.yaml"))["kernel/f_loops.cpp"]
+    given, absent = text.split("OPC_SIMD\n")[1:]
+    assert "has_w" not in given.split(";\n")[0]
+    assert absent.split(";\n")[0].count("?") == 1
+    assert "if (has_w) {" in text
