@@ -17,7 +17,7 @@ from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
-from opc.lower.loop_ir import ContractionStage, RowStage, Stage
+from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Scan, Scatter, Stage
 from opc.lower.lower import Variant, lower
 
 
@@ -61,10 +61,17 @@ class _Kernel:
         """Whether some op of the family has a contraction."""
         return any(isinstance(s, ContractionStage) for e in self.entries for v in e.variants for s in v.program.stages)
 
+    @property
+    def _cut_otherwise(self) -> bool:
+        """Whether some op of the family has a scatter or a scan."""
+        stages = (s for e in self.entries for v in e.variants for s in v.program.stages if isinstance(s, NestStage))
+        return any(isinstance(plan, Scatter | Scan) for s in stages for plan in s.plans)
+
     def _entry_headers(self) -> tuple[str, ...]:
         contraction = ["contraction_run"] if self._contractions else []
         slices = ["slices"] if any(e.slices.group is not None for e in self.entries) else []
-        return tuple(sorted({"call", "math", "run", "shape", self._nests("nest_rows", "run"), *contraction, *slices}))
+        nests = "nest_scatter" if self._cut_otherwise else self._nests("nest_rows", "run")
+        return tuple(sorted({"call", "math", "run", "shape", nests, *contraction, *slices}))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""
