@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.emit.c_expr import c_compute
 from opc.emit.c_nest_base import NestWriter, Unsupported
-from opc.emit.c_nest_reduce import Fold, Sink
+from opc.emit.c_nest_fold import Fold, Sink
 from opc.emit.c_nest_region import Leaf, Local, Range, Regions
 from opc.emit.c_text import string_literal
 from opc.ir.affine import Affine, Index

@@ -13,7 +13,7 @@ from dataclasses import replace
 from opc.analysis.value_types import affine_of
 from opc.emit.c_expr import c_compute
 from opc.emit.c_nest_base import NestWriter
-from opc.emit.c_nest_reduce import Fold
+from opc.emit.c_nest_fold import Fold
 from opc.emit.c_nest_region import Leaf, Local, Range, Regions
 from opc.emit.c_nest_window import WindowRow
 from opc.ir.affine import Affine, Index
