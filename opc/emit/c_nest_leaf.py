@@ -296,7 +296,7 @@ class Leaf(ExprText):
 
     def _load(self, e: Read, offset: str) -> str:
         if e.operand in self.scope.gathered:
-            return f"opc::element<{c_compute(e.type)}>(nest, {self.writer.operands.index(e.operand)}, {offset})"
+            return f"{self.writer.view(e.operand)}.at({offset})"
         return f"{self.writer.view(e.operand)}.data[{offset}]"
 
     def offset(self, e: Read, places: Mapping[int, str]) -> str:
@@ -375,7 +375,7 @@ class Leaf(ExprText):
             lines.append(f"const int64_t {name} = {self._index(index)};")
             places[n] = name
             self.inner.add(name)
-            size = f"{self.writer.view(e.operand)}.size[{n}]"
+            size = self._base(f"{self.writer.view(e.operand)}.size[{n}]", f"{e.operand}_size")
             if e.pad is not None:
                 action = f"return {kind}({self.branch(e.pad, e.type).text});"
             else:

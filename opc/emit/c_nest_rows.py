@@ -104,7 +104,8 @@ class RowNestText(NestWriter):
             view = self.view(name)
             if f"{view}." in body:
                 kind = c_compute(self.op.operand(name).type)
-                views.append(f"  const opc::flat<{kind}> {view} = opc::flat_of<{kind}>(nest, {n});")
+                form = "stored_flat" if name in self.gathered else "flat"
+                views.append(f"  const opc::{form}<{kind}> {view} = opc::{form}_of<{kind}>(nest, {n});")
         text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
         return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
 

@@ -405,7 +405,7 @@ def test_rows_that_a_sum_reads_at_computed_places_are_looked_up_ahead_of_its_loo
     family = compile_text(HEAD + FORMS["products with rows by number"][0], "f.yaml")
     text = kernel_files(family)["kernel/f_loops.cpp"]
     assert "opc::row_at(nest, 1, " in text
-    assert "opc::element<" not in text
+    assert ".at(" not in text
 
 
 def test_whether_an_operand_was_given_is_asked_ahead_of_a_choice_made_lane_by_lane() -> None:

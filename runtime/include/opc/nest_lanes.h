@@ -2,6 +2,7 @@
 #ifndef OPC_NEST_LANES_H
 #define OPC_NEST_LANES_H
 
+#include "opc/lanes.h"
 #include "opc/nest_places.h"
 #include "opc/nest_rows.h"
 #include "opc/points.h"
@@ -30,15 +31,27 @@ OPC_INLINE flat<T> flat_of(const row_nest &n, int32_t operand) {
   return {reinterpret_cast<const T *>(o.data), o.size, o.stride};
 }
 
-/* An element of an operand of any stored type that is computed as T. */
+/* A view of an operand of any stored type that is computed as T. */
 template <typename T>
-OPC_INLINE T element(const row_nest &n, int32_t operand, int64_t offset) {
-  const flat_operand &o = n.operands[operand];
-  if constexpr (compute_of<float16>::type(0) == T(0) && sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
-    if (o.stored == dtype_float16) return widen(reinterpret_cast<const float16 *>(o.data)[offset]);
-    if (o.stored == dtype_bfloat16) return widen(reinterpret_cast<const bfloat16 *>(o.data)[offset]);
+struct stored_flat {
+  const char *data;
+  dtype stored;
+  const int64_t *size;
+  const int64_t *stride;
+
+  OPC_INLINED T at(int64_t offset) const {
+    if constexpr (compute_of<float16>::type(0) == T(0) && sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
+      if (stored == dtype_float16) return widen(reinterpret_cast<const float16 *>(data)[offset]);
+      if (stored == dtype_bfloat16) return widen(reinterpret_cast<const bfloat16 *>(data)[offset]);
+    }
+    return reinterpret_cast<const T *>(data)[offset];
   }
-  return reinterpret_cast<const T *>(o.data)[offset];
+};
+
+template <typename T>
+OPC_INLINE stored_flat<T> stored_flat_of(const row_nest &n, int32_t operand) {
+  const flat_operand &o = n.operands[operand];
+  return {o.data, o.stored, o.size, o.stride};
 }
 
 /* Unit after unit of a nest: the outer indices, and which lanes. */
