@@ -140,8 +140,8 @@ def main(rank: int, meeting: str, folder: str) -> None:
     for line in found:
         print(json.dumps(line))
     sys.stdout.flush()
-    # Gloo's threads may still let go of tensors, for which they take Python's lock: while Python shuts down, that ends the process
-    # by SIGABRT now and then (pytorch/pytorch#179291). Everything is said; there is nothing to shut down for.
+    # Gloo's threads may still let go of tensors, for which they take Python's lock: while Python shuts down, that ends the
+    # process by SIGABRT now and then (pytorch/pytorch#179291). Everything is said; there is nothing to shut down for.
     os._exit(0)
 
 
