@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,17 @@ from opc.cli import app
 from opc.cli_console import guarded
 
 SPECS = Path(__file__).parents[2] / "specs"
+BAD = "op: broken\ndomain: opc.nn\nversion: 1\ndoc: x.\ntypes: {T: floating}\ninputs: {x: 'T[...]'}\noutputs: {y: 'T[...]'}\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def spec(tmp_path: Path, name: str = "leaky_relu") -> Path:
+    return Path(shutil.copy(SPECS / f"{name}.yaml", tmp_path))
 
 
 @dataclass(frozen=True)
