@@ -10,6 +10,7 @@ import pytest
 from opc.emit.c_kernel import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for
+from tests.emit.windows import windows
 
 PLANES = """\
 op: f
@@ -65,15 +66,6 @@ DTYPES = [np.float16, np.float32, np.float64]
 def planes(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
     family = compile_text(PLANES)
     return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("planes")), odd_parallel_for)
-
-
-def windows(x: Array, size: tuple[int, int], at: dict[str, Any]) -> Array:
-    """Return the windows of padded images: N, C, OH, OW, P, Q."""
-    (down, across), (step_down, step_across) = at["padding"], at["dilation"]
-    padded = np.pad(x, ((0, 0), (0, 0), (down, down), (across, across)))
-    reach = (step_down * (size[0] - 1) + 1, step_across * (size[1] - 1) + 1)
-    found = np.lib.stride_tricks.sliding_window_view(padded, reach, (2, 3))
-    return found[:, :, :: at["stride"][0], :: at["stride"][1], ::step_down, ::step_across]
 
 
 def problem(case: tuple[Any, ...], dtype: type) -> tuple[dict[str, Array], dict[str, Any], Array]:
