@@ -90,18 +90,22 @@ OPC_INLINE float exp_inside(float x) {
   const float c4 = multiply_add(0.008336106315255165f, r, 0.04166126251220703f);
   const float c6 = multiply_add(0.00019611445895861834f, r, 0.0014104594010859728f);
   const float q = multiply_add(multiply_add(c6, r2, c4), r2, c2);
-  const float p = multiply_add(q, r2, r) + 1.0f;
   uint32_t bits;
   memcpy(&bits, &shifted, sizeof bits);
   bits = (bits << 23) + 0x3f800000u;
   float power;
   memcpy(&power, &bits, sizeof power);
-  return p * power * power;
+  return multiply_add(multiply_add(q, r2, r), power, power) * power;
 }
 
+/* exp for x <= 89. A NaN goes through it. */
+OPC_INLINE float exp_below(float x) {
+  return x < -104.0f ? 0.0f : exp_inside(x);
+}
+OPC_INLINE double exp_below(double x) { return ::exp(x); }
+
 OPC_INLINE float exp(float x) {
-  /* Outside of the interval exp_inside means nothing; a NaN goes through it. */
-  const float result = x < -104.0f ? 0.0f : exp_inside(x);
+  const float result = exp_below(x); /* means nothing above */
   return x > 89.0f ? __builtin_inff() : result;
 }
 OPC_INLINE double exp(double x) { return ::exp(x); }
@@ -158,7 +162,7 @@ OPC_INLINE T abs(T x) {
 /* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
 template <typename T>
 OPC_INLINE T sigmoid(T x) {
-  const T e = exp(-abs(x));
+  const T e = exp_below(-abs(x));
   return (x >= 0 ? T(1) : e) / (T(1) + e);
 }
 
