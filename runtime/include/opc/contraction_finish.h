@@ -46,22 +46,30 @@ static void finish_strip(const contraction_plan &p, const contraction_memory &m,
   t.scratch_pitch = 0;
   for (int64_t row = 0; row < count;) {
     const int64_t rows = run_of_points(p, p.rows, b.row + first + row, count - row);
-    for (int64_t column = 0; column < b.column_count;) {
-      const int64_t columns = run_of_points(p, p.columns, b.column + column, least_of(most, b.line - column % b.line));
+    char *start[max_operands]; /* where these rows of each operand begin */
+    char *place[max_operands];
+    for (int32_t k = 1; k < s.operand_count; ++k) {
+      const operand &o = s.operands[k];
+      if (o.data == nullptr) continue;
+      start[k] = o.data + (p.operand_offset[k] + operand_offset(p, p.rows, b.row + first + row, o)) * itemsize(o.stored);
+    }
+    int64_t run = 0; /* columns before some operand jumps */
+    for (int64_t column = 0, columns; column < b.column_count; column += columns, run -= columns) {
+      const bool jumps = run == 0;
+      if (jumps) run = run_of_points(p, p.columns, b.column + column, b.column_count - column);
+      const int64_t line = column / b.line;
+      columns = least_of(least_of(most, run), (line + 1) * b.line - column);
       t.rows = rows;
       t.columns = columns;
-      t.data[0] = const_cast<char *>(sums) + (row * m.pitch + position(b, column)) * item;
+      t.data[0] = const_cast<char *>(sums) + (row * m.pitch + line * (b.line_pitch - b.line) + column) * item;
       t.step[0] = m.pitch;
       char *buffer = m.staged;
-      char *place[max_operands];
       for (int32_t k = 1; k < s.operand_count; ++k) {
         const operand &o = s.operands[k];
         t.data[k] = t.data[0]; /* for an absent input, which nothing uses: vector loads of no lanes are slow where there is no memory */
         t.step[k] = 0;
         if (o.data == nullptr) continue;
-        const int64_t offset = p.operand_offset[k] + operand_offset(p, p.rows, b.row + first + row, o) +
-                               operand_offset(p, p.columns, b.column + column, o);
-        place[k] = o.data + offset * itemsize(o.stored);
+        if (jumps) place[k] = start[k] + operand_offset(p, p.columns, b.column + column, o) * itemsize(o.stored);
         t.data[k] = place[k];
         t.step[k] = p.rows.stride[k];
         if (is_staged(p, k)) {
@@ -75,10 +83,12 @@ static void finish_strip(const contraction_plan &p, const contraction_memory &m,
       p.function(t, p.arguments);
       for (int32_t k = 1; k < s.operand_count; ++k) {
         const operand &o = s.operands[k];
-        if (o.data == nullptr || o.what == role_input || !is_staged(p, k)) continue;
-        store_block(*p.conversions, place[k], o.stored, {rows, columns, p.rows.stride[k], p.columns.stride[k]}, t.data[k], columns);
+        if (o.data == nullptr) continue;
+        if (o.what != role_input && is_staged(p, k)) {
+          store_block(*p.conversions, place[k], o.stored, {rows, columns, p.rows.stride[k], p.columns.stride[k]}, t.data[k], columns);
+        }
+        place[k] += columns * p.columns.stride[k] * itemsize(o.stored);
       }
-      column += columns;
     }
     row += rows;
   }

@@ -27,6 +27,15 @@ struct table_key {
 
 enum { kept_layouts = 32 };
 
+/* A panel of columns of a block, which is multiplied with each strip of rows: where its sums begin in their row, where its elements
+ * are, and the result of its first column in row 0. */
+struct column_panel {
+  int64_t at, vectors;
+  const char *from;
+  const int64_t *offsets; /* of each inner point, in elements */
+  const char *result;
+};
+
 /* The memory of one thread. */
 struct contraction_memory {
   contraction_table inner[2], rows, columns;
@@ -40,6 +49,7 @@ struct contraction_memory {
   int64_t *row_offset;    /* of each row that is read from the slab */
   char *sums;
   char *staged;
+  column_panel *list; /* the panels of the present step */
   packed_key *kept; /* what the packed rows of each step hold */
   int64_t pitch;   /* columns between rows of sums */
   table_key held[2];   /* what the tables hold, of rows and of columns */
@@ -91,6 +101,7 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   for (int64_t n = 0; n < layouts && memory != nullptr; ++n) m.layouts[n].first_inner = -1;
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
+  m.list = reinterpret_cast<column_panel *>(take(memory, used, p.most_columns / p.f->lanes * static_cast<int64_t>(sizeof(column_panel))));
   m.held[0] = m.held[1] = {-1, -1, -1};
   return used;
 }

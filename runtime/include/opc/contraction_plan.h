@@ -73,7 +73,8 @@ struct slab_plan {
   int64_t all_points, all_lines;
   int64_t points, lines;             /* of a block, at most */
   int64_t point_blocks, line_blocks; /* one of them is 1 */
-  int64_t columns, elements;         /* of a block with those that are dropped, and of its slab, at most */
+  bool joined; /* vectors run on from one line to the next, over what is between them */
+  int64_t columns, elements; /* of a block with those that are dropped, and of its slab, at most */
 };
 
 /* Whether the rows of a contraction are read from a slab: see opc/contraction_windows.h. */

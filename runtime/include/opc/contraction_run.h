@@ -23,7 +23,7 @@ static void choose_columns(const contraction_plan &p, int64_t number, contractio
     const int64_t point = block_start(of.all_points, of.point_blocks, piece);
     const int64_t count = block_start(of.all_lines, of.line_blocks, lines + 1) - line;
     b.line = block_start(of.all_points, of.point_blocks, piece + 1) - point;
-    b.line_pitch = of.reach + b.line;
+    b.line_pitch = of.joined ? of.reach + b.line : round_up(b.line, p.f->lanes);
     b.column = (number / of.point_blocks / of.line_blocks * of.all_lines + line) * of.all_points + point;
     b.column_count = count * b.line;
     return;

@@ -4,7 +4,7 @@
  * A slab holds what a step over a block of columns reads of the columns' factor. Its last two axes run along the last two loops of the
  * columns, here called lines and points, so that a vector of columns is one of elements; where the columns step over several elements,
  * those that lie a step apart are brought together. Between the points of one line and those of the next lie a few elements that only
- * windows reach: columns are computed for these too, and dropped.
+ * windows reach: where that takes fewer vectors, columns are computed for these too, and dropped.
  */
 #ifndef OPC_CONTRACTION_SLAB_H
 #define OPC_CONTRACTION_SLAB_H
@@ -16,6 +16,7 @@ namespace opc {
 enum : int64_t {
   slab_bytes = 3 << 17,     /* with the packed rows it stays in a second-level cache */
   slab_columns = 768,       /* columns of a block */
+  slab_blocks = 16,         /* there are no fewer for the sake of larger ones */
   cost_of_packing = 24,     /* of an element, in multiplications */
   cost_of_copying = 30
 };
@@ -183,6 +184,16 @@ static void describe_copy(const contraction_plan &p, const slab_layout &s, const
   job.loop[job.loops++] = {of.point_place, s.line_pitch, of.point_step};
 }
 
+/* Plans blocks of some lines: whether they are joined, and how many columns are computed for one. */
+static void plan_lines(const contraction_plan &p, slab_plan &of, int64_t lines) {
+  const int64_t lanes = p.f->lanes;
+  const int64_t joined = blocks_of((lines - 1) * (of.reach + of.points) + of.points, lanes) * lanes;
+  const int64_t apart = lines * blocks_of(of.points, lanes) * lanes;
+  of.lines = lines;
+  of.joined = joined < apart;
+  of.columns = of.joined ? joined : apart;
+}
+
 /* Plans the columns of a contraction as windows over a slab, if that is less work than to pack them. */
 static bool plan_slab(contraction_plan &p) {
   slab_plan &of = p.slab;
@@ -210,28 +221,30 @@ static bool plan_slab(contraction_plan &p) {
     const int64_t reach = s.axis[of.point_place].span / of.point_step;
     if (reach > of.reach) of.reach = reach;
   }
-  /* Whole lines, as many as fit, or pieces of one; that number of them that leaves the fewest lanes of vectors unused. */
+  /* Pieces of a line, or whole lines: that number of them with which copying and multiplying is the least work. */
   const int64_t most = slab_bytes / itemsize(p.computed);
-  const int64_t lanes = p.f->lanes;
+  const int64_t rows = p.rows.points;
   lay_out_slab(p, s, 1, points);
   of.points = points;
   while (of.points > 1 && (s.elements > most || of.points > slab_columns)) {
     of.points = (of.points + 1) / 2;
     lay_out_slab(p, s, 1, of.points);
   }
-  of.lines = 1;
-  int64_t vectors = blocks_of(of.points, lanes);
-  int64_t least = lines * vectors;
-  for (int64_t some = 2; of.points == points && some <= lines; ++some) {
-    lay_out_slab(p, s, some, points);
-    const int64_t columns = (some - 1) * s.line_pitch + points;
-    if (s.elements > most || columns > slab_columns) break;
-    vectors = blocks_of(columns, lanes);
-    const int64_t all = blocks_of(lines, some) * vectors;
-    if (all > least) continue;
-    least = all;
-    of.lines = some;
+  const int64_t planes = p.batches * p.columns.points / (lines * points);
+  const int64_t fewest = planes * lines < slab_blocks ? 0 : slab_blocks;
+  int64_t best = 1;
+  int64_t least = INT64_MAX;
+  for (int64_t some = 1; some <= (of.points == points ? lines : 1); ++some) {
+    lay_out_slab(p, s, some, of.points);
+    plan_lines(p, of, some);
+    const int64_t blocks = blocks_of(lines, some);
+    if (some > 1 && (s.elements > most || of.columns > slab_columns || planes * blocks < fewest)) break;
+    const int64_t work = blocks * (s.elements * cost_of_copying + of.columns * p.most_inner * rows);
+    if (work > least) continue;
+    least = work;
+    best = some;
   }
+  plan_lines(p, of, best);
   of.elements = 0;
   for (int64_t step = 0; step < p.steps; ++step) {
     find_reach(p, step_of(p, step), s);
@@ -240,11 +253,8 @@ static bool plan_slab(contraction_plan &p) {
   }
   of.line_blocks = blocks_of(lines, of.lines);
   of.point_blocks = blocks_of(points, of.points);
-  of.columns = (of.lines - 1) * s.line_pitch + of.points;
-  const int64_t rows = p.rows.points;
-  const int64_t computed = blocks_of(of.columns, lanes) * lanes;
   const int64_t packed = of.lines * of.points * p.most_inner;
-  of.used = of.elements <= most && of.elements * cost_of_copying + (computed - of.lines * of.points) * p.most_inner * rows <
+  of.used = of.elements <= most && of.elements * cost_of_copying + (of.columns - of.lines * of.points) * p.most_inner * rows <
                                       packed * cost_of_packing;
   return of.used;
 }

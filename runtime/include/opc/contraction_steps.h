@@ -2,7 +2,7 @@
 #ifndef OPC_CONTRACTION_STEPS_H
 #define OPC_CONTRACTION_STEPS_H
 
-#include "opc/contraction_finish.h"
+#include "opc/contraction_panels.h"
 
 namespace opc {
 
@@ -34,9 +34,7 @@ static inline bool follow(const int64_t *offsets, int64_t count) {
   return true;
 }
 
-/* How the columns of a block are multiplied: packed, or where they lie, which pays for few rows. */
-enum column_way { columns_packed, columns_in_slab, columns_in_panels, columns_in_lines, columns_in_dots };
-
+/* Chooses how the columns of a block are multiplied. */
 static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
                          int64_t depth) {
   const contraction_factor &f = t.factors[1];
@@ -221,10 +219,7 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
 /* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
-  const contraction_factor &right = p.term[at.term].factors[1];
   const int64_t item = itemsize(p.computed);
-  const int64_t lanes = p.f->lanes;
-  const int64_t panel = lanes * strip_vectors;
   if (!p.slab.used) fill_tables(p, m, b, at, 1);
   const column_way way = p.slab.used      ? columns_in_slab
                          : p.windows.used ? columns_packed
@@ -234,29 +229,26 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   if (way == columns_packed) pack_columns(p, m, b, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
   const char *strips = p.windows.used ? m.rows_packed : packed_rows(p, m, b, step, at);
-  const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, step > b.first_step);
-  const int64_t columns = position(b, b.column_count - 1) + 1;
+  const bool add = step > b.first_step;
+  const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
+  const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
+  fetched_lines ahead = {};
+  if (way == columns_packed && count > 0) ahead = columns_ahead(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
-    const int64_t rows = b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows;
+    const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
-    for (int64_t c = 0; c < columns && !done; c += panel) {
-      const int64_t count = columns - c < panel ? columns - c : panel;
-      const int64_t vectors = blocks_of(count, lanes);
-      const void *from = m.panels + c * at.depth * item;
-      const int64_t *offsets = p.panel_offset[vectors - 1];
-      if (way == columns_in_slab) {
-        from = m.slab + c * item;
-        offsets = m.slab_offset;
-      } else if (way == columns_in_panels) {
-        from = right.data + m.columns.offset[c] * item;
-        offsets = m.inner[1].offset;
-      }
+    strip_place place = {};
+    if (is_last(p, b, step)) place = place_strip(p, b.row + row, rows);
+    for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
+      char *to = sums + panel->at * item;
+      fetch_results(p, *panel, place);
+      fetch_share(ahead);
       if (p.windows.used) {
-        p.f->windows[vectors - 1](at.depth, m.slab, m.row_offset + row, m.slab_offset, from, sums + c * item, m.pitch, step > b.first_step);
-        continue;
+        p.f->windows[panel->vectors - 1](at.depth, m.slab, m.row_offset + row, m.slab_offset, panel->from, to, m.pitch, add);
+      } else {
+        p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
       }
-      p.f->kernel[half][vectors - 1](at.depth, strips + row * at.depth * item, from, offsets, sums + c * item, m.pitch, step > b.first_step);
     }
     if (is_last(p, b, step)) finish_strip(p, m, b, sums, row, rows);
   }
