@@ -80,7 +80,7 @@ static inline int64_t pitch_of(const int64_t *offset, int64_t count) {
 
 /* Finds what the columns of the next step are packed from, which is fetched while this one is multiplied `times` times. It is only
  * guessed where columns jump: what is fetched in vain does no harm. */
-static fetched_lines columns_ahead(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, int64_t step,
+static fetched_lines next_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, int64_t step,
                                    const contraction_step &at, int64_t times) {
   fetched_lines f = {nullptr, 0, 0, 0, 0, 0};
   const contraction_factor &right = p.term[at.term].factors[1];

@@ -233,7 +233,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
   const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
   const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
   fetched_lines ahead = {};
-  if (way == columns_packed && count > 0) ahead = columns_ahead(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
+  if (way == columns_packed && count > 0) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
   for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
