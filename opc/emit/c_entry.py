@@ -9,13 +9,13 @@ from opc.analysis.shape_plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.c_contraction import ContractionText
 from opc.emit.c_expr import compute_types
-from opc.emit.c_layout import wrap
+from opc.emit.c_layout import present_member, size_member, wrap
 from opc.emit.c_native import call_struct, prepare_prototype
 from opc.emit.c_nest import NestText
 from opc.emit.c_nest_base import axes_member, symbol_type
 from opc.emit.c_nest_entry import dtype_text, row_nest_lines
 from opc.emit.c_nest_rows import RowNestText
-from opc.emit.c_rows import TileText, present_member, size_member
+from opc.emit.c_rows import TileText
 from opc.emit.c_slices import SliceText
 from opc.emit.c_text import string_literal
 from opc.emit.scalar_c import ScalarText

@@ -1,10 +1,13 @@
-"""Breaks long lines of generated C++ and picks names that clash with nothing."""
+"""Breaks long lines of generated C++, and names what stands in it so that nothing clashes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from opc.emit.c_text import WIDTH
+from opc.ir.affine import Dim, GroupSize
+from opc.ir.expr import ELLIPSIS
+from opc.ir.op import Op
 
 # What a line may be broken before, loosest binding first.
 _OPERATORS = (("? ", ": "), ("|| ",), ("&& ",), ("== ", "!= "), ("< ", "> ", "<= ", ">= "), ("+ ", "- "), ("* ", "/ "))
@@ -82,3 +85,21 @@ class Names:
             name, count = f"{wanted}_{count}", count + 1
         self.taken.add(name)
         return name
+
+
+def size_member(symbol: Dim | GroupSize) -> str:
+    """Return the member of the arguments struct that holds a size."""
+    if isinstance(symbol, Dim):
+        return symbol.name
+    return f"size_{'ellipsis' if symbol.name == ELLIPSIS else symbol.name}"
+
+
+def present_member(operand: str) -> str:
+    """Return the member of the arguments struct that tells whether an optional operand was given."""
+    return f"has_{operand}"
+
+
+def spec_names(op: Op) -> set[str]:
+    """Return every name the spec gave."""
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}

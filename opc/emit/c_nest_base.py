@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from opc.emit.c_layout import Names
-from opc.emit.c_rows import present_member, size_member, spec_names
+from opc.emit.c_layout import Names, present_member, size_member, spec_names
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc
 from opc.ir.expr import ELLIPSIS, GroupRef, reads, walk

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 
-from opc.emit.c_expr import ExprText, Text, c_compute, presences
-from opc.emit.c_layout import Names, wrap
+from opc.emit.c_expr import Text, c_compute
+from opc.emit.c_layout import Names, present_member, size_member, spec_names, wrap
+from opc.emit.c_row_expr import RowExprText
+from opc.emit.c_row_turns import fetches_ahead, handed_on, handed_to, takes_turns, used_in
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
-from opc.ir.expr import ELLIPSIS, Call, Const, Expr, Read, Select, reads, walk
+from opc.ir.expr import Call, Const, Expr, Read, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.apart import point_apart, where
@@ -18,25 +20,9 @@ from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, Row
 from opc.lower.passes import EXPENSIVE
 from opc.lower.streams import puts
 
+NOTHING_AHEAD = "opc::nothing_ahead{}"
+
 _ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
-
-
-def size_member(symbol: Dim | GroupSize) -> str:
-    """Return the member of the arguments struct that holds a size."""
-    if isinstance(symbol, Dim):
-        return symbol.name
-    return f"size_{'ellipsis' if symbol.name == ELLIPSIS else symbol.name}"
-
-
-def present_member(operand: str) -> str:
-    """Return the member of the arguments struct that tells whether an optional operand was given."""
-    return f"has_{operand}"
-
-
-def spec_names(op: Op) -> set[str]:
-    """Return every name the spec gave."""
-    operands = (*op.inputs, *op.outputs, *op.temporaries)
-    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}
 
 
 def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
@@ -52,34 +38,6 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
 def _loaded(kind: str) -> str:
     """Return the C type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
     return "uint8_t" if kind == "bool" else kind
-
-
-class _RowExprText(ExprText):
-    """Expressions of a row stage; those of a loop along the row blend by conditions that are the same all along it.
-
-    As a choice, such a condition is a branch to the compiler, which moves loads under it and then leaves the loop scalar.
-    """
-
-    varying: frozenset[str] | None = None
-    """What varies along the row, in a loop along it."""
-
-    def expr(self, e: Expr) -> Text:
-        """Return `e` in its own type."""
-        if not isinstance(e, Select) or not self._blends(e, e.type):
-            return super().expr(e)
-        cond, other = super().expr(e.cond), self.convert(e.other, e.type)
-        before, self.given = self.given, self.given | presences(e.cond)
-        then = self.convert(e.then, e.type)
-        self.given = before
-        kind = c_compute(e.type)
-        return Text(f"opc::blend<{kind}>({cond.text}, {then.text}, {other.text})", 8, e.type)
-
-    def _blends(self, e: Select, of: ValueType) -> bool:
-        """Whether the condition is one of the row, and both sides may be computed: all they load are floating values."""
-        if self.varying is None or not is_floating(of) or any(r.operand in self.varying for r in reads(e.cond)):
-            return False
-        loaded = [r for side in (e.then, e.other) for r in reads(side) if r.operand in self.varying]
-        return bool(loaded) and all(is_floating(r.type) for r in loaded)
 
 
 def _is_slow(e: Expr) -> bool:
@@ -117,13 +75,13 @@ class TileText:
         self.symbols: dict[str, None] = {}
         self.values: dict[str, Text] = {}
         self.folds: dict[str, str] = {}
-        self.step = ""
+        self.step, self.ahead, self.margin = "", NOTHING_AHEAD, " " * 4
         self.here: dict[str, str] = {}
         self.pointers: dict[str, str] = {}
         self.varying = frozenset(o.name for o in stage.operands if o.along_row) | {
             a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
         }
-        self.expr = _RowExprText(op, self._read, self._attribute, self._symbol, self._present)
+        self.expr = RowExprText(op, self._read, self._attribute, self._symbol, self._present)
         self.once = None if stage.once is None else TileText(op, stage.once)
         self.text = self._function()
         if self.once is not None:
@@ -138,8 +96,7 @@ class TileText:
             self.pointers[o.name] = self.names.fresh(f"{o.name}_row") if taken else o.name
             if not o.written:
                 self.values[o.name] = Text(o.name, 8, o.type)
-        pointers = list(self._row_pointers())
-        body = [line for p in self.stage.passes for line in self._pass(p)]
+        loops = list(self._passes_in_turn() if takes_turns(self.stage) else self._rows())
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
         template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
         lines = [f"template <{template.removeprefix(', ')}>"] if template else []
@@ -149,12 +106,58 @@ class TileText:
             flags = ", ".join([*(t.name for t in self.types), *(f"want_{name}" for name in self.stage.optional)])
             callee = f"{self.once.stage.name}<{flags}>" if flags else self.once.stage.name
             lines.append(f"  if ({self.tile}.once) return {callee}({self.tile}, {self.call});")
-        lines += self._prologue()
-        lines.append(f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{")
-        lines += pointers
-        lines += body
-        lines += ["  }", "}"]
+        lines += [*self._prologue(), *loops, "}"]
         return "\n".join(line for text in lines for piece in text.split("\n") for line in wrap(piece))
+
+    def _rows(self) -> Iterator[str]:
+        """Yield the loop over rows, each of which goes through all passes."""
+        yield f"  for (int64_t {self.row} = 0; {self.row} < {self.tile}.rows; ++{self.row}) {{"
+        yield from self._row_pointers({o.name for o in self.stage.operands})
+        for k, keep in enumerate(self.stage.keeps):
+            kind = c_compute(keep.type)
+            yield f"{self.margin}{kind} *{keep.name} = opc::scratch_row<{kind}>({self.tile}, {k});"
+        for p in self.stage.passes:
+            yield from self._pass(p)
+        yield "  }"
+
+    def _passes_in_turn(self) -> Iterator[str]:
+        """Yield the loop over rows, some of which go through a pass before the next pass begins."""
+        turn, first, end = (self.names.fresh(n) for n in ("in_turn", "first", "end"))
+        self.margin = " " * 6
+        yield f"  const int64_t {turn} = opc::rows_in_turn({self.tile}.columns);"
+        yield f"  for (int64_t {first} = 0; {first} < {self.tile}.rows; {first} += {turn}) {{"
+        yield f"    const int64_t {end} = opc::minimum({first} + {turn}, {self.tile}.rows);"
+        arrays: dict[str, str] = {}
+        for p in self.stage.passes:
+            for name, of in handed_on(self.stage, p):
+                arrays[name] = self.names.fresh(f"{name}_of")
+                yield f"    {c_compute(of)} {arrays[name]}[opc::most_rows_in_turn];"
+        for p in self.stage.passes:
+            yield f"    for (int64_t {self.row} = {first}; {self.row} < {end}; ++{self.row}) {{"
+            yield from self._row_pointers(used_in(self.stage, p))
+            for name, of in handed_to(self.stage, p):
+                yield f"{self.margin}const {c_compute(of)} {name} = {arrays[name]}[{self.row} - {first}];"
+            self.ahead = yield from self._look_ahead(p, turn)
+            yield from self._pass(p)
+            for name, _ in handed_on(self.stage, p):
+                yield f"{self.margin}{arrays[name]}[{self.row} - {first}] = {name};"
+            yield "    }"
+        yield "  }"
+
+    def _look_ahead(self, p: Pass, turn: str) -> Generator[str, None, str]:
+        """Yield what a pass needs to fetch rows to come, and return the C++ text of what fetches them."""
+        fetched = fetches_ahead(self.stage, p)
+        if not fetched:
+            return NOTHING_AHEAD
+        calls = []
+        for k, o in enumerate(self.stage.operands):
+            if o.name in fetched:
+                kind, name = _loaded(c_compute(o.type)), self.names.fresh(f"{o.name}_ahead")
+                yield f"{self.margin}const {kind} *{name} = opc::row_ahead<const {kind}>({self.tile}, {k}, {self.row}, {turn});"
+                calls.append(f"__builtin_prefetch({name} + {self.index});")
+        ahead = self.names.fresh("ahead")
+        yield f"{self.margin}const auto {ahead} = [&](int64_t {self.index}) OPC_INLINED {{ {' '.join(calls)} }};"
+        return ahead
 
     def _local_names(self) -> set[str]:
         return {a.name for p in self.stage.passes for a in (*p.prologue, *p.body) if not isinstance(a, Put)}
@@ -184,32 +187,31 @@ class TileText:
             kind = "int32_t" if member.startswith("has_") else "int64_t"
             yield f"  const {kind} {member} = {self.arguments}.{member};"
 
-    def _row_pointers(self) -> Iterator[str]:
+    def _row_pointers(self, names: Collection[str]) -> Iterator[str]:
         for k, o in enumerate(self.stage.operands):
+            if o.name not in names:
+                continue
             kind, name = c_compute(o.type), self.pointers[o.name]
             if o.written:
-                yield f"    {kind} *{name} = opc::row<{kind}>({self.tile}, {k}, {self.row});"
+                yield f"{self.margin}{kind} *{name} = opc::row<{kind}>({self.tile}, {k}, {self.row});"
             elif o.along_row:
                 kind = _loaded(kind)
-                yield f"    const {kind} *{name} = opc::row<const {kind}>({self.tile}, {k}, {self.row});"
+                yield f"{self.margin}const {kind} *{name} = opc::row<const {kind}>({self.tile}, {k}, {self.row});"
             elif any(i.name == o.name and i.optional for i in self.op.inputs):
                 self.symbols[present_member(o.name)] = None
                 pointer = f"*opc::row<const {kind}>({self.tile}, {k}, {self.row})"
-                yield f"    const {kind} {name} = {present_member(o.name)} ? {pointer} : {kind}(0);"
+                yield f"{self.margin}const {kind} {name} = {present_member(o.name)} ? {pointer} : {kind}(0);"
             else:
-                yield f"    const {kind} {name} = *opc::row<const {kind}>({self.tile}, {k}, {self.row});"
-        for k, keep in enumerate(self.stage.keeps):
-            kind = c_compute(keep.type)
-            yield f"    {kind} *{keep.name} = opc::scratch_row<{kind}>({self.tile}, {k});"
+                yield f"{self.margin}const {kind} {name} = *opc::row<const {kind}>({self.tile}, {k}, {self.row});"
 
     def _pass(self, p: Pass) -> Iterator[str]:
         if not p.prologue and not p.body:
             return
         sources = dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body))
         for text in sources:
-            yield comment(text, 4)
+            yield comment(text, len(self.margin))
         for early in p.prologue:
-            yield from self._action(early, "    ", "[0]")
+            yield from self._action(early, self.margin, "[0]")
         if not p.body:
             return
         if p.apart is not None:
@@ -225,10 +227,13 @@ class TileText:
             match a:
                 case Fold():
                     self.values[a.name] = Text(a.name, 8, a.type)
+                    if a.kind == "max":
+                        self.expr.maxima = {**self.expr.maxima, a.name: a.value}
                 case Keep():
                     self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
 
-    def _loop_body(self, p: Pass, margin: str = "      ") -> Iterator[str]:
+    def _loop_body(self, p: Pass, deeper: str = "  ") -> Iterator[str]:
+        margin = self.margin + deeper
         self.expr.varying = self.varying
         yield from self._loads(p, margin)
         for a in p.body:
@@ -242,13 +247,13 @@ class TileText:
         streams = {name: self.names.fresh(f"{name}_put") for name in targets}
         for name, of in targets.items():
             needed = f"want_{name}" if self.stage.optional else "true"
-            yield f"    opc::row_put<{c_compute(of)}, {needed}> {streams[name]}({self.pointers[name]});"
+            yield f"{self.margin}opc::row_put<{c_compute(of)}, {needed}> {streams[name]}({self.pointers[name]});"
         step = self.names.fresh("step")
         parameters = ", ".join(f"{c_compute(of)} &{self.here[name]}" for name, of in targets.items())
-        yield f"    const auto {step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+        yield f"{self.margin}const auto {step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
         yield from self._loop_body(p)
-        yield "    };"
-        yield f"    opc::put_row({self.tile}, {step}, {', '.join(streams.values())});"
+        yield f"{self.margin}}};"
+        yield f"{self.margin}opc::put_row({self.tile}, {self.ahead}, {step}, {', '.join(streams.values())});"
         self.here = {}
 
     def _loops_around(self, p: Pass, apart: Expr) -> Iterator[str]:
@@ -258,18 +263,18 @@ class TileText:
         offset, value = found
         one, side, begin, end = (self.names.fresh(n) for n in ("one", "side", "begin", "end"))
         at = f"int64_t({self.expr.expr(value).text})" + ("" if offset == Affine.of(0) else f" - ({self.expr.affine(offset)})")
-        yield f"    const opc::place_apart {one}({at}, {self.tile}.columns);"
-        yield f"    for (int64_t {self.index} = {one}.begin; {self.index} < {one}.end; ++{self.index}) {{"
+        yield f"{self.margin}const opc::place_apart {one}({at}, {self.tile}.columns);"
+        yield f"{self.margin}for (int64_t {self.index} = {one}.begin; {self.index} < {one}.end; ++{self.index}) {{"
         yield from self._loop_body(replace(p, body=where(p, True)))
-        yield "    }"
-        yield f"    for (int {side} = 0; {side} < 2; ++{side}) {{"
-        yield f"      const int64_t {begin} = {side} == 0 ? 0 : {one}.end;"
-        yield f"      const int64_t {end} = {side} == 0 ? {one}.begin : {self.tile}.columns;"
-        yield "      OPC_SIMD"
-        yield f"      for (int64_t {self.index} = {begin}; {self.index} < {end}; ++{self.index}) {{"
-        yield from self._loop_body(replace(p, body=where(p, False)), "        ")
-        yield "      }"
-        yield "    }"
+        yield f"{self.margin}}}"
+        yield f"{self.margin}for (int {side} = 0; {side} < 2; ++{side}) {{"
+        yield f"{self.margin}  const int64_t {begin} = {side} == 0 ? 0 : {one}.end;"
+        yield f"{self.margin}  const int64_t {end} = {side} == 0 ? {one}.begin : {self.tile}.columns;"
+        yield f"{self.margin}  OPC_SIMD"
+        yield f"{self.margin}  for (int64_t {self.index} = {begin}; {self.index} < {end}; ++{self.index}) {{"
+        yield from self._loop_body(replace(p, body=where(p, False)), "    ")
+        yield f"{self.margin}  }}"
+        yield f"{self.margin}}}"
 
     def _loads(self, p: Pass, margin: str) -> Iterator[str]:
         """Yield the declarations of the elements that a pass reads.
@@ -296,28 +301,29 @@ class TileText:
     def _loop_head(self, folds: list[Fold]) -> Iterator[str]:
         """Yield the head of a loop along the row. One that folds is a function of the place and of partial results."""
         if not folds:
-            yield "    OPC_SIMD"
-            yield f"    for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
+            yield f"{self.margin}OPC_SIMD"
+            yield f"{self.margin}for (int64_t {self.index} = 0; {self.index} < {self.tile}.columns; ++{self.index}) {{"
             return
         for f in folds:
             self.folds[f.name] = self.names.fresh(f"{f.name}_fold")
-            yield f"    opc::row_fold<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
+            yield f"{self.margin}opc::row_fold<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
         self.step = self.names.fresh("step")
         parameters = ", ".join(f"{_partial(f)} &{f.name}" for f in folds)
-        yield f"    const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+        yield f"{self.margin}const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
 
     def _loop_end(self, p: Pass, folds: list[Fold]) -> Iterator[str]:
         """Yield the end of a loop along the row, and the results of its folds."""
         if not folds:
-            yield "    }"
+            yield f"{self.margin}}}"
             return
-        yield "    };"
+        yield f"{self.margin}}};"
         names = ", ".join(self.folds[f.name] for f in folds)
         quick = ", true" if not any(_is_slow(e) for a in p.body for e in walk(a.value)) else ""
-        yield f"    opc::fold_row<{_lanes(folds)}{quick}>({self.tile}.columns, {self.step}, {names});"
+        yield f"{self.margin}opc::fold_row<{_lanes(folds)}{quick}>({self.tile}.columns, {self.ahead}, {self.step}, {names});"
         for f in folds:
             kind, value = c_compute(f.type), f"{self.folds[f.name]}.value"
-            yield f"    const {kind} {f.name} = {f'opc::key_value<{kind}>({value})' if f.kind in ('max', 'min') else value};"
+            value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") else value
+            yield f"{self.margin}const {kind} {f.name} = {value};"
 
     def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
         kind = c_compute(a.type)

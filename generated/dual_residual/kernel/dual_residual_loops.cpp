@@ -26,7 +26,7 @@ void dual_residual(const opc::tile &tile, const void *call) {
       u_here = alpha * x - y;
       v_here = alpha * y - x;
     };
-    opc::put_row(tile, step, u_put, v_put);
+    opc::put_row(tile, opc::nothing_ahead{}, step, u_put, v_put);
   }
 }
 
@@ -54,7 +54,7 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
       if constexpr (want_d_y) d_y_here =
           opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
     };
-    opc::put_row(tile, step, d_x_put, d_y_put);
+    opc::put_row(tile, opc::nothing_ahead{}, step, d_x_put, d_y_put);
   }
 }
 

@@ -20,7 +20,7 @@ void leaky_relu(const opc::tile &tile, const void *call) {
       const T x = x_row[i];
       y_here = x >= 0 ? x : alpha * x;
     };
-    opc::put_row(tile, step, y_put);
+    opc::put_row(tile, opc::nothing_ahead{}, step, y_put);
   }
 }
 
@@ -39,7 +39,7 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
       const T d_y = d_y_row[i];
       d_x_here = x >= 0 ? d_y : alpha * d_y;
     };
-    opc::put_row(tile, step, d_x_put);
+    opc::put_row(tile, opc::nothing_ahead{}, step, d_x_put);
   }
 }
 

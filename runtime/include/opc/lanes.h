@@ -135,12 +135,31 @@ OPC_INLINE void join_folds(Fold &a, const Fold &b, const Fold &c, const Fold &d)
   }
 }
 
+/* What a loop along a row does about rows it will come to: nothing. */
+struct nothing_ahead {
+  OPC_INLINED void operator()(int64_t) const {}
+};
+
+template <typename Ahead>
+constexpr bool looks_ahead = true;
+template <>
+inline constexpr bool looks_ahead<nothing_ahead> = false;
+
+enum : int { line_bytes = 64 };
+
+/* Calls `ahead` at the elements of a vector, the `nth` of some that lie side by side, unless the one before was in the same line. */
+template <int Lanes, typename Ahead>
+OPC_INLINE void look_ahead(const Ahead &ahead, int64_t i, int nth) {
+  if (nth * int(vector_bytes) % int(line_bytes) == 0) ahead(i + nth * Lanes);
+}
+
 /* Runs `step` with four vectors of partial results in turn, so that no step waits for the one before. */
-template <int Lanes, typename Step, typename... Folds>
+template <int Lanes, typename Ahead, typename Step, typename... Folds>
 struct four_folds {
-  OPC_INLINE int64_t run(int64_t columns, const Step &step, Folds &...a, Folds... b, Folds... c, Folds... d) {
+  OPC_INLINE int64_t run(int64_t columns, const Ahead &ahead, const Step &step, Folds &...a, Folds... b, Folds... c, Folds... d) {
     int64_t i = 0;
     for (; i + 4 * Lanes <= columns; i += 4 * Lanes) {
+      for (int nth = 0; nth < 4; ++nth) look_ahead<Lanes>(ahead, i, nth);
       OPC_SIMD
       for (int lane = 0; lane < Lanes; ++lane) step(i + lane, a.lane[lane]...);
       OPC_SIMD
@@ -157,19 +176,32 @@ struct four_folds {
 
 /* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
  * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
-template <int Lanes, bool Quick = false, typename Step, typename... Folds>
-OPC_INLINE void fold_row(int64_t columns, const Step &step, Folds &...folds) {
+template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Folds>
+OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
   (start_fold<Lanes>(folds), ...);
   int64_t i = 0;
   if constexpr (Quick) {
-    if (columns >= 64 * Lanes) i = four_folds<Lanes, Step, Folds...>::run(columns, step, folds..., folds..., folds..., folds...);
+    if (columns >= 64 * Lanes) {
+      i = four_folds<Lanes, Ahead, Step, Folds...>::run(columns, ahead, step, folds..., folds..., folds..., folds...);
+    }
   }
   for (; i + Lanes <= columns; i += Lanes) {
+    ahead(i);
     OPC_SIMD
     for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.lane[lane]...);
   }
   ((folds.value = join_lanes<typename Folds::joins, Lanes>(folds.lane)), ...);
   for (; i < columns; ++i) step(i, folds.value...);
+}
+
+/* The most rows that are taken through one pass before the next pass begins. */
+enum : int64_t { most_rows_in_turn = 8 };
+
+/* How many rows are taken through one pass before the next begins: of short rows several. A pass over a short row begins with what the
+ * pass before joined of its lanes and ends in such a join; while one row waits for these, others have work. */
+OPC_INLINE int64_t rows_in_turn(int64_t columns) {
+  const int64_t vectors = columns * 4 / vector_bytes;
+  return vectors <= 4 ? most_rows_in_turn : vectors <= 8 ? most_rows_in_turn / 2 : 1;
 }
 
 /* A place in a row that is treated apart, as a range: empty, behind the last, where the row has no such place. */

@@ -88,6 +88,15 @@ static inline T *row(const tile &t, int operand, int64_t index) {
   return static_cast<T *>(t.data[operand]) + index * t.step[operand];
 }
 
+/* The longest rows that a pass asks memory for while it works on rows before: longer ones would drive each other out of the caches. */
+enum : int64_t { columns_ahead = 16384 };
+
+/* The row `rows` behind a row, or where there is none, or none that should be asked for, that row itself. */
+template <typename T>
+static inline T *row_ahead(const tile &t, int operand, int64_t index, int64_t rows) {
+  return row<T>(t, operand, index + rows < t.rows && t.columns <= columns_ahead ? index + rows : index);
+}
+
 template <typename T>
 static inline T *scratch_row(const tile &t, int index) {
   return reinterpret_cast<T *>(t.scratch + index * t.scratch_pitch);

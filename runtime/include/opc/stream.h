@@ -85,13 +85,14 @@ OPC_INLINE void put_afresh(int64_t begin, int64_t end, const Step &step, Puts &.
 
 /* Runs `step` at each element of a row and streams the outputs; `aligned` is the one whose lines are stored whole, as others' are that
  * lie alike. */
-template <int Lanes, typename Step, typename... Puts>
-OPC_INLINE void stream_row(int64_t columns, const void *aligned, const Step &step, Puts &...puts) {
+template <int Lanes, typename Ahead, typename Step, typename... Puts>
+OPC_INLINE void stream_row(int64_t columns, const void *aligned, const Ahead &ahead, const Step &step, Puts &...puts) {
   int64_t begin = bytes_to_vector(aligned) * Lanes / vector_bytes;
   if (begin > columns) begin = columns;
   put_afresh(0, begin, step, puts...);
   int64_t i = begin;
   for (; i + Lanes <= columns; i += Lanes) {
+    ahead(i);
     OPC_SIMD
     for (int lane = 0; lane < Lanes; ++lane) {
       (..., (puts.lane[lane] = nothing<typename Puts::type>));
@@ -117,14 +118,23 @@ OPC_INLINE const void *first_wanted(const Put &put, const Puts &...puts) {
 }
 
 /* Runs `step` at each element of a row with the outputs' elements there; all outputs have one type. */
-template <typename Step, typename Put, typename... Puts>
-OPC_INLINE void put_row(const tile &t, const Step &step, Put &put, Puts &...puts) {
+template <typename Ahead, typename Step, typename Put, typename... Puts>
+OPC_INLINE void put_row(const tile &t, const Ahead &ahead, const Step &step, Put &put, Puts &...puts) {
   typedef typename Put::type T;
+  constexpr int lanes = vector_bytes / int(sizeof(T));
   if constexpr (is_streamed<T>) {
-    if (t.streams) return stream_row<vector_bytes / int(sizeof(T))>(t.columns, first_wanted(put, puts...), step, put, puts...);
+    if (t.streams) return stream_row<lanes>(t.columns, first_wanted(put, puts...), ahead, step, put, puts...);
+  }
+  int64_t begin = 0;
+  if constexpr (looks_ahead<Ahead>) {
+    for (; begin + lanes <= t.columns; begin += lanes) {
+      ahead(begin);
+      OPC_SIMD
+      for (int64_t i = begin; i < begin + lanes; ++i) step(i, put.row[i], puts.row[i]...);
+    }
   }
   OPC_SIMD
-  for (int64_t i = 0; i < t.columns; ++i) step(i, put.row[i], puts.row[i]...);
+  for (int64_t i = begin; i < t.columns; ++i) step(i, put.row[i], puts.row[i]...);
 }
 
 }  // namespace OPC_VARIANT
