@@ -190,8 +190,11 @@ class Regions(Scope):
         for g in found:
             self.clip(g, over.lane, low, high)
 
-    def clip(self, g: Guard, index: str, low: str, high: str) -> None:
-        """Write the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it."""
+    def clip(self, g: Guard, index: str, low: str, high: str, known: tuple[Affine, str] | None = None) -> None:
+        """Write the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it.
+
+        `known` is a number and a name by which the compiler may know it as a constant.
+        """
         text = Leaf(self, Range("", "", ""))
         if not isinstance(g, Affine):
             self.writer.put(f"if (!{parenthesised(text.condition(g))}) {high} = {low};")
@@ -199,7 +202,10 @@ class Regions(Scope):
         coefficient = g.coefficient(index)
         assert coefficient is not None, "a guard that narrows a range is affine in its index"
         rest = g - coefficient * Affine.of(Index(index))
-        self.writer.put(f"opc::clip({low}, {high}, {text.affine(coefficient)}, {text.affine(rest)});")
+        factor = text.affine(coefficient)
+        if known is not None and coefficient in (known[0], -known[0]):
+            factor = known[1] if coefficient == known[0] else f"-{known[1]}"
+        self.writer.put(f"opc::clip({low}, {high}, {factor}, {text.affine(rest)});")
 
     def condition(self, found: tuple[Guard, ...]) -> str:
         """Return guards as a C++ condition."""

@@ -140,9 +140,10 @@ class WindowRow:
         arguments = f"{found}, {row}, {self._text(advance)}"
         candidates = f"[&](auto &{strip}, auto {step}) OPC_INLINED"
         with w.block(f"opc::search_windows<{kind}, {greatest}>({arguments}, {candidates}", "});"):
-            self._loops(self.axes, strip, step)
+            self._loops(self.axes, strip, (advance, step))
 
-    def _loops(self, axes: list[Axis], strip: str, step: str) -> None:
+    def _loops(self, axes: list[Axis], strip: str, step: tuple[Affine, str]) -> None:
+        """Write the loops over axes of the windows. `step` is how far apart the windows are, and its name."""
         w = self.writer
         if axes:
             name = w.indices[axes[0].index] = w.names.fresh(axes[0].index)
@@ -153,11 +154,11 @@ class WindowRow:
         offset = Leaf(self.regions, Range("", "", "")).offset(self._without({self.row.lane}), {})
         number = " + ".join(f"{w.indices[a.index]} * {self.steps[a.index]}" for a in self.axes)
         low, high = w.names.fresh("low"), w.names.fresh("high")
-        candidate = f"{self.writer.view(self.read.operand)}.data + ({offset}), {step}, position({number})"
+        candidate = f"{self.writer.view(self.read.operand)}.data + ({offset}), {step[1]}, position({number})"
         with w.block(f"{strip}.take({candidate}, [&](int64_t &{low}, int64_t &{high}) OPC_INLINED", "});"):
             for g in self.guards:
                 if self.row.lane in g.indices():
-                    self.regions.clip(g, self.row.lane, low, high)
+                    self.regions.clip(g, self.row.lane, low, high, step)
 
     def _without(self, names: set[str]) -> Read:
         """Return the read where these indices are 0."""
