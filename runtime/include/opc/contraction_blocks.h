@@ -91,7 +91,8 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   plan_strips(p);
   if (p.batches == 0 || p.rows.points == 0 || p.columns.points == 0) return false;
   p.work *= p.batches * p.rows.points * p.columns.points;
-  p.joined_blocks = blocks_of(joined_rows, block_rows);
+  const bool kept = p.rows.points * p.steps * p.most_inner * itemsize(p.computed) <= kept_bytes;
+  p.joined_blocks = blocks_of(kept ? p.rows.points : joined_rows, block_rows);
   p.windows.used = !plan_slab(p) && use_windows(p);
   if (p.slab.used) {
     p.column_blocks = p.columns.points / (p.slab.all_lines * p.slab.all_points) * p.slab.line_blocks * p.slab.point_blocks;

@@ -192,10 +192,11 @@ static void pack_lines(const packing &p, const packed_line &line, int64_t first,
   }
 }
 
-/* to[k * width + i] = rows[i][k] for four rows. */
+/* to[k * width + i] = rows[i][k] for four rows; the next four are fetched meanwhile. */
 template <typename T>
-static void transpose_four(T *to, int64_t width, const T *const *rows, int64_t depth) {
+static void transpose_four(T *to, int64_t width, const T *const *rows, const T *const *next, int64_t depth) {
   typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
+  constexpr int64_t fetched = 64 / sizeof(T); /* elements of a cache line */
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
     const quad a = *reinterpret_cast<const quad *>(rows[0] + k);
@@ -206,6 +207,9 @@ static void transpose_four(T *to, int64_t width, const T *const *rows, int64_t d
     const quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
     const quad ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
     const quad cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    if (k % fetched == 0) {
+      for (int i = 0; i < 4; ++i) __builtin_prefetch(next[i] + k);
+    }
     T *at = to + k * width;
     *reinterpret_cast<quad *>(at) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
     *reinterpret_cast<quad *>(at + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
@@ -231,17 +235,20 @@ static void pack_across(const packing &p, const packed_line &line, const packed_
   constexpr bool as_stored = sizeof(Stored) == sizeof(T);
   for (int64_t i = 0; i < panel.count; i += 4) {
     const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
-    const T *rows[4];
+    const T *rows[4], *next[4];
     for (int64_t r = 0; r < count; ++r) {
       if (as_stored && p.guards == 0 && line.stretches == 1 && line.list[0].move == 1) {
-        rows[r] = reinterpret_cast<const T *>(p.from) + p.point[panel.first + i + r] + p.inner[0];
+        const T *from = reinterpret_cast<const T *>(p.from) + p.inner[0];
+        const int64_t point = panel.first + i + r;
+        rows[r] = from + p.point[point];
+        next[r] = from + p.point[point + 4 < p.count ? point + 4 : point];
       } else {
         pack_lines<Stored, T>(p, line, panel.first + i + r, 1, buffer[r], 0);
-        rows[r] = buffer[r];
+        rows[r] = next[r] = buffer[r];
       }
     }
     if (count == 4) {
-      transpose_four(panel.to + i, panel.width, rows, p.depth);
+      transpose_four(panel.to + i, panel.width, rows, next, p.depth);
       continue;
     }
     for (int64_t r = 0; r < count; ++r) {

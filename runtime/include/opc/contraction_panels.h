@@ -81,7 +81,7 @@ static inline int64_t pitch_of(const int64_t *offset, int64_t count) {
 /* Finds what the columns of the next step are packed from, which is fetched while this one is multiplied `times` times. It is only
  * guessed where columns jump: what is fetched in vain does no harm. */
 static fetched_lines next_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, int64_t step,
-                                   const contraction_step &at, int64_t times) {
+                                  const contraction_step &at, int64_t times) {
   fetched_lines f = {nullptr, 0, 0, 0, 0, 0};
   const contraction_factor &right = p.term[at.term].factors[1];
   if (p.terms > 1 || right.guards > 0) return f;
@@ -114,6 +114,15 @@ static strip_place place_strip(const contraction_plan &p, int64_t row, int64_t r
   const int64_t item = itemsize(result.stored);
   if (result.data == nullptr) return {0, 0, 0};
   return {run_of_points(p, p.rows, row, rows), operand_offset(p, p.rows, row, result) * item, p.rows.stride[result_of(p)] * item};
+}
+
+/* Fetches the lines that a panel's sums are kept in between steps: there are more of them than a cache holds. */
+static inline void fetch_sums(const contraction_plan &p, const contraction_memory &m, const column_panel &panel, const char *sums,
+                              int64_t rows) {
+  const int64_t item = itemsize(p.computed);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t n = 0; n < panel.vectors * p.f->lanes * item; n += cache_line) __builtin_prefetch(sums + i * m.pitch * item + n, 1);
+  }
 }
 
 /* Fetches the lines that the results of a panel will be written to, while its sums are added up. */

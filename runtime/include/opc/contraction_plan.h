@@ -10,7 +10,7 @@ enum : int64_t {
   inner_block = 640,         /* inner points of a step: a strip of rows stays in the first-level cache */
   packed_bytes = 1 << 19,    /* packed columns: half of a second-level cache */
   block_rows = 64,           /* rows of a unit of work */
-  joined_rows = 512,         /* rows that one thread takes together, packing their columns once */
+  joined_rows = 512,         /* rows that one thread takes together, packing their columns once, unless it keeps them all */
   kept_bytes = 1 << 22,      /* packed rows that are kept for the next block of columns */
   few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
   few_rows = 2,              /* so few rows are multiplied one by one; at most half a strip */

@@ -43,7 +43,10 @@ static void finish_nothing(const contraction_plan &p, const contraction_memory &
   }
 }
 
-/* The memory of a thread, allocated where it is more than a little. */
+enum : int64_t { page_bytes = 4096 };
+
+/* The memory of a thread, allocated where it is more than a little: plainly, as an allocator keeps what is freed and asked for again more
+ * readily than memory with an alignment, whose pages would have to be made anew for each call. */
 struct thread_memory {
   alignas(cache_line) char small[16384];
   void *allocated = nullptr;
@@ -53,8 +56,10 @@ struct thread_memory {
     char *memory = small;
     const int64_t bytes = opc::lay_out(p, nullptr, m);
     if (bytes > static_cast<int64_t>(sizeof small)) {
-      if (posix_memalign(&allocated, 4096, static_cast<size_t>(bytes)) != 0) return false;
+      allocated = malloc(static_cast<size_t>(bytes + page_bytes));
+      if (allocated == nullptr) return false;
       memory = static_cast<char *>(allocated);
+      memory += page_bytes - reinterpret_cast<uintptr_t>(memory) % page_bytes;
     }
     opc::lay_out(p, memory, m);
     return true;

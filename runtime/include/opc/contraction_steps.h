@@ -244,6 +244,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);
       fetch_share(ahead);
+      if (p.whole_sums) fetch_sums(p, m, *panel, to, rows);
       if (p.windows.used) {
         p.f->windows[panel->vectors - 1](at.depth, m.slab, m.row_offset + row, m.slab_offset, panel->from, to, m.pitch, add);
       } else {
