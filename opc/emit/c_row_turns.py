@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, reads
 from opc.lower.loop_ir import Fold, Keep, Let, Pass, Put, RowStage
+from opc.lower.streams import puts
 
 FETCHED = 4
 """The most rows that are fetched ahead: more streams than that the processor follows badly."""
@@ -25,7 +26,8 @@ def takes_turns(stage: RowStage) -> bool:
 def fetches_ahead(stage: RowStage, p: Pass) -> tuple[str, ...]:
     """Return the operands of which a pass fetches the rows to come: those that the pass before, the first, has read."""
     loops = [q for q in stage.passes if q.body]
-    if not takes_turns(stage) or p is not loops[1]:
+    vector_by_vector = any(isinstance(a, Fold) for a in p.body) or (stage.streams and puts(p))
+    if not takes_turns(stage) or p is not loops[1] or not vector_by_vector:
         return ()
     used = _read(loops[0])
     return tuple(o.name for o in stage.operands if o.along_row and not o.written and o.name in used)[:FETCHED]

@@ -48,7 +48,18 @@ def _is_slow(e: Expr) -> bool:
 def _partial(f: Fold) -> str:
     """Return the C++ type of a fold's partial results."""
     kind = c_compute(f.type)
-    return f"opc::key<{kind}>" if f.kind in ("max", "min") else kind
+    return f"opc::key<{kind}>" if f.kind in ("max", "min") and not _is_extreme(f) else kind
+
+
+def _is_extreme(f: Fold) -> bool:
+    """Whether a fold is a maximum or minimum that looks for NaNs beside."""
+    return f.kind in ("max", "min") and is_floating(f.type)
+
+
+def _parameter(f: Fold) -> str:
+    """Return a fold's partial result as a parameter of a step."""
+    extreme = f"const opc::extreme<opc::joins_{f.kind}, {_partial(f)}> {f.name}"
+    return extreme if _is_extreme(f) else f"{_partial(f)} &{f.name}"
 
 
 def _lanes(folds: list[Fold]) -> str:
@@ -306,9 +317,10 @@ class TileText:
             return
         for f in folds:
             self.folds[f.name] = self.names.fresh(f"{f.name}_fold")
-            yield f"{self.margin}opc::row_fold<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
+            kind = "row_extreme" if _is_extreme(f) else "row_fold"
+            yield f"{self.margin}opc::{kind}<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
         self.step = self.names.fresh("step")
-        parameters = ", ".join(f"{_partial(f)} &{f.name}" for f in folds)
+        parameters = ", ".join(map(_parameter, folds))
         yield f"{self.margin}const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
 
     def _loop_end(self, p: Pass, folds: list[Fold]) -> Iterator[str]:
@@ -321,8 +333,8 @@ class TileText:
         quick = ", true" if not any(_is_slow(e) for a in p.body for e in walk(a.value)) else ""
         yield f"{self.margin}opc::fold_row<{_lanes(folds)}{quick}>({self.tile}.columns, {self.ahead}, {self.step}, {names});"
         for f in folds:
-            kind, value = c_compute(f.type), f"{self.folds[f.name]}.value"
-            value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") else value
+            kind, value = c_compute(f.type), f"{self.folds[f.name]}.{'result()' if _is_extreme(f) else 'value'}"
+            value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") and not _is_extreme(f) else value
             yield f"{self.margin}const {kind} {f.name} = {value};"
 
     def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
@@ -336,6 +348,8 @@ class TileText:
                 text = self.expr.convert(a.value, a.type)
                 self.values[a.name] = Text(f"{self._buffer(a)}{place}", 8, a.type)
                 yield self._wanted(a.name, margin, f"{self._buffer(a)}{place} = {text.text};")
+            case Fold() if _is_extreme(a):
+                yield f"{margin}{a.name}.take({self.expr.convert(a.value, a.type).text});"
             case Fold(kind="max" | "min"):
                 text = self.expr.convert(a.value, a.type)
                 here = self.names.fresh(f"{a.name}_here")

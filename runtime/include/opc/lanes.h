@@ -107,6 +107,33 @@ struct row_fold {
   typedef Joins joins;
   T lane[Lanes];
   T value;
+  OPC_INLINED T &at(int i) { return lane[i]; }
+  OPC_INLINED T &last() { return value; }
+};
+
+/* One partial result of a maximum or minimum of floating values: the extreme, and whether there was a NaN, which is then -1 and else 1.
+ * To look for NaNs beside the extreme takes half the operations that keys of values do. */
+template <typename Joins, typename T>
+struct extreme {
+  T &value;
+  key<T> &nan;
+  OPC_INLINED void take(T x) const {
+    value = Joins::join(value, x); /* drops a NaN sooner or later */
+    nan |= -key<T>(x != x);
+  }
+};
+
+/* A maximum or minimum of floating values along a row, NaN where one of them is. */
+template <typename Joins, typename T, int Lanes>
+struct row_extreme {
+  typedef Joins joins;
+  T lane[Lanes];
+  key<T> nan[Lanes];
+  T value;
+  key<T> any_nan;
+  OPC_INLINED extreme<Joins, T> at(int i) { return {lane[i], nan[i]}; }
+  OPC_INLINED extreme<Joins, T> last() { return {value, any_nan}; }
+  OPC_INLINED T result() const { return any_nan < 0 ? T(__builtin_nan("")) : value; }
 };
 
 template <typename Joins, int Lanes, typename T>
@@ -120,19 +147,54 @@ OPC_INLINE T join_lanes(T *lane) {
   }
 }
 
-template <int Lanes, typename Fold>
-OPC_INLINE void start_fold(Fold &fold) {
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void start_fold(row_fold<Joins, T, Lanes> &fold) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Fold::joins::template identity<decltype(fold.value)>;
+  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Joins::template identity<T>;
 }
 
-template <int Lanes, typename Fold>
-OPC_INLINE void join_folds(Fold &a, const Fold &b, const Fold &c, const Fold &d) {
-  typedef typename Fold::joins joins;
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void start_fold(row_extreme<Joins, T, Lanes> &fold) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) {
-    a.lane[i] = joins::join(joins::join(a.lane[i], b.lane[i]), joins::join(c.lane[i], d.lane[i]));
-  }
+  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Joins::template identity<T>;
+  OPC_SIMD
+  for (int i = 0; i < Lanes; ++i) fold.nan[i] = 1; /* zeros would be stored by halves of a vector, which no load of it waits for gladly */
+}
+
+template <typename Joins, int Lanes, typename T>
+OPC_INLINE void join_vectors(T *a, const T *b, const T *c, const T *d) {
+  OPC_SIMD
+  for (int i = 0; i < Lanes; ++i) a[i] = Joins::join(Joins::join(a[i], b[i]), Joins::join(c[i], d[i]));
+}
+
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void join_folds(row_fold<Joins, T, Lanes> &a, const row_fold<Joins, T, Lanes> &b, const row_fold<Joins, T, Lanes> &c,
+                           const row_fold<Joins, T, Lanes> &d) {
+  join_vectors<Joins, Lanes>(a.lane, b.lane, c.lane, d.lane);
+}
+
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void join_folds(row_extreme<Joins, T, Lanes> &a, const row_extreme<Joins, T, Lanes> &b, const row_extreme<Joins, T, Lanes> &c,
+                           const row_extreme<Joins, T, Lanes> &d) {
+  join_vectors<Joins, Lanes>(a.lane, b.lane, c.lane, d.lane);
+  join_vectors<joins_any, Lanes>(a.nan, b.nan, c.nan, d.nan);
+}
+
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void join_fold(row_fold<Joins, T, Lanes> &fold) {
+  fold.value = join_lanes<Joins, Lanes>(fold.lane);
+}
+
+/* Joins keys, in which NaNs come first: one join, not two. */
+template <typename Joins, typename T, int Lanes>
+OPC_INLINE void join_fold(row_extreme<Joins, T, Lanes> &fold) {
+  constexpr key<T> first = Joins::template identity<T> < T(0) ? limits<key<T>>::highest : limits<key<T>>::lowest;
+  key<T> keys[Lanes];
+  OPC_SIMD
+  for (int i = 0; i < Lanes; ++i) keys[i] = fold.nan[i] < 0 ? first : order_key(fold.lane[i]);
+  const key<T> joined = join_lanes<Joins, Lanes>(keys);
+  fold.any_nan = joined == first ? key<T>(-1) : key<T>(1);
+  fold.value = key_value<T>(joined);
 }
 
 /* What a loop along a row does about rows it will come to: nothing. */
@@ -161,15 +223,15 @@ struct four_folds {
     for (; i + 4 * Lanes <= columns; i += 4 * Lanes) {
       for (int nth = 0; nth < 4; ++nth) look_ahead<Lanes>(ahead, i, nth);
       OPC_SIMD
-      for (int lane = 0; lane < Lanes; ++lane) step(i + lane, a.lane[lane]...);
+      for (int lane = 0; lane < Lanes; ++lane) step(i + lane, a.at(lane)...);
       OPC_SIMD
-      for (int lane = 0; lane < Lanes; ++lane) step(i + Lanes + lane, b.lane[lane]...);
+      for (int lane = 0; lane < Lanes; ++lane) step(i + Lanes + lane, b.at(lane)...);
       OPC_SIMD
-      for (int lane = 0; lane < Lanes; ++lane) step(i + 2 * Lanes + lane, c.lane[lane]...);
+      for (int lane = 0; lane < Lanes; ++lane) step(i + 2 * Lanes + lane, c.at(lane)...);
       OPC_SIMD
-      for (int lane = 0; lane < Lanes; ++lane) step(i + 3 * Lanes + lane, d.lane[lane]...);
+      for (int lane = 0; lane < Lanes; ++lane) step(i + 3 * Lanes + lane, d.at(lane)...);
     }
-    (join_folds<Lanes>(a, b, c, d), ...);
+    (join_folds(a, b, c, d), ...);
     return i;
   }
 };
@@ -178,7 +240,7 @@ struct four_folds {
  * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
 template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Folds>
 OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
-  (start_fold<Lanes>(folds), ...);
+  (start_fold(folds), ...);
   int64_t i = 0;
   if constexpr (Quick) {
     if (columns >= 64 * Lanes) {
@@ -188,10 +250,10 @@ OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, 
   for (; i + Lanes <= columns; i += Lanes) {
     ahead(i);
     OPC_SIMD
-    for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.lane[lane]...);
+    for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.at(lane)...);
   }
-  ((folds.value = join_lanes<typename Folds::joins, Lanes>(folds.lane)), ...);
-  for (; i < columns; ++i) step(i, folds.value...);
+  (join_fold(folds), ...);
+  for (; i < columns; ++i) step(i, folds.last()...);
 }
 
 /* The most rows that are taken through one pass before the next pass begins. */

@@ -159,11 +159,39 @@ OPC_INLINE T abs(T x) {
   return x < 0 ? T(-x) : x;
 }
 
+/* 1 / (1 + exp(-x)) with an error below 3.2 ulp: with exp(-x) = m b^2, b = 2^h and m as in exp_inside, it is 1/b over 1/b + m b, in
+ * which nothing overflows. Tails end as they should: b stops at 2^126, where the result is 0 or 1, and m at 1 once x is large; of x far
+ * below zero m is infinite. */
+OPC_INLINE float sigmoid(float x) {
+  const float shifted = multiply_add(x, -0.7213475204444817f, 0x1.8p23f);
+  int32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  const int32_t least = 0x4b400000 - 126, most = 0x4b400000 + 126; /* 0x1.8p23f and what h adds to it */
+  bits = bits < least ? least : bits;
+  bits = bits > most ? most : bits;
+  float inside;
+  memcpy(&inside, &bits, sizeof inside);
+  const float h = inside - 0x1.8p23f;
+  const float r = multiply_add(h, 2.8572136405724535e-06f, multiply_add(h, 1.38629150390625f, x)); /* of -x, negated */
+  const float r2 = r * r;
+  const float c2 = multiply_add(-0.16666613519191742f, r, 0.5000003576278687f);
+  const float c4 = multiply_add(-0.008336106315255165f, r, 0.04166126251220703f);
+  const float c6 = multiply_add(-0.00019611445895861834f, r, 0.0014104594010859728f);
+  const float q = multiply_add(multiply_add(c6, r2, c4), r2, c2);
+  const float rest = multiply_add(q, r2, -r);
+  const float m1 = x > 90.0f ? 0.0f : rest; /* m - 1 */
+  bits = (bits << 23) + 0x3f800000;
+  const int32_t inverse_bits = 0x7f000000 - bits;
+  float b, inverse;
+  memcpy(&b, &bits, sizeof b);
+  memcpy(&inverse, &inverse_bits, sizeof inverse);
+  return inverse / (multiply_add(m1, b, b) + inverse);
+}
+
 /* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
-template <typename T>
-OPC_INLINE T sigmoid(T x) {
-  const T e = exp_below(-abs(x));
-  return (x >= 0 ? T(1) : e) / (T(1) + e);
+OPC_INLINE double sigmoid(double x) {
+  const double e = exp(-abs(x));
+  return (x >= 0 ? 1.0 : e) / (1.0 + e);
 }
 
 template <typename T>
@@ -324,17 +352,25 @@ OPC_INLINE To cast(From x) {
   }
 }
 
-/* Integers ordered as the floating values are, every NaN above infinity: a maximum over keys is one over values that keeps NaN, and
- * unlike that one it vectorises as a plain integer reduction. */
-OPC_INLINE int32_t max_key(float x) {
+/* Integers ordered as the floating values are that are no NaN. */
+OPC_INLINE int32_t order_key(float x) {
   int32_t bits;
   memcpy(&bits, &x, sizeof bits);
-  return x != x ? INT32_MAX : bits ^ ((bits >> 31) & INT32_MAX);
+  return bits ^ ((bits >> 31) & INT32_MAX);
 }
-OPC_INLINE int64_t max_key(double x) {
+OPC_INLINE int64_t order_key(double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  return x != x ? INT64_MAX : bits ^ ((bits >> 63) & INT64_MAX);
+  return bits ^ ((bits >> 63) & INT64_MAX);
+}
+
+/* The same with every NaN above infinity: a maximum over keys is one over values that keeps NaN, and unlike that one it vectorises as a
+ * plain integer reduction. */
+OPC_INLINE int32_t max_key(float x) {
+  return x != x ? INT32_MAX : order_key(x);
+}
+OPC_INLINE int64_t max_key(double x) {
+  return x != x ? INT64_MAX : order_key(x);
 }
 template <typename T>
 OPC_INLINE T max_key(T x) {
@@ -343,14 +379,10 @@ OPC_INLINE T max_key(T x) {
 
 /* The same with every NaN below minus infinity, for a minimum. */
 OPC_INLINE int32_t min_key(float x) {
-  int32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return x != x ? INT32_MIN : bits ^ ((bits >> 31) & INT32_MAX);
+  return x != x ? INT32_MIN : order_key(x);
 }
 OPC_INLINE int64_t min_key(double x) {
-  int64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return x != x ? INT64_MIN : bits ^ ((bits >> 63) & INT64_MAX);
+  return x != x ? INT64_MIN : order_key(x);
 }
 template <typename T>
 OPC_INLINE T min_key(T x) {
