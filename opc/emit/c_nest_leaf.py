@@ -314,6 +314,8 @@ class Leaf(ExprText):
             stride = "" if n == last else f"{self.writer.view(e.operand)}.stride[{n}]"
             if n in places or not isinstance(index, Affine):
                 text = places[n] if n in places else self._index(index)  # type: ignore[arg-type]
+                if stride and self._moves(text):
+                    stride = self._base(stride, f"{e.operand}_step")
                 terms.append(f"{parenthesised(text)} * {stride}" if stride else text)
                 continue
             coefficient = index.coefficient(self.over.lane) if self.over.lane else Affine.of(0)
@@ -332,13 +334,19 @@ class Leaf(ExprText):
         for s in hoisted:
             steps[steps.index(s)] = self._base(s, f"{e.operand}_step")
         if steps and not all(t.isidentifier() for t in terms):
-            base = self._base(base, f"{e.operand}_base")
+            moving = [t for t in terms if self._moves(t)]
+            still = " + ".join(t for t in terms if t not in moving)
+            base = " + ".join([*([self._base(still, f"{e.operand}_base")] if still else []), *moving])
         return base, steps
+
+    def _moves(self, text: str) -> bool:
+        """Whether an integer depends on the lane."""
+        words = set(re.findall(r"\w+", text))
+        return bool(self.over.lane) and (self.writer.indices[self.over.lane] in words or bool(words & self.inner))
 
     def _base(self, text: str, wanted: str) -> str:
         """Return a variable that holds an integer which doesn't depend on the lane."""
-        words = set(re.findall(r"\w+", text))
-        if text.isidentifier() or not self.over.lane or self.writer.indices[self.over.lane] in words or words & self.inner:
+        if text.isidentifier() or not self.over.lane or self._moves(text):
             return text
         if text not in self._bases:
             self._bases[text] = self.writer.names.fresh(wanted)
