@@ -8,16 +8,16 @@ from dataclasses import replace
 from opc.emit.c_expr import Text, c_compute
 from opc.emit.c_layout import Names, present_member, size_member, spec_names, wrap
 from opc.emit.c_row_expr import RowExprText
+from opc.emit.c_row_folds import is_extreme, is_slow, lanes, parameter, partial
 from opc.emit.c_row_turns import fetches_ahead, handed_on, handed_to, takes_turns, used_in
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
-from opc.ir.expr import Call, Const, Expr, Read, reads, walk
+from opc.ir.expr import Expr, Read, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.apart import point_apart, where
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
-from opc.lower.passes import EXPENSIVE
 from opc.lower.streams import puts
 
 NOTHING_AHEAD = "opc::nothing_ahead{}"
@@ -38,33 +38,6 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
 def _loaded(kind: str) -> str:
     """Return the C type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
     return "uint8_t" if kind == "bool" else kind
-
-
-def _is_slow(e: Expr) -> bool:
-    """Whether an operation takes longer than adding up; a power by a literal is a few products."""
-    return isinstance(e, Call) and e.fn in EXPENSIVE and not (e.fn == "pow" and isinstance(e.args[1], Const))
-
-
-def _partial(f: Fold) -> str:
-    """Return the C++ type of a fold's partial results."""
-    kind = c_compute(f.type)
-    return f"opc::key<{kind}>" if f.kind in ("max", "min") and not _is_extreme(f) else kind
-
-
-def _is_extreme(f: Fold) -> bool:
-    """Whether a fold is a maximum or minimum that looks for NaNs beside."""
-    return f.kind in ("max", "min") and is_floating(f.type)
-
-
-def _parameter(f: Fold) -> str:
-    """Return a fold's partial result as a parameter of a step."""
-    extreme = f"const opc::extreme<opc::joins_{f.kind}, {_partial(f)}> {f.name}"
-    return extreme if _is_extreme(f) else f"{_partial(f)} &{f.name}"
-
-
-def _lanes(folds: list[Fold]) -> str:
-    """Return how many partial results each fold of a loop has."""
-    return f"opc::count_lanes<{', '.join(dict.fromkeys(map(_partial, folds)))}>()"
 
 
 class TileText:
@@ -225,6 +198,7 @@ class TileText:
             yield from self._action(early, self.margin, "[0]")
         if not p.body:
             return
+        yield from self._inverses(p)
         if p.apart is not None:
             yield from self._loops_around(p, p.apart)
         elif self.stage.streams and puts(p):
@@ -238,10 +212,20 @@ class TileText:
             match a:
                 case Fold():
                     self.values[a.name] = Text(a.name, 8, a.type)
-                    if a.kind == "max":
-                        self.expr.maxima = {**self.expr.maxima, a.name: a.value}
                 case Keep():
                     self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
+
+    def _inverses(self, p: Pass) -> Iterator[str]:
+        """Take in what a pass folds and keeps, and yield the inverses of sums that it divides by."""
+        self.expr.kept = {**self.expr.kept, **{a.name: a.value for a in p.body if isinstance(a, Keep)}}
+        found = dict.fromkeys(self.expr.inverted(e) for a in p.body for e in walk(a.value))
+        self.expr.inverses = {name: self.names.fresh(f"{name}_inverse") for name in found if name is not None}
+        for name, inverse in self.expr.inverses.items():
+            kind = c_compute(self.values[name].type)
+            yield f"{self.margin}const {kind} {inverse} = {kind}(1) / {name};"
+        for a in p.body:
+            if isinstance(a, Fold):
+                self.expr.learn(a)
 
     def _loop_body(self, p: Pass, deeper: str = "  ") -> Iterator[str]:
         margin = self.margin + deeper
@@ -317,10 +301,10 @@ class TileText:
             return
         for f in folds:
             self.folds[f.name] = self.names.fresh(f"{f.name}_fold")
-            kind = "row_extreme" if _is_extreme(f) else "row_fold"
-            yield f"{self.margin}opc::{kind}<opc::joins_{f.kind}, {_partial(f)}, {_lanes(folds)}> {self.folds[f.name]};"
+            kind = "row_extreme" if is_extreme(f) else "row_fold"
+            yield f"{self.margin}opc::{kind}<opc::joins_{f.kind}, {partial(f)}, {lanes(folds)}> {self.folds[f.name]};"
         self.step = self.names.fresh("step")
-        parameters = ", ".join(map(_parameter, folds))
+        parameters = ", ".join(map(parameter, folds))
         yield f"{self.margin}const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
 
     def _loop_end(self, p: Pass, folds: list[Fold]) -> Iterator[str]:
@@ -330,11 +314,11 @@ class TileText:
             return
         yield f"{self.margin}}};"
         names = ", ".join(self.folds[f.name] for f in folds)
-        quick = ", true" if not any(_is_slow(e) for a in p.body for e in walk(a.value)) else ""
-        yield f"{self.margin}opc::fold_row<{_lanes(folds)}{quick}>({self.tile}.columns, {self.ahead}, {self.step}, {names});"
+        quick = ", true" if not any(is_slow(e) for a in p.body for e in walk(a.value)) else ""
+        yield f"{self.margin}opc::fold_row<{lanes(folds)}{quick}>({self.tile}.columns, {self.ahead}, {self.step}, {names});"
         for f in folds:
-            kind, value = c_compute(f.type), f"{self.folds[f.name]}.{'result()' if _is_extreme(f) else 'value'}"
-            value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") and not _is_extreme(f) else value
+            kind, value = c_compute(f.type), f"{self.folds[f.name]}.{'result()' if is_extreme(f) else 'value'}"
+            value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") and not is_extreme(f) else value
             yield f"{self.margin}const {kind} {f.name} = {value};"
 
     def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
@@ -348,7 +332,7 @@ class TileText:
                 text = self.expr.convert(a.value, a.type)
                 self.values[a.name] = Text(f"{self._buffer(a)}{place}", 8, a.type)
                 yield self._wanted(a.name, margin, f"{self._buffer(a)}{place} = {text.text};")
-            case Fold() if _is_extreme(a):
+            case Fold() if is_extreme(a):
                 yield f"{margin}{a.name}.take({self.expr.convert(a.value, a.type).text});"
             case Fold(kind="max" | "min"):
                 text = self.expr.convert(a.value, a.type)

@@ -59,3 +59,37 @@ def test_quick_folds_take_several_vectors_in_turn() -> None:
     for spec, quick in ((SPEC, True), (slow, False)):
         text = " ".join(kernel_files(compile_text(spec, Path("f.yaml")))["kernel/f_loops.cpp"].split())
         assert (", true>( tile.columns" in text.replace("(tile", "( tile")) == quick
+
+
+EXTREMES = """\
+op: f
+domain: opc.test
+version: 1
+doc: A test.
+gradient: none
+types: {T: floating}
+inputs: {x: 'T[N, K]'}
+outputs: {most: 'T[N]', least: 'T[N]'}
+kernel: |
+  most[n] = max[k](x[n, k])
+  least[n] = min[k](x[n, k])
+"""
+
+
+def test_extremes_of_rows_keep_nans_wherever_they_stand(tmp_path: Path) -> None:
+    family = compile_text(EXTREMES, Path("f.yaml"))
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
+    rng = np.random.default_rng(5)
+    nans = {
+        "float32": np.array([0x7FC00000, 0xFFC00000], np.uint32),
+        "float64": np.array([0x7FF8 << 48, 0xFFF8 << 48], np.uint64),
+    }
+    for dtype, bits in nans.items():
+        for size in (1, 5, 8, 16, 19, 67, 1100):
+            x = rng.standard_normal((3 * size + 4, size)).astype(dtype)
+            for k in range(size):
+                x[k, k], x[size + k, k] = bits.view(dtype)  # NaNs of both signs
+            x[2 * size : 2 * size + 4] = np.array([[np.inf], [-np.inf], [np.nan], [0]], dtype)
+            got = kernel.call(family.forward, {"x": x}, {}, None)
+            np.testing.assert_array_equal(got["most"], x.max(1), f"{size} {dtype}")
+            np.testing.assert_array_equal(got["least"], x.min(1), f"{size} {dtype}")
