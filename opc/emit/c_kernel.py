@@ -127,10 +127,12 @@ class _Kernel:
         lanes = "nest_window" if "opc::search_windows" in functions else "nest_lanes"
         used = "opc::sum_taps" in functions or "opc::product_sum" in functions
         taps = '#include "opc/nest_taps.h"\n' if used else ""
+        folds = '#include "opc/nest_fold.h"\n' if "opc::fold_windows" in functions else ""
         planes = '#include "opc/nest_planes.h"\n' if "opc::sum_planes" in functions else ""
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n{taps}{planes}\n'
+            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n'
+            f"{folds}{taps}{planes}\n"
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from opc.emit.c_expr import Text, c_compute
 from opc.emit.c_nest_base import Unsupported, parenthesised
 from opc.emit.c_nest_region import Leaf, Range, Regions
+from opc.emit.c_nest_strips import Strips, folded_strips
 from opc.emit.c_nest_taps import adds_products, product_text, weighted_window, write_taps
 from opc.emit.c_text import string_literal
 from opc.ir.affine import Affine, Index
@@ -94,14 +95,34 @@ class Fold:
             return
         taps = weighted_window(self.regions, self.over, self.e, self.under) if self.row else None
         if taps is None:
-            self._start_row()
-            self._all_loops()
+            strips = folded_strips(self.regions, self.over, self.e, self.body, self.guards) if self.row else None
+            if strips is None:
+                self._start_row()
+                self._all_loops()
+                return
+            with w.block(""):
+                computed = self._fold_strips(strips)
+                with w.block(f"if (!{computed})"):
+                    self._start_row()
+                    self._all_loops()
             return
         window, ones = write_taps(self.regions, taps, self.lane)
         computed = f"opc::sum_taps({window}, {self.result}, {self.over.high})"
         with w.block(f"if (!({ones} && {computed}))" if ones else f"if (!{computed})"):
             self._start_row()
             self._all_loops()
+
+    def _fold_strips(self, strips: Strips) -> str:
+        """Write the computing of the row strip by strip, and return the variable that tells whether that could be."""
+        w = self.writer
+        for a in strips.axes:
+            strips.range(a)
+        row, computed = strips.lanes(), w.names.fresh("computed")
+        call = f"opc::fold_windows<opc::folds_{self.kind}>({self.result}, {row}, {strips.text(strips.advance())}"
+        strips.candidates(f"const bool {computed} = {call}", "});")
+        for a in strips.axes:
+            del w.indices[a.index]
+        return computed
 
     def _start_row(self) -> None:
         if self.row:

@@ -22,7 +22,7 @@ def weighted_window(regions: Regions, over: Range, e: Reduce, under: tuple[Guard
     taps = taps_of(w.op, e, over.lane, under, w.sizes, regions.bounded, regions.positive) if over.low == "0" else None
     if taps is None or not is_known_inside(taps.weight, w.sizes(taps.weight.operand), regions.bounded):
         return None
-    return taps if _lie(regions, (taps.weight, taps.element)) and _runs_along(regions, taps.element) else None
+    return taps if lie(regions, (taps.weight, taps.element)) and runs_along(regions, taps.element) else None
 
 
 def adds_products(regions: Regions, e: Reduce, body: Expr, lane: str) -> bool:
@@ -30,17 +30,17 @@ def adds_products(regions: Regions, e: Reduce, body: Expr, lane: str) -> bool:
     if e.kind != "sum" or not is_product(body, e.type, lane):
         return False
     factors = tuple(reads(body))
-    return len(factors) == 2 and _lie(regions, factors) and all(_runs_along(regions, r) for r in factors)
+    return len(factors) == 2 and lie(regions, factors) and all(runs_along(regions, r) for r in factors)
 
 
-def _lie(regions: Regions, found: tuple[Read, ...]) -> bool:
+def lie(regions: Regions, found: tuple[Read, ...]) -> bool:
     """Whether reads are of operands that are there, as they are computed."""
     w = regions.writer
     missing = {r.operand for r in found if w.is_optional(r.operand)} - regions.given
     return not missing and all(r.operand not in regions.locals and r.operand not in regions.gathered for r in found)
 
 
-def _runs_along(regions: Regions, r: Read) -> bool:
+def runs_along(regions: Regions, r: Read) -> bool:
     """Whether the last index of a read runs along what is contiguous."""
     return regions.units[r.operand] == len(r.indices) - 1
 

@@ -7,54 +7,18 @@
 #ifndef OPC_NEST_WINDOW_H
 #define OPC_NEST_WINDOW_H
 
-#include "opc/lanes.h"
-#include "opc/nest_lanes.h"
+#include "opc/nest_strips.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
 
-constexpr int64_t least_strip_bytes = 16;
-constexpr int strip_vectors = 3; /* of a strip: 16 registers hold what is kept of so many */
-#if defined(__AVX512F__)
-constexpr int64_t strip_bytes = 64;
-#elif defined(__AVX__)
-constexpr int64_t strip_bytes = 32;
-#else
-constexpr int64_t strip_bytes = least_strip_bytes;
-#endif
-
-/* The lanes of a row: in [low, high) the whole window lies inside of what is searched, in [first_low, first_high) its first element. */
-struct window_row {
-  int64_t count;
-  int64_t low;
-  int64_t high;
-  int64_t first_low;
-  int64_t first_high;
-};
-
-template <typename S>
-constexpr bool is_fixed = false;
-template <int64_t Value>
-constexpr bool is_fixed<constant<Value>> = true;
-
-/* Integers as wide as T, which comparisons of vectors give. */
-template <size_t Size>
-struct mask_element {
-  typedef int32_t type;
-};
-template <>
-struct mask_element<8> {
-  typedef int64_t type;
-};
-
 /* A vector of lanes and what a search has found for each: the best value, and its number, the least there is where nothing was found.
  * Values that are not NaN are assumed: `sum`, of all values, is NaN where one was, and seldom else. */
 template <typename T, typename P, int64_t Bytes, bool Greatest>
-struct window_lanes {
-  static constexpr int64_t lanes = Bytes / int64_t(sizeof(T));
-  typedef typename mask_element<sizeof(T)>::type number;
-  typedef T values __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
-  typedef number mask __attribute__((vector_size(Bytes), aligned(alignof(number)), may_alias));
+struct window_lanes : strip_vector<T, Bytes> {
+  using strip_vector<T, Bytes>::lanes;
+  typedef typename strip_vector<T, Bytes>::values values;
+  typedef typename strip_vector<T, Bytes>::mask mask;
   typedef P places __attribute__((vector_size(Bytes / sizeof(T) * sizeof(P)), aligned(alignof(P)), may_alias));
 
   values best;
@@ -78,59 +42,6 @@ struct window_lanes {
   OPC_INLINED inline void take(values here, P place) {
     sum += here;
     keep(Greatest ? here > best : here < best, here, place);
-  }
-
-  OPC_INLINED inline bool is_unsure() {
-    const mask odd = sum != sum;
-    int64_t parts[Bytes / 8], any = 0;
-    memcpy(parts, &odd, sizeof parts);
-#pragma GCC unroll 8
-    for (int64_t u = 0; u < Bytes / 8; ++u) any |= parts[u];
-    return any != 0;
-  }
-
-  /* The elements from[0], from[step], ... */
-  OPC_INLINED static inline values load(const T *from, constant<1>) { return *reinterpret_cast<const values *>(from); }
-  OPC_INLINED static inline values load(const T *from, constant<2>) { return sorted(load_mixed(from, constant<2>())); }
-  OPC_INLINED static inline values load(const T *from, int64_t step) {
-    values v;
-    for (int64_t u = 0; u < lanes; ++u) v[u] = from[u * step];
-    return v;
-  }
-
-  /* The same in an order of its own, which takes one instruction: within parts of 16 bytes. */
-  OPC_INLINED static inline values load_mixed(const T *from, constant<1>) { return load(from, constant<1>()); }
-  OPC_INLINED static inline values load_mixed(const T *from, constant<2>) {
-    const values a = load(from, constant<1>()), b = load(from + lanes - 1, constant<1>());
-    if constexpr (Bytes == 16 && lanes == 2) {
-      return __builtin_shufflevector(a, b, 0, 3);
-    } else if constexpr (Bytes == 16) {
-      return __builtin_shufflevector(a, b, 0, 2, 5, 7);
-    } else if constexpr (lanes == 4) {
-      return __builtin_shufflevector(a, b, 0, 5, 2, 7);
-    } else if constexpr (Bytes == 32) {
-      return __builtin_shufflevector(a, b, 0, 2, 9, 11, 4, 6, 13, 15);
-    } else if constexpr (lanes == 8) {
-      return __builtin_shufflevector(a, b, 0, 9, 2, 11, 4, 13, 6, 15);
-    } else {
-      return __builtin_shufflevector(a, b, 0, 2, 17, 19, 4, 6, 21, 23, 8, 10, 25, 27, 12, 14, 29, 31);
-    }
-  }
-
-  /* Puts what is in that order in the lanes' own. */
-  template <typename V>
-  OPC_INLINED static inline V sorted(V v) {
-    if constexpr (Bytes == 16) {
-      return v;
-    } else if constexpr (lanes == 4) {
-      return __builtin_shufflevector(v, v, 0, 2, 1, 3);
-    } else if constexpr (Bytes == 32) {
-      return __builtin_shufflevector(v, v, 0, 1, 4, 5, 2, 3, 6, 7);
-    } else if constexpr (lanes == 8) {
-      return __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7);
-    } else {
-      return __builtin_shufflevector(v, v, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    }
   }
 };
 
@@ -176,8 +87,8 @@ struct whole_windows {
   OPC_INLINED inline void put(P *to, S step) {
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
-      const typename vector::places found = step == 2 ? vector::sorted(part[v].found) : part[v].found;
-      memcpy(to + first + v * vector::lanes, &found, sizeof found);
+      typename vector::places &found = *reinterpret_cast<typename vector::places *>(to + first + v * vector::lanes);
+      found = step == 2 ? vector::sorted(part[v].found) : part[v].found;
     }
   }
 };
@@ -252,18 +163,6 @@ struct any_windows : window_lanes<T, P, Bytes, Greatest> {
   }
 };
 
-/* Searches a strip of whole windows from lane i on, or, near their end, one that ends there; returns the lane behind it, or i where more
- * lanes are needed. */
-template <typename Whole, typename P, typename S, typename F>
-OPC_INLINE int64_t search_whole(Whole &whole, P *found, const window_row &row, int64_t i, S step, F candidates) {
-  const int64_t first = least(i, row.high - Whole::lanes);
-  if (first < row.low || i >= row.high) return i;
-  whole.start(first, row);
-  candidates(whole, step);
-  whole.put(found, step);
-  return first + Whole::lanes;
-}
-
 template <typename T, bool Greatest, int64_t Bytes, typename P, typename S, typename F>
 OPC_INLINE void search_strips(P *found, const window_row &row, S step, F candidates) {
   whole_windows<T, P, Bytes, Greatest, strip_vectors> many;
@@ -279,8 +178,8 @@ OPC_INLINE void search_strips(P *found, const window_row &row, S step, F candida
       if constexpr (sizeof(P) == sizeof(T) && is_fixed<S>) {
         if (!any.exact) {
           int64_t next = i;
-          if (row.high - i > any.lanes) next = search_whole(many, found, row, i, step, candidates);
-          if (next == i) next = search_whole(one, found, row, i, step, candidates);
+          if (row.high - i > any.lanes) next = take_whole(many, found, row, i, step, candidates);
+          if (next == i) next = take_whole(one, found, row, i, step, candidates);
           if (next > i) {
             i = next;
             continue;
@@ -293,7 +192,7 @@ OPC_INLINE void search_strips(P *found, const window_row &row, S step, F candida
       i = any.first + any.lanes;
     }
     any.sum += many.sum() + one.sum();
-    again = !any.exact && any.is_unsure();
+    again = !any.exact && any.holds_nan(any.sum);
     any.exact = true;
   }
 }
