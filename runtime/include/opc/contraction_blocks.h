@@ -114,6 +114,8 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.most_rows = blocks_of(p.row_strips, p.row_blocks) * p.f->rows * least_of(p.joined_blocks, p.row_blocks);
   p.keeps_rows = !p.windows.used && p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
                  p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
+  p.keeps_columns = !p.windows.used && !p.slab.used && p.row_blocks > 1 &&
+                    p.steps * p.most_inner * p.most_columns * itemsize(p.computed) <= kept_columns_bytes;
   p.whole_sums = p.steps > 1;
   for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;
   p.staged = 0;

@@ -12,6 +12,7 @@ namespace opc {
 struct contraction_block {
   int64_t row, row_count, column, column_count, line, line_pitch;
   int64_t first_step, end_step;
+  int64_t first_block, blocks; /* the blocks of rows that it is made of */
 };
 
 /* Where the sum of a column is in its row. */

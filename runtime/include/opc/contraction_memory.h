@@ -7,22 +7,22 @@
 
 namespace opc {
 
-/* What packed rows are of: a block of rows of a factor that is somewhere. */
+/* What packed rows or columns are of: a block of points of a factor that is somewhere. */
 struct packed_key {
-  int64_t row, count;
+  int64_t point, count;
   const char *data;
   int64_t base[max_guards];
 };
 
 static inline bool same_key(const packed_key &a, const packed_key &b, int32_t guards) {
-  bool same = a.row == b.row && a.count == b.count && a.data == b.data;
+  bool same = a.point == b.point && a.count == b.count && a.data == b.data;
   for (int32_t g = 0; g < guards; ++g) same = same && a.base[g] == b.base[g];
   return same;
 }
 
 /* Which term, inner points and points a pair of tables is of; -1 for nothing. */
 struct table_key {
-  int64_t term, inner, point;
+  int64_t term, inner, point, count;
 };
 
 enum { kept_layouts = 32 };
@@ -40,7 +40,8 @@ struct column_panel {
 struct contraction_memory {
   contraction_table inner[2], rows, columns;
   char *rows_packed;
-  char *panels; /* packed columns */
+  char *all_panels; /* packed columns, of each step where they are kept */
+  char *panels;     /* of the present step */
   char *slab;
   slab_layout *layouts;   /* of what inner points the slab is laid out for: of each step, or of the present one where they are many */
   int64_t *slab_offsets;  /* of each inner point, by steps */
@@ -50,8 +51,9 @@ struct contraction_memory {
   char *sums;
   char *staged;
   column_panel *list; /* the panels of the present step */
-  packed_key *kept; /* what the packed rows of each step hold */
-  int64_t pitch;   /* columns between rows of sums */
+  packed_key *kept;         /* what the packed rows of each step hold, by blocks */
+  packed_key *kept_columns; /* what the packed columns of each step hold */
+  int64_t pitch;       /* columns between rows of sums */
   table_key held[2];   /* what the tables hold, of rows and of columns */
 };
 
@@ -85,12 +87,17 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   take_table(memory, used, m.columns, p.most_columns);
   const bool packs_rows = !p.windows.used || p.term[0].skips;
   m.rows_packed = take(memory, used, packs_rows ? p.most_inner * p.most_rows * item * (p.keeps_rows ? p.steps : 1) : 0);
-  m.kept = reinterpret_cast<packed_key *>(take(memory, used, p.keeps_rows ? p.steps * static_cast<int64_t>(sizeof(packed_key)) : 0));
+  const int64_t kept = p.keeps_rows ? p.steps * p.row_blocks : 0;
+  const int64_t kept_columns = p.keeps_columns ? p.steps : 0;
+  m.kept = reinterpret_cast<packed_key *>(take(memory, used, kept * static_cast<int64_t>(sizeof(packed_key))));
+  m.kept_columns = reinterpret_cast<packed_key *>(take(memory, used, kept_columns * static_cast<int64_t>(sizeof(packed_key))));
+  for (int64_t n = 0; n < kept && memory != nullptr; ++n) m.kept[n].count = -1;
+  for (int64_t n = 0; n < kept_columns && memory != nullptr; ++n) m.kept_columns[n].count = -1;
   /* A slab is packed, too, where an infinity makes the products be looked at one by one. */
   const bool packs = !p.slab.used || p.term[0].skips;
   const bool copies = p.slab.used || p.windows.used;
   const int64_t elements = p.windows.used ? p.windows.elements : p.slab.elements + strip_vectors * p.f->lanes;
-  m.panels = take(memory, used, packs ? p.most_inner * p.most_columns * item : 0);
+  m.panels = m.all_panels = take(memory, used, packs ? p.most_inner * p.most_columns * item * (p.keeps_columns ? p.steps : 1) : 0);
   m.slab = take(memory, used, copies ? elements * item : 0);
   const int64_t layouts = copies ? (keeps_layouts(p) ? p.steps : 1) : 0;
   m.layouts = reinterpret_cast<slab_layout *>(take(memory, used, layouts * static_cast<int64_t>(sizeof(slab_layout))));
@@ -102,7 +109,7 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   m.sums = take(memory, used, rows * p.most_columns * item);
   m.staged = take(memory, used, p.staged * aligned_bytes(p.f->rows * p.most_columns * 8));
   m.list = reinterpret_cast<column_panel *>(take(memory, used, p.most_columns / p.f->lanes * static_cast<int64_t>(sizeof(column_panel))));
-  m.held[0] = m.held[1] = {-1, -1, -1};
+  m.held[0] = m.held[1] = {-1, -1, -1, -1};
   return used;
 }
 

@@ -12,6 +12,7 @@ enum : int64_t {
   block_rows = 64,           /* rows of a unit of work */
   joined_rows = 512,         /* rows that one thread takes together, packing their columns once, unless it keeps them all */
   kept_bytes = 1 << 22,      /* packed rows that are kept for the next block of columns */
+  kept_columns_bytes = 1 << 20, /* packed columns that are kept for the next block of rows */
   few_strips = 2,            /* so few strips of rows don't repay the packing of columns */
   few_rows = 2,              /* so few rows are multiplied one by one; at most half a strip */
   unit_work = 1 << 18        /* multiplications worth a thread */
@@ -91,7 +92,7 @@ struct contraction_plan {
   tile_function function;
   const void *arguments;
   bool failed;
-  bool keeps_rows;
+  bool keeps_rows, keeps_columns; /* what a thread has packed stays for its next blocks */
   bool whole_sums; /* the sums of a block are kept, not only those of a strip of rows */
   bool whole; /* every index is a multiple of its divisor */
   /* The part of each loop that is computed: `size` points from `begin` on, `step` apart. */
@@ -108,6 +109,7 @@ struct contraction_plan {
   int64_t steps;
   int64_t parts; /* of the steps, which are summed up apart */
   char *partial; /* the sums of each part, where there are several */
+  struct memory_pool *pool;
   int64_t work; /* multiplications */
   int64_t row_strips, row_blocks, column_panels, column_blocks, joined_blocks;
   int64_t most_inner, most_rows, most_columns;

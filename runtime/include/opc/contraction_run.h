@@ -45,11 +45,25 @@ static void finish_nothing(const contraction_plan &p, const contraction_memory &
 
 enum : int64_t { page_bytes = 4096 };
 
-/* The memory of a thread, allocated where it is more than a little: plainly, as an allocator keeps what is freed and asked for again more
- * readily than memory with an alignment, whose pages would have to be made anew for each call. */
+/* The memory of the threads of a call. A host may run many short ranges of units: what one has packed is there for the next. */
+struct memory_pool {
+  enum { most = 64 };
+  bool taken[most] = {};
+  void *allocated[most] = {};
+  contraction_memory memory[most];
+
+  ~memory_pool() {
+    for (void *each : allocated) free(each);
+  }
+};
+
+/* The memory of a range of units, from the pool where it is more than a little. It is allocated plainly: an allocator keeps what is freed
+ * and asked for again more readily than memory with an alignment, whose pages would have to be made anew for each call. */
 struct thread_memory {
   alignas(cache_line) char small[16384];
   void *allocated = nullptr;
+  memory_pool *pool = nullptr;
+  int32_t place = 0; /* in the pool, if there is one */
 
   /* Lays it out; false where there is none. */
   bool lay_out(const contraction_plan &p, contraction_memory &m) {
@@ -63,6 +77,28 @@ struct thread_memory {
     }
     opc::lay_out(p, memory, m);
     return true;
+  }
+
+  /* Takes what is free in the pool. */
+  bool take(const contraction_plan &p, contraction_memory &m) {
+    while (place < memory_pool::most && __atomic_exchange_n(&p.pool->taken[place], true, __ATOMIC_ACQUIRE)) ++place;
+    if (place < memory_pool::most) pool = p.pool;
+    if (pool != nullptr && pool->allocated[place] != nullptr) {
+      m = pool->memory[place];
+      return true;
+    }
+    if (!lay_out(p, m)) return false;
+    if (pool != nullptr && allocated != nullptr) {
+      pool->allocated[place] = allocated;
+      allocated = nullptr;
+    }
+    return true;
+  }
+
+  void give_back(const contraction_memory &m) {
+    if (pool == nullptr) return;
+    pool->memory[place] = m;
+    __atomic_store_n(&pool->taken[place], false, __ATOMIC_RELEASE);
   }
 
   ~thread_memory() { free(allocated); }
@@ -80,8 +116,7 @@ static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
   contraction_plan p = shared;
   contraction_memory m;
   thread_memory memory;
-  if (!memory.lay_out(p, m)) return __atomic_store_n(&shared.failed, true, __ATOMIC_RELAXED);
-  for (int64_t step = 0; p.keeps_rows && step < p.steps; ++step) m.kept[step].count = -1;
+  if (!memory.take(p, m)) return __atomic_store_n(&shared.failed, true, __ATOMIC_RELAXED);
   for (int64_t unit = begin; unit < end;) {
     const int64_t row = unit % p.row_blocks;
     const int64_t column = unit / p.row_blocks % p.column_blocks;
@@ -93,6 +128,8 @@ static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
     b.row = block_start(p.row_strips, p.row_blocks, row) * p.f->rows;
     b.row_count = block_start(p.row_strips, p.row_blocks, row + count) * p.f->rows;
     b.row_count = (b.row_count < p.rows.points ? b.row_count : p.rows.points) - b.row;
+    b.first_block = row;
+    b.blocks = count;
     choose_columns(p, column, b);
     b.first_step = block_start(p.steps, p.parts, part);
     b.end_step = block_start(p.steps, p.parts, part + 1);
@@ -101,6 +138,7 @@ static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
     for (int64_t step = b.first_step; step < b.end_step; ++step) add_step(p, m, b, step);
     unit += count;
   }
+  memory.give_back(m);
 }
 
 /* The body of the second parallel loop where the steps are summed up in parts: adds these up for units [begin, end), each a strip of rows of
@@ -162,6 +200,8 @@ static int32_t run_planned(contraction_plan &p) {
     return fail(context, OPC_OUT_OF_MEMORY, "no memory for the sums of a contraction");
   }
   p.partial = static_cast<char *>(partial);
+  memory_pool pool;
+  p.pool = &pool;
   run_units(p, units, p.work / units > 0 ? p.work / units : 1, run_contraction_units);
   if (p.parts > 1 && !p.failed) {
     run_units(p, p.row_strips * p.column_blocks, p.parts * p.f->rows * p.most_columns, join_parts);

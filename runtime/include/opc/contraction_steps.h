@@ -53,26 +53,48 @@ static void fill_tables(const contraction_plan &p, contraction_memory &m, const 
   table_key &held = m.held[side];
   const bool fresh = held.term != at.term;
   const int64_t point = side == 0 ? b.row : b.column;
+  const int64_t count = side == 0 ? b.row_count : b.column_count;
   if (fresh || held.inner != at.inner) fill_table(p, t.factors[side], t.inner, at.inner, at.depth, m.inner[side]);
-  if (fresh || held.point != point) {
+  if (fresh || held.point != point || held.count != count) {
     const loop_list &loops = side == 0 ? p.rows.loops : p.columns.loops;
-    fill_table(p, t.factors[side], loops, point, side == 0 ? b.row_count : b.column_count, side == 0 ? m.rows : m.columns);
+    fill_table(p, t.factors[side], loops, point, count, side == 0 ? m.rows : m.columns);
   }
-  held = {at.term, at.inner, point};
+  held = {at.term, at.inner, point, count};
 }
 
-/* Returns the packed rows of a block at one step: those packed for an earlier block, where the rows are the same. */
+/* What points [point, point + count) of a factor are packed from. */
+static packed_key key_of(const contraction_factor &f, int64_t point, int64_t count) {
+  packed_key key = {point, count, f.data, {}};
+  for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
+  return key;
+}
+
+/* Returns the packed rows of a block at one step; where they are kept, only those are packed that are not yet. */
 static const char *packed_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
                                const contraction_step &at) {
   const contraction_factor &f = p.term[at.term].factors[0];
-  char *to = m.rows_packed + (p.keeps_rows ? step * p.most_inner * p.most_rows * itemsize(p.computed) : 0);
-  packed_key key = {b.row, b.row_count, f.data, {}};
-  for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
-  if (p.keeps_rows && same_key(m.kept[step], key, f.guards)) return to;
-  fill_tables(p, m, b, at, 0);
-  pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, p.f->rows, p.f->rows / 2, to);
-  if (p.keeps_rows) m.kept[step] = key;
-  return to;
+  const int64_t width = p.f->rows;
+  if (!p.keeps_rows) {
+    fill_tables(p, m, b, at, 0);
+    pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, width, width / 2, m.rows_packed);
+    return m.rows_packed;
+  }
+  const int64_t item = itemsize(p.computed);
+  char *all = m.rows_packed + step * p.most_inner * p.most_rows * item;
+  for (int64_t n = b.first_block; n < b.first_block + b.blocks; ++n) {
+    const int64_t first = block_start(p.row_strips, p.row_blocks, n) * width;
+    const int64_t end = least_of(block_start(p.row_strips, p.row_blocks, n + 1) * width, p.rows.points);
+    const packed_key key = key_of(f, first, end - first);
+    packed_key &kept = m.kept[step * p.row_blocks + n];
+    if (same_key(kept, key, f.guards)) continue;
+    fill_tables(p, m, b, at, 0);
+    contraction_table rows = m.rows;
+    rows.offset += first - b.row;
+    for (int64_t *&guard : rows.guard) guard += first - b.row;
+    pack_points(p, f, rows, m.inner[0], at.depth, end - first, width, width / 2, all + first * at.depth * item);
+    kept = key;
+  }
+  return all + b.row * at.depth * item;
 }
 
 /* Whether the guards of a factor that skip products let one count. */
@@ -120,6 +142,18 @@ static void add_exactly(const contraction_plan &p, const contraction_memory &m, 
 static void pack_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at) {
   const int64_t lanes = p.f->lanes;
   pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * strip_vectors, lanes, m.panels);
+}
+
+/* Packs the columns of a step over a block, unless they are kept. */
+static void keep_columns(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                         const contraction_step &at) {
+  if (!p.keeps_columns) return pack_columns(p, m, b, at);
+  const contraction_factor &f = p.term[at.term].factors[1];
+  const packed_key key = key_of(f, b.column, b.column_count);
+  m.panels = m.all_panels + step * p.most_inner * p.most_columns * itemsize(p.computed);
+  if (same_key(m.kept_columns[step], key, f.guards)) return;
+  pack_columns(p, m, b, at);
+  m.kept_columns[step] = key;
 }
 
 /* Packs what a step over a block reads from a slab, too. */
@@ -226,7 +260,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
                                           : way_of(p, p.term[at.term], m, b, at.depth);
   if (way == columns_in_slab) fill_slab(p, m, b, step, at);
   if (p.windows.used) fill_windows(p, m, b, at);
-  if (way == columns_packed) pack_columns(p, m, b, at);
+  if (way == columns_packed) keep_columns(p, m, b, step, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
   const char *strips = p.windows.used ? m.rows_packed : packed_rows(p, m, b, step, at);
   const bool add = step > b.first_step;
