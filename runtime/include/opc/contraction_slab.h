@@ -231,7 +231,7 @@ static bool plan_slab(contraction_plan &p) {
     lay_out_slab(p, s, 1, of.points);
   }
   const int64_t planes = p.batches * p.columns.points / (lines * points);
-  const int64_t fewest = planes * lines < slab_blocks ? 0 : slab_blocks;
+  const int64_t fewest = planes * lines < slab_blocks ? 0 : static_cast<int64_t>(slab_blocks);
   int64_t best = 1;
   int64_t least = INT64_MAX;
   for (int64_t some = 1; some <= (of.points == points ? lines : 1); ++some) {
