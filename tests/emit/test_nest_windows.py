@@ -1,13 +1,15 @@
-"""Scatters to places that a search over windows finds: against a loop over the windows, with every step, edge and odd value."""
+"""Searches and folds over windows, strip by strip: against a loop over the windows, with every step, edge and odd value."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from opc.emit.c_kernel import kernel_files
 from opc.lower.loop_ir import NestStage, Scatter
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
@@ -30,6 +32,22 @@ inputs: {x: 'T[N, W]', g: 'T[N, M]'}
 outputs: {y: 'T[N, W]'}
 kernel: |
   y[n, w] = cast(T, sum[j](g[n, j] if argmin[q:3](pad(x[n, 2*j + q - 1], inf)) + (2*j - 1) == w else 0))
+"""
+
+FOLDS = """\
+op: f
+domain: opc.test
+version: 1
+doc: The sum and the least of each window, two apart and one apart.
+gradient: none
+types: {T: [float32, float64]}
+inputs: {x: 'T[N, W]'}
+attributes: {k: {type: int}}
+outputs: {a: 'T[N, M]', b: 'T[N, W]'}
+shape: {M: (W + 1) // 2}
+kernel: |
+  a[n, j] = sum[q:k](pad(x[n, 2*j + q - 1], 0))
+  b[n, j] = min[q:k](pad(x[n, j + q - 1], inf))
 """
 
 
@@ -92,6 +110,45 @@ def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair],
             expected = scattered(given["x"], d_y, window, stride, padding, dilation)
             got = kernel.call(POOL.ops[1], given, attributes)["d_x"]
             np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
+
+
+@pytest.mark.parametrize("values", ["numbers", "nan", "infinite"])
+@pytest.mark.parametrize("call", CALLS[:-1], ids=str)
+def test_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:
+    size, window, stride, padding, dilation = call
+    x = rng.integers(-9, 9, (1, 3, *size)).astype(float)
+    odd = rng.random(x.shape)
+    if values == "nan":
+        x[odd < 0.02] = np.nan
+    elif values == "infinite":
+        x[odd < 0.7] = -np.inf
+        x[odd > 0.95] = np.inf
+    spans = tuple(d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True))
+    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, spans, (2, 3))
+    expected = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]].max((-1, -2))
+    attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
+    for parallel_for in (None, split_everywhere):
+        kernel = KernelLibrary(POOL, pool, parallel_for)
+        for dtype in ("float16", "float32", "float64"):
+            got = kernel.call(POOL.forward, {"x": x.astype(dtype)}, attributes)["y"]
+            np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
+
+
+def test_sums_and_minima(tmp_path: Path) -> None:
+    family = compile_text(FOLDS, "f.yaml")
+    text = "".join(kernel_files(family).values())
+    assert "opc::fold_windows<opc::folds_sum>" in text
+    assert "opc::fold_windows<opc::folds_min>" in text
+    kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
+    for dtype, columns in product(("float32", "float64"), (1, 2, 5, 9, 17, 50, 64, 131, 2100)):
+        x = rng.integers(-9, 9, (2, columns)).astype(dtype)
+        x[1, columns // 2] = np.nan
+        got = kernel.call(family.forward, {"x": x}, {"k": 3})
+        sums = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 2))), 3, 1)[:, ::2].sum(-1)
+        np.testing.assert_array_equal(got["a"], sums[:, : (columns + 1) // 2])
+        padded = np.pad(x, ((0, 0), (1, 1)), constant_values=np.inf)
+        np.testing.assert_array_equal(got["b"], np.lib.stride_tricks.sliding_window_view(padded, 3, 1).min(-1))
 
 
 def test_places_of_minima(tmp_path: Path) -> None:
