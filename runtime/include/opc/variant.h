@@ -10,6 +10,9 @@
 #define OPC_VARIANT baseline
 #endif
 
+/* Inlined always: a call left in a loop keeps the loop from being vectorised. */
+#define OPC_INLINE __attribute__((always_inline)) static inline
+
 /* For tests: -DOPC_FORCE_VARIANT=v3 on the file of the entry functions makes them call that variant, whatever the machine has. */
 #if defined(OPC_FORCE_VARIANT)
 #define OPC_FORCED_VARIANT return OPC_FORCE_VARIANT::loops;
