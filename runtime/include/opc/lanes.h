@@ -236,17 +236,9 @@ struct four_folds {
   }
 };
 
-/* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
- * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
-template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Folds>
-OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
-  (start_fold(folds), ...);
-  int64_t i = 0;
-  if constexpr (Quick) {
-    if (columns >= 64 * Lanes) {
-      i = four_folds<Lanes, Ahead, Step, Folds...>::run(columns, ahead, step, folds..., folds..., folds..., folds...);
-    }
-  }
+/* Runs `step` at elements [i, columns) and joins the partial results. */
+template <int Lanes, typename Ahead, typename Step, typename... Folds>
+OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
   for (; i + Lanes <= columns; i += Lanes) {
     ahead(i);
     OPC_SIMD
@@ -254,6 +246,21 @@ OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, 
   }
   (join_fold(folds), ...);
   for (; i < columns; ++i) step(i, folds.last()...);
+}
+
+/* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
+ * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
+template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Folds>
+OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
+  (start_fold(folds), ...);
+  if constexpr (Quick) {
+    /* An end of its own: else the partial results of short rows, too, would be kept in memory from their start on. */
+    if (columns >= 64 * Lanes) {
+      const int64_t done = four_folds<Lanes, Ahead, Step, Folds...>::run(columns, ahead, step, folds..., folds..., folds..., folds...);
+      return finish_row<Lanes>(done, columns, ahead, step, folds...);
+    }
+  }
+  finish_row<Lanes>(0, columns, ahead, step, folds...);
 }
 
 /* The most rows that are taken through one pass before the next pass begins. */

@@ -65,7 +65,8 @@ static void plan_streams(runner &r, bool all) {
     }
   }
   const int64_t cache = cache_bytes();
-  r.streams = r.streams && cache > 0 && moved >= cache;
+  const bool long_rows = !s.whole_rows || r.columns >= narrow_columns; /* the ends of short ones would be most of what is stored */
+  r.streams = r.streams && long_rows && cache > 0 && moved >= cache;
 }
 
 /* Whoever learns that this thread is done sees what it has streamed. */
