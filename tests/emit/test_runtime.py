@@ -1,4 +1,4 @@
-"""The runtime's conversions of float16 and bfloat16 against NumPy's and ml_dtypes', and its exp and erf against float64."""
+"""The runtime's conversions of float16 and bfloat16 against NumPy's and ml_dtypes', and its functions against float64."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ EXPORT void widen_bfloat16(float *to, const uint16_t *from, int64_t n) { opc::wi
 EXPORT void narrow_float16(uint16_t *to, const float *from, int64_t n) { opc::narrow_float16(to, from, n); }
 EXPORT void narrow_bfloat16(uint16_t *to, const float *from, int64_t n) { opc::narrow_bfloat16(to, from, n); }
 EXPORT void exp_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::exp(from[i]); }
+EXPORT void expm1_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::expm1(from[i]); }
 EXPORT void erf_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::erf(from[i]); }
+EXPORT void sigmoid_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::sigmoid(from[i]); }
+EXPORT void exp_below_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::exp_below(from[i] > 89 ? 89 : from[i]); }
 }
 """
 
@@ -85,7 +88,21 @@ def reference_erf(x: Array) -> Array:
     return np.array([erf(v) for v in x])
 
 
-@pytest.mark.parametrize(("name", "reference", "step", "ulp"), [("exp", np.exp, 1031, 1.7), ("erf", reference_erf, 20011, 1.9)])
+def reference_sigmoid(x: Array) -> Array:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+ACCURACY = [
+    ("exp", np.exp, 1031, 1.7),
+    ("exp_below", lambda x: np.exp(np.minimum(x, 89)), 4099, 1.7),
+    ("expm1", np.expm1, 1031, 1.9),
+    ("sigmoid", reference_sigmoid, 1031, 3.2),
+    ("erf", reference_erf, 20011, 1.9),
+]
+
+
+@pytest.mark.parametrize(("name", "reference", "step", "ulp"), ACCURACY)
 def test_accuracy(convert: Convert, name: str, reference: Callable[[Array], Array], step: int, ulp: float) -> None:
     values = floats(step)
     with np.errstate(all="ignore"):
@@ -93,6 +110,7 @@ def test_accuracy(convert: Convert, name: str, reference: Callable[[Array], Arra
         rounded = want.astype(np.float32)
     got = convert(f"{name}_float", values, np.float32)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
     finite = np.isfinite(rounded)
     np.testing.assert_array_equal(got[np.isinf(rounded)], rounded[np.isinf(rounded)])
     # The unit in the last place below a power of two is half the one above it.

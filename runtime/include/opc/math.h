@@ -41,7 +41,6 @@
 OPC_DECLARE_1(log, OPC_VECTOR_MATH)
 OPC_DECLARE_1(sin, OPC_VECTOR_MATH)
 OPC_DECLARE_1(cos, OPC_VECTOR_MATH)
-OPC_DECLARE_1(expm1, OPC_VECTOR_MATH_235)
 OPC_DECLARE_1(exp2, OPC_VECTOR_MATH_235)
 OPC_DECLARE_1(log1p, OPC_VECTOR_MATH_235)
 OPC_DECLARE_1(log2, OPC_VECTOR_MATH_235)
@@ -60,6 +59,7 @@ OPC_DECLARE_1(erfc, OPC_VECTOR_MATH_235)
 #undef OPC_DECLARE_1
 
 extern "C" OPC_VECTOR_MATH double exp(double) noexcept;
+extern "C" OPC_VECTOR_MATH_235 double expm1(double) noexcept;
 extern "C" OPC_VECTOR_MATH_235 double erf(double) noexcept;
 extern "C" OPC_VECTOR_MATH float powf(float, float) noexcept;
 extern "C" OPC_VECTOR_MATH double pow(double, double) noexcept;
@@ -70,6 +70,7 @@ inline namespace OPC_VARIANT {
 OPC_INLINE double exp(double x) { return ::exp(x); }
 OPC_INLINE double exp_below(double x) { return ::exp(x); }
 OPC_INLINE double erf(double x) { return ::erf(x); }
+OPC_INLINE double expm1(double x) { return ::expm1(x); }
 
 OPC_INLINE float pow(float x, float y) { return powf(x, y); }
 OPC_INLINE double pow(double x, double y) { return ::pow(x, y); }
