@@ -146,7 +146,7 @@ class AttributeTyper:
             self._error(f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}", span)
             return None
         elements = [self._scalar(a, v, self.spec.span(*path, i), f"an element of {what}") for i, v in enumerate(value)]
-        return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]
+        return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]  # no element is None here
 
     def _scalar(self, a: Attribute, value: object, span: Span, what: str) -> AttributeValue:
         match a.kind, value:

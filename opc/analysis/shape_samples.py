@@ -100,7 +100,7 @@ def _value(kind: AttributeKind, length: int | None, values: tuple[str, ...]) -> 
         AttributeKind.DTYPE: "float32",
     }
     element = one[kind]
-    return element if length is None else (element,) * max(length, 1)  # type: ignore[return-value]
+    return element if length is None else (element,) * max(length, 1)  # type: ignore[return-value]  # all elements are of one kind
 
 
 def _product(sizes: Shape) -> int:

@@ -177,7 +177,7 @@ def without_needless_checks(op: Op) -> Op:
 
     def _inside(index: Affine | GroupRef | Expr, dim: Affine | Group, ranges: Mapping[str, Affine]) -> bool:
         known = not isinstance(index, Affine | GroupRef) and isinstance(dim, Affine)
-        return known and values.within(index, dim, ranges)  # type: ignore[arg-type]
+        return known and values.within(index, dim, ranges)  # type: ignore[arg-type]  # `known` narrows both
 
     body = tuple(replace(s, value=visit(s.value, ranges_of(s, op.operand(s.target)))) for s in op.body)
     return replace(op, body=body)

@@ -218,7 +218,7 @@ def _changed(atom: object, split: Split, change: Callable[[Affine], Affine]) -> 
         case Index() if atom.name == split.index:
             return split.size * Index(split.group) + Index(split.member)
         case _:
-            return Affine.of(atom)  # type: ignore[arg-type]
+            return Affine.of(atom)  # type: ignore[arg-type]  # what is left is a symbol
 
 
 def split_reduction(e: Reduce, split: Split) -> Reduce:

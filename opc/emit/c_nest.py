@@ -100,7 +100,7 @@ class NestText(NestWriter):
                 offsets.append(f"opc::group_offset({view}, {axis}, *{self.axes(dim)}, {at}, {rank})")
                 continue
             guarded = e.pad is not None or n in e.checked or not isinstance(index, Affine)
-            text = self.expr.affine(index) if isinstance(index, Affine) else self.expr.convert(index, Weak.INT).text  # type: ignore[arg-type]
+            text = self.expr.affine(index) if isinstance(index, Affine) else self.expr.convert(index, Weak.INT).text  # type: ignore[arg-type]  # groups go with groups, above
             if guarded:
                 name = self.names.fresh(f"at_{n}")
                 locals_.append(f"const int64_t {name} = {text};")

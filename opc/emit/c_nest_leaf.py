@@ -313,7 +313,7 @@ class Leaf(ExprText):
         for n, index in enumerate(e.indices):
             stride = "" if n == last else f"{self.writer.view(e.operand)}.stride[{n}]"
             if n in places or not isinstance(index, Affine):
-                text = places[n] if n in places else self._index(index)  # type: ignore[arg-type]
+                text = places[n] if n in places else self._index(index)  # type: ignore[arg-type]  # not affine here
                 if stride and self._moves(text):
                     stride = self._base(stride, f"{e.operand}_step")
                 terms.append(f"{parenthesised(text)} * {stride}" if stride else text)

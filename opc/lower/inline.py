@@ -57,6 +57,6 @@ def _original(e: Expr, copies: dict[str, Assign]) -> Expr:
     assert isinstance(s.value, Read), "a copy is a number or a read"
     given = dict(zip(s.indices, e.indices, strict=True))
     entries = [i.index if isinstance(i, Affine) else i for i in s.value.indices]
-    indices = tuple(given[i] for i in entries)  # type: ignore[index]
+    indices = tuple(given[i] for i in entries)  # type: ignore[index]  # a copy's entries are its indices
     checked = tuple(sorted(entries.index(s.indices[n]) for n in e.checked))
     return replace(e, operand=s.value.operand, indices=indices, checked=checked)

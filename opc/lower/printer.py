@@ -84,7 +84,7 @@ def _operand(o: StageOperand) -> str:
 
 def _contraction(stage: ContractionStage) -> Iterator[str]:
     """Yield a contraction: the terms of the sum, and the value that is written."""
-    indices = format_dims(tuple(stage.assign.indices)) if stage.assign.indices else "[()]"  # type: ignore[arg-type]
+    indices = format_dims(tuple(stage.assign.indices)) if stage.assign.indices else "[()]"  # type: ignore[arg-type]  # indices print as dims do
     yield f"  contraction in blocks {indices}: {stage.name}"
     for term in stage.terms:
         axes = ", ".join(f"{a.index} in 0..{a.extent}" if isinstance(a, Axis) else str(a) for a in term.axes)
@@ -156,7 +156,7 @@ def _reduced(e: Reduce, form: str) -> str:
 def _nest(stage: NestStage) -> Iterator[str]:
     """Yield a plain nest: the points of the target, the loops of its reductions, and the statement."""
     s = stage.assign
-    indices = format_dims(tuple(s.indices)) if s.indices else "[()]"  # type: ignore[arg-type]
+    indices = format_dims(tuple(s.indices)) if s.indices else "[()]"  # type: ignore[arg-type]  # indices print as dims do
     if stage.plans:
         yield f"  {_plan(stage)}: {stage.name}"
         yield f"    {format_assign(s)}"

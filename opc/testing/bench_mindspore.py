@@ -26,10 +26,10 @@ def graph_contenders(problem: Problem) -> list[Contender]:
     mindspore.set_context(mode=mindspore.GRAPH_MODE)
 
     def net_of(function: Callable[..., Any]) -> Any:
-        class Net(nn.Cell):  # type: ignore[misc]
+        class Net(nn.Cell):  # type: ignore[misc]  # MindSpore is untyped, and reads the source
             """One function as a network."""
 
-            def construct(self, *tensors):  # type: ignore[no-untyped-def]
+            def construct(self, *tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
                 return function(*tensors)
 
         return Net()
@@ -45,10 +45,10 @@ def _functions(problem: Problem, ending: str) -> list[tuple[str, Callable[..., A
     values = tuple(problem.attributes.values())
     theirs = getattr(ops, problem.family.name)
 
-    def opc(*tensors):  # type: ignore[no-untyped-def]
+    def opc(*tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
         return ours(*tensors, *values)
 
-    def own(*tensors):  # type: ignore[no-untyped-def]
+    def own(*tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
         return theirs(*tensors, *values)
 
     return [(f"opc mindspore{ending}", opc), (f"mindspore{ending}", own)]

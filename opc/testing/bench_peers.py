@@ -92,7 +92,7 @@ def numpy_module_of(problem: Problem) -> ModuleType:
 
 
 def _numpy_function(problem: Problem) -> Callable[..., Any]:
-    return getattr(numpy_module_of(problem), problem.family.name)  # type: ignore[no-any-return]
+    return getattr(numpy_module_of(problem), problem.family.name)  # type: ignore[no-any-return]  # generated module
 
 
 def torch_function(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:

@@ -120,7 +120,7 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
     places = list(itertools.product(*choices))
     found = source.map(lambda v: v[places[0]])
     for place in places[1:]:
-        found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]
+        found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]  # a default binds the loop's value
     if vague.any():
         low = np.where(vague, source.low.min(), found.low)
         high = np.where(vague, source.high.max(), found.high)

@@ -241,7 +241,7 @@ def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point
 def _compare_elements(tally: _Tally, a: Bounded, b: Bounded, label: str) -> None:
     scale = float(np.max(np.abs(np.where(np.isfinite(a.value), a.value, 0)), initial=0.0))
     for index in np.ndindex(a.shape):
-        left, right = a.bounds.map(lambda v, i=index: v[i]), b.bounds.map(lambda v, i=index: v[i])  # type: ignore[misc]
+        left, right = a.bounds.map(lambda v, i=index: v[i]), b.bounds.map(lambda v, i=index: v[i])  # type: ignore[misc]  # a default binds the loop's value
         tally.meet(left, right, scale, f"{label}, element {list(index)}")
 
 

@@ -119,7 +119,7 @@ def _arguments(path: str, info: Any, sample: Any) -> Arguments:
     function = resolve_function(path)
     seen: list[Arguments] = []
 
-    class Watch(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+    class Watch(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # torch is untyped here
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is function:
                 seen.append((args, dict(kwargs or {})))

@@ -241,7 +241,7 @@ class _Evaluation:
         """Apply a function of the table."""
         fn = FUNCTIONS[e.fn]
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
-            left, right = (a.value if isinstance(a, StrConst) else self.env.attribute(a.name) for a in e.args)  # type: ignore[union-attr]
+            left, right = (a.value if isinstance(a, StrConst) else self.env.attribute(a.name) for a in e.args)  # type: ignore[union-attr]  # texts, by typing
             return exact(frame.constant((left == right) == (e.fn == "eq")))
         if fn.types == "logic":
             return self.logic(e, frame, mask, ctx)
@@ -425,7 +425,7 @@ class _Evaluation:
                 body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
             # Along a reduction axis the body does not use, it repeats.
             shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
-            bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]
+            bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]  # a default binds the loop's value
         self.fused, self.merged = before
         return bodies[0] if len(bodies) == 1 else joined(bodies, axes[0]), dtype
 

@@ -99,7 +99,7 @@ def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     shape = flat.low.shape[:-1]
     result = exact(np.ones(shape))
     for k in range(count):
-        factor = flat.map(lambda v, k=k: v[..., k])  # type: ignore[misc]
+        factor = flat.map(lambda v, k=k: v[..., k])  # type: ignore[misc]  # a default binds the loop's value
         result = factor if k == 0 else multiply(result, factor, p)
     if count <= 2:
         return result

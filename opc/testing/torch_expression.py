@@ -90,7 +90,7 @@ def resolve_function(path: str) -> Callable[..., Any]:
     owner, _, name = path.rpartition(".")
     if not name.startswith("_") and name not in _REFUSED:
         if owner == "" and hasattr(torch._C._VariableFunctions, name):
-            return getattr(torch, name)  # type: ignore[no-any-return]
+            return getattr(torch, name)  # type: ignore[no-any-return]  # torch is untyped here
         module = {"nn.functional": torch.nn.functional, "special": torch.special, "linalg": torch.linalg}.get(owner)
         found = getattr(module, name, None)
         # What a module merely imports has another home, and could be anything.
@@ -99,7 +99,7 @@ def resolve_function(path: str) -> Callable[..., Any]:
         # Some are torch's own functions under a second name, which know no module: torch.nn.functional.cosine_similarity.
         second_name = found is not None and found == getattr(torch._C._VariableFunctions, name, None)
         if callable(found) and not isinstance(found, type) and (at_home or second_name):
-            return found  # type: ignore[no-any-return]
+            return found  # type: ignore[no-any-return]  # torch is untyped here
     raise ReferenceTextError(f"torch.{path} is not a function references may call")
 
 

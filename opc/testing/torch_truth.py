@@ -99,7 +99,7 @@ def check_gradient(family: Family, case: Case, cotangents: Arrays, directions: A
     def theirs(values: Arrays) -> dict[str, Array]:
         leaves = {n: None if (v := values[n]) is None else tensor(v) for n in arrays}
         seed = {n: tensor(np.asarray(values[f"d_{n}"])) for n in seeds}
-        inputs = [leaves[n].requires_grad_() for n in active]  # type: ignore[union-attr]
+        inputs = [leaves[n].requires_grad_() for n in active]  # type: ignore[union-attr]  # active inputs are given
         weights = [seed[n].requires_grad_(bool(moved)) for n in seeds]
         outputs = _outputs(family, leaves, case)
         pairs = [(outputs[n], w) for n, w in zip(seeds, weights) if outputs[n].requires_grad]

@@ -58,7 +58,7 @@ class FakeBackend:
         return (*compiled, Link(objects, f"build/lib{self.name}.so", ("-Wl,-rpath,$ORIGIN",)))
 
     def session(self, family: Family, package: Path) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("a fake is built, not run")
 
 
 def make_family(name: str = "one", spec_hash: str = "0" * 64) -> Family:

@@ -136,7 +136,7 @@ class Symbol:
 
     def __lt__(self, other: object) -> bool:
         self._ask("<")
-        return self.value < getattr(other, "value", other)  # type: ignore[no-any-return]
+        return self.value < getattr(other, "value", other)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -19,4 +19,4 @@ def evaluate(e: Expr, values: Mapping[str, Any], functions: Mapping[str, Callabl
         case Select():
             return evaluate(e.then if evaluate(e.cond, values, functions) else e.other, values, functions)
         case _:
-            raise NotImplementedError(e)
+            raise NotImplementedError(f"not a scalar expression: {e}")

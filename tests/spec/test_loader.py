@@ -63,7 +63,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
 def test_model_is_frozen() -> None:
     model = loads(HEAD + REST, "a").model
     with pytest.raises(ValidationError):
-        model.op = "bar"  # type: ignore[misc]
+        model.op = "bar"
 
 
 def test_hash_is_of_the_text() -> None:

@@ -78,7 +78,7 @@ class Point:
                     total = total + inner.value(e.body)
                 return total
             case _:
-                raise NotImplementedError(e)
+                raise NotImplementedError(f"not evaluated here: {e}")
 
     def read(self, e: Read) -> Number:
         data = self.operands[e.operand]

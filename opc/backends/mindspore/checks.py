@@ -140,7 +140,7 @@ class Checks:
             net = self.net(sample)
 
             @mindspore.jit
-            def compiled(*tensors, net=net):  # type: ignore[no-untyped-def]
+            def compiled(*tensors, net=net):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
                 return net(*tensors)
 
             with scratch():

@@ -28,19 +28,19 @@ def net_of(
     """
     from mindspore import nn, ops
 
-    class Net(nn.Cell):  # type: ignore[misc]
+    class Net(nn.Cell):  # type: ignore[misc]  # MindSpore is untyped, and reads the source
         """The op alone."""
 
-        def construct(self, *tensors):  # type: ignore[no-untyped-def]
+        def construct(self, *tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
             return function(*tensors, **attributes)
 
-    class Part(nn.Cell):  # type: ignore[misc]
+    class Part(nn.Cell):  # type: ignore[misc]  # MindSpore is untyped, and reads the source
         """The op alone, without the inputs that are not given."""
 
-        def construct(self, *tensors):  # type: ignore[no-untyped-def]
+        def construct(self, *tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
             operands = []
             place = 0
-            for there in given:  # type: ignore[union-attr]
+            for there in given:  # type: ignore[union-attr]  # `Part` is made of some alone
                 if there:
                     operands.append(tensors[place])
                     place = place + 1
@@ -48,10 +48,10 @@ def net_of(
                     operands.append(None)
             return function(*operands, **attributes)
 
-    class Squares(nn.Cell):  # type: ignore[misc]
+    class Squares(nn.Cell):  # type: ignore[misc]  # MindSpore is untyped, and reads the source
         """The square of the op's first result."""
 
-        def construct(self, *tensors):  # type: ignore[no-untyped-def]
+        def construct(self, *tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
             made = function(*tensors, **attributes)
             first = made[0] if isinstance(made, tuple) else made
             return ops.mul(first, first)
@@ -65,7 +65,7 @@ def gradient_of(net: Callable[..., Any], among: tuple[int, ...]) -> Callable[...
 
     grad = mindspore.grad(net, grad_position=among)
 
-    def gradient(*tensors):  # type: ignore[no-untyped-def]
+    def gradient(*tensors):  # type: ignore[no-untyped-def]  # MindSpore is untyped, and reads the source
         return grad(*tensors)
 
     return gradient

@@ -171,7 +171,7 @@ def _default(a: Attribute) -> str:
     if a.kind is AttributeKind.BOOL:
         value = tuple(int(v) for v in value) if isinstance(value, tuple) else int(bool(value))
     if a.kind is AttributeKind.FLOAT:
-        value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)  # type: ignore[arg-type]
+        value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)  # type: ignore[arg-type]  # a number, by its kind
     return f"[{', '.join(literal(v) for v in value)}]" if isinstance(value, tuple) else literal(value)
 
 

@@ -120,7 +120,7 @@ class PaddleInferenceBackend(PaddleBackend):
     name = "paddle_inference"
     title = "Paddle Inference"
 
-    def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]
+    def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]  # another session, same protocol
         """Load the built library.
 
         Raises:

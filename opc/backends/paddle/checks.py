@@ -250,11 +250,11 @@ class _Checks:
         """Return a layer that is one call, and the description of its argument, a list of tensors: all sizes open."""
         import paddle
 
-        @paddle.jit.not_to_static  # type: ignore[untyped-decorator]
+        @paddle.jit.not_to_static  # type: ignore[untyped-decorator]  # Paddle is untyped here
         def call(arguments: Sequence[Any]) -> Any:
             return self.call(given, dict(zip(given.arrays, arguments, strict=True)))
 
-        class Layer(paddle.nn.Layer):  # type: ignore[misc]
+        class Layer(paddle.nn.Layer):  # type: ignore[misc]  # Paddle is untyped here
             def forward(self, arguments: Sequence[Any]) -> Any:
                 return call(arguments)
 

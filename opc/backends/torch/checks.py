@@ -311,7 +311,7 @@ class _Checks:
 
         function, tensors = self.on(given)
 
-        class Model(torch.nn.Module):  # type: ignore[misc]
+        class Model(torch.nn.Module):  # type: ignore[misc]  # torch is untyped here
             def forward(self, *arguments: Tensor) -> Any:
                 return function(*arguments)
 
