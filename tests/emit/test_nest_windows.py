@@ -89,17 +89,22 @@ CALLS: tuple[tuple[Pair, Pair, Pair, Pair, Pair], ...] = (
 """Size of the image, window, stride, padding, dilation; the last makes positions that 32 bits do not hold."""
 
 
-@pytest.mark.parametrize("values", ["numbers", "ties", "nan", "infinite"])
-@pytest.mark.parametrize("call", CALLS, ids=str)
-def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:
-    size, window, stride, padding, dilation = call
-    x = rng.standard_normal((1, 3, *size)) if values == "numbers" else rng.integers(-1, 2, (1, 3, *size)).astype(float)
+def strew(x: Array, values: str) -> None:
+    """Put NaNs or infinities into some places of an image."""
     odd = rng.random(x.shape)
     if values == "nan":
         x[odd < 0.02] = np.nan
     elif values == "infinite":
         x[odd < 0.7] = -np.inf
         x[odd > 0.95] = np.inf
+
+
+@pytest.mark.parametrize("values", ["numbers", "ties", "nan", "infinite"])
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:
+    size, window, stride, padding, dilation = call
+    x = rng.standard_normal((1, 3, *size)) if values == "numbers" else rng.integers(-1, 2, (1, 3, *size)).astype(float)
+    strew(x, values)
     out = [(s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in zip(*call)]
     d_y = rng.integers(1, 9, (1, 3, *out)).astype(float)
     attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
@@ -117,12 +122,7 @@ def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair],
 def test_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: str) -> None:
     size, window, stride, padding, dilation = call
     x = rng.integers(-9, 9, (1, 3, *size)).astype(float)
-    odd = rng.random(x.shape)
-    if values == "nan":
-        x[odd < 0.02] = np.nan
-    elif values == "infinite":
-        x[odd < 0.7] = -np.inf
-        x[odd > 0.95] = np.inf
+    strew(x, values)
     spans = tuple(d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True))
     padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded, spans, (2, 3))
