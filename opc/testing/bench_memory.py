@@ -1,12 +1,17 @@
 """Memory of one kind for everything that a benchmark reads and writes, whoever runs it.
 
 Where memory lies, in small pages or large ones and how far from a line's begin, is not what contenders are compared by. A
-framework's own allocator, and the C library's once much was freed, puts large arrays now here, now there.
+framework's own allocator, and the C library's once much was freed, puts large arrays now here, now there. Nor is what the caches
+hold when a call begins: results that wait to be written slow the next call down, inputs that were just read speed it up.
 """
 
 from __future__ import annotations
 
+import functools
 import mmap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,9 @@ SMALL = 1 << 20
 """The bytes of an array below which its pages are as they come: it stays in the caches."""
 
 LINE = 64
+
+CACHES = 1 << 25
+"""The bytes of the caches of a machine that does not tell."""
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -40,6 +48,25 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 def copy(array: Any) -> Any:
     """Return the array in such memory."""
     return full(array.shape, array, array.dtype)
+
+
+@functools.cache
+def cache_emptier(threads: int) -> Callable[[], object]:
+    """Return a function that fills the caches, on so many threads, with what no contender reads or writes.
+
+    What the caches hold of results goes to memory. All processors that contenders run on are awake afterwards, and have their own
+    caches emptied too.
+    """
+    lines = full((2 * largest_cache() // 8,), 1, np.int64)[:: LINE // 8]
+    parts = np.array_split(lines, threads)
+    pool = ThreadPoolExecutor(threads)
+    return lambda: list(pool.map(np.max, parts))
+
+
+def largest_cache() -> int:
+    """Return the bytes of the largest cache, by what Linux tells of the first processor's."""
+    sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
+    return max((int(size[:-1]) << 10 for size in sizes if size.endswith("K")), default=CACHES)
 
 
 def _pages(nbytes: int) -> mmap.mmap:

@@ -121,6 +121,27 @@ def test_quick_calls_are_timed_several_at_a_time(monkeypatch: pytest.MonkeyPatch
     assert calls == {"a": 2 + 3 * 10, "b": 2 + 3 * 10}, "one took a second of the ten"
 
 
+@pytest.mark.parametrize(("calls", "emptied"), [(1, 6), (5, 0)])
+def test_calls_timed_alone_begin_alike(calls: int, emptied: int) -> None:
+    order: list[str] = []
+    contenders = [Contender(n, partial(order.append, n)) for n in "ab"]
+    time_in_turn(contenders, rounds=3, calls=calls, warmups=0, before=lambda: order.append("before"))
+    assert order.count("before") == emptied
+    assert all(name == "before" for name in order[::2]) or not emptied, "each call has its own"
+
+
+def test_caches_are_emptied_by_reading_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_memory, "largest_cache", lambda: 1 << 20)
+    read: list[int] = []
+    monkeypatch.setattr(bench_memory.np, "max", lambda part: read.append(part.size))
+    bench_memory.cache_emptier.__wrapped__(2)()
+    assert read == [(2 << 20) // bench_memory.LINE // 2] * 2, "one number of each line, half of them on each thread"
+
+
+def test_the_largest_cache_is_larger_than_a_page() -> None:
+    assert bench_memory.largest_cache() >= 1 << 15
+
+
 def test_rounds_are_added_until_the_times_are_enough() -> None:
     asked: list[int] = []
 
