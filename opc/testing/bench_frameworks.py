@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from opc.testing import bench_memory
 from opc.testing.bench import OURS, Benchmark, Row, Settings, Target, listen
 from opc.testing.bench_timing import time_in_turn
 
@@ -72,7 +71,6 @@ def _run(framework: Framework, settings: Settings, emit: Callable[[dict[str, Any
     from opc.pipeline import load_family
     from opc.testing.bench_problem import row_problem
 
-    before = bench_memory.cache_emptier(settings.threads)
     contenders = getattr(importlib.import_module(framework.module), framework.function)
     for op, limit in framework.limits.items():
         if op not in settings.specs:
@@ -80,7 +78,7 @@ def _run(framework: Framework, settings: Settings, emit: Callable[[dict[str, Any
         family = load_family(Path(settings.specs[op]))
         problem = row_problem(family, Path(settings.out) / family.name, settings.size, settings.threads)
         emit({"doing": f"{op}, {settings.size:,} elements, {framework.backend}"})
-        timings = time_in_turn(contenders(problem), settings.rounds, before=before)
+        timings = time_in_turn(contenders(problem), settings.rounds)
         ours = next((t for t in timings if t.contender.name.startswith(OURS)), None)
         for t in timings:
             ratio, low = (ours.ratio(t), ours.low_ratio(t)) if ours is not None and t is not ours else (None, None)

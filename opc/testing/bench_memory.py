@@ -2,19 +2,27 @@
 
 Where memory lies, in small pages or large ones and how far from a line's begin, is not what contenders are compared by. A
 framework's own allocator, and the C library's once much was freed, puts large arrays now here, now there. Nor is what the caches
-hold when a call begins: results that wait to be written slow the next call down, inputs that were just read speed it up.
+hold when a call begins: results that wait to be written slow the next call down, inputs that were just read speed it up. So all
+large arrays made here can be dropped from the caches.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import mmap
+import subprocess
+import tempfile
+import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from opc import config
+from opc.build import toolchain
+from opc.diagnostics import Diagnostic, SpecError
 
 PAGE = 1 << 21
 """A large page, to which large arrays are aligned."""
@@ -24,8 +32,10 @@ SMALL = 1 << 20
 
 LINE = 64
 
-CACHES = 1 << 25
-"""The bytes of the caches of a machine that does not tell."""
+_SOURCE = Path(__file__).parent / "templates" / "evict.cpp"
+
+_large: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""The memory of all large arrays that are in use."""
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -50,23 +60,33 @@ def copy(array: Any) -> Any:
     return full(array.shape, array, array.dtype)
 
 
-@functools.cache
-def cache_emptier(threads: int) -> Callable[[], object]:
-    """Return a function that fills the caches, on so many threads, with what no contender reads or writes.
+def evict() -> None:
+    """Write all large arrays made here back to memory and drop them from the caches; code and all else stays there.
 
-    What the caches hold of results goes to memory. All processors that contenders run on are awake afterwards, and have their own
-    caches emptied too.
+    Raises:
+        SpecError: when there is no compiler, or it can't build the few lines that this takes.
     """
-    lines = full((2 * largest_cache() // 8,), 1, np.int64)[:: LINE // 8]
-    parts = np.array_split(lines, threads)
-    pool = ThreadPoolExecutor(threads)
-    return lambda: list(pool.map(np.max, parts))
+    drop = _evictor()
+    for pages in _large:
+        memory = np.frombuffer(pages, np.uint8)
+        drop(memory.ctypes.data, memory.nbytes, LINE)
 
 
-def largest_cache() -> int:
-    """Return the bytes of the largest cache, by what Linux tells of the first processor's."""
-    sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
-    return max((int(size[:-1]) << 10 for size in sizes if size.endswith("K")), default=CACHES)
+@functools.cache
+def _evictor() -> Callable[[int, int, int], None]:
+    """Return the function that drops memory from the caches: address, bytes, bytes of a line."""
+    compiler = toolchain.find(config.load())
+    with tempfile.TemporaryDirectory(prefix="opc-evict-") as folder:
+        library = Path(folder) / "evict.so"
+        command = [*compiler.command, "-O2", "-fPIC", "-shared", str(_SOURCE), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            message = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
+            raise SpecError([Diagnostic(f"caches can't be emptied: {message}")])
+        function = ctypes.CDLL(str(library)).opc_evict
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+    function.restype = None
+    return function
 
 
 def _pages(nbytes: int) -> mmap.mmap:
@@ -74,4 +94,5 @@ def _pages(nbytes: int) -> mmap.mmap:
     pages = mmap.mmap(-1, nbytes + 2 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
+    _large.add(pages)
     return pages

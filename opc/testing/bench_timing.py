@@ -96,15 +96,15 @@ def time_in_turn(
     calls: int | None = None,
     warmups: int = 3,
     enough: Callable[[Sequence[Timing]], bool] = lambda _: True,
-    before: Callable[[], object] = lambda: None,
+    before: Callable[[], object] | None = None,
 ) -> list[Timing]:
     """Time `rounds` rounds of `calls` calls of each contender, each round in an order of its own.
 
     Without `calls`, there are as many as take the quickest contender `SHORTEST`.
 
     The order is random, but the same in every run of the benchmark: who comes before a contender leaves sleeping threads and
-    pages looked up behind, and no contender should always inherit the same one's. `before` is run ahead of a call that is timed
-    alone; of several, all but the first find what the ones before left.
+    pages looked up behind, and no contender should always inherit the same one's. Where calls are timed one at a time, the
+    contender is called once more ahead of each, and then `before`; of several, all but the first find what the ones before left.
 
     A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
     quickest's time is not timed again. As long as the times are not `enough`, as many rounds again follow, for `LONGEST` at most.
@@ -138,7 +138,8 @@ def time_in_turn(
             for i in random.Random(number).sample(range(len(ready)), len(ready)):
                 run = ready[i].run
                 if run is not None and not slow[i]:
-                    if calls == 1:
+                    if calls == 1 and before is not None:
+                        run()  # Its code is in the caches then, whoever was timed before.
                         before()
                     times[i].append(_time(run, calls))
             number += 1

@@ -34,7 +34,6 @@ class Worker:
 
     def __init__(self, settings: Settings, emit: Callable[[dict[str, Any]], None]) -> None:
         self.settings, self.emit = settings, emit
-        self.before = bench_memory.cache_emptier(settings.threads)
 
     def run(self) -> None:
         """Run every section that was asked for."""
@@ -105,7 +104,7 @@ class Worker:
         self, section: str, name: str, contenders: Sequence[Contender], cost: Cost, limit: float | None, what: str
     ) -> None:
         """Time contenders; hold the best of ours against the best of theirs where something is promised."""
-        timings = time_in_turn(contenders, self.settings.rounds, enough=partial(decided, limit=limit), before=self.before)
+        timings = time_in_turn(contenders, self.settings.rounds, enough=partial(decided, limit=limit), before=bench_memory.evict)
         self.rows(section, name, cost, timings)
         ours, theirs = best(timings)
         ratio = ours.ratio(theirs) if ours and theirs else None
@@ -119,7 +118,9 @@ class Worker:
             problem = self.problem(op, self.settings.size)
             self.emit({"doing": f"{op}, {self.settings.size:,} elements, output given"})
             contenders = peers.given_output(problem)
-            timings = time_in_turn(contenders, self.settings.rounds, enough=partial(decided, limit=1.0), before=self.before)
+            timings = time_in_turn(
+                contenders, self.settings.rounds, enough=partial(decided, limit=1.0), before=bench_memory.evict
+            )
             rows = self.rows("large", op, problem.cost, timings)
             if op not in SPEED_SPECS:
                 continue
@@ -142,7 +143,7 @@ class Worker:
             problem = self.problem(op, self.settings.size)
             self.emit({"doing": f"{op}, {self.settings.size:,} elements, fresh output"})
             contenders = peers.fresh_output(problem)
-            rows = self.rows("fresh", op, problem.cost, time_in_turn(contenders, self.settings.rounds, before=self.before))
+            rows = self.rows("fresh", op, problem.cost, time_in_turn(contenders, self.settings.rounds, before=bench_memory.evict))
             if op != "leaky_relu":
                 continue
             eager = [r.ratio for r in rows if r.contender == "torch" and r.ratio is not None]

@@ -121,25 +121,35 @@ def test_quick_calls_are_timed_several_at_a_time(monkeypatch: pytest.MonkeyPatch
     assert calls == {"a": 2 + 3 * 10, "b": 2 + 3 * 10}, "one took a second of the ten"
 
 
-@pytest.mark.parametrize(("calls", "emptied"), [(1, 6), (5, 0)])
-def test_calls_timed_alone_begin_alike(calls: int, emptied: int) -> None:
+def test_calls_timed_alone_begin_alike() -> None:
     order: list[str] = []
     contenders = [Contender(n, partial(order.append, n)) for n in "ab"]
-    time_in_turn(contenders, rounds=3, calls=calls, warmups=0, before=lambda: order.append("before"))
-    assert order.count("before") == emptied
-    assert all(name == "before" for name in order[::2]) or not emptied, "each call has its own"
+    time_in_turn(contenders, rounds=3, calls=1, warmups=0, before=lambda: order.append("before"))
+    calls = [tuple(order[i : i + 3]) for i in range(0, len(order), 3)]
+    assert sorted(calls) == [("a", "before", "a")] * 3 + [("b", "before", "b")] * 3
 
 
-def test_caches_are_emptied_by_reading_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_memory, "largest_cache", lambda: 1 << 20)
-    read: list[int] = []
-    monkeypatch.setattr(bench_memory.np, "max", lambda part: read.append(part.size))
-    bench_memory.cache_emptier.__wrapped__(2)()
-    assert read == [(2 << 20) // bench_memory.LINE // 2] * 2, "one number of each line, half of them on each thread"
+def test_several_calls_at_a_time_find_what_the_ones_before_left() -> None:
+    order: list[str] = []
+    time_in_turn([Contender("a", partial(order.append, "a"))], 3, calls=5, warmups=0, before=lambda: order.append("before"))
+    assert order == ["a"] * 15
 
 
-def test_the_largest_cache_is_larger_than_a_page() -> None:
-    assert bench_memory.largest_cache() >= 1 << 15
+def test_all_large_arrays_in_use_leave_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[tuple[int, int]] = []
+    monkeypatch.setattr(bench_memory, "_evictor", lambda: lambda start, size, line: dropped.append((start, start + size)))
+    kept, gone, small = (bench_memory.full((n,), 1, np.int8) for n in (bench_memory.SMALL, bench_memory.SMALL, 100))
+    spans = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in (kept, gone, small)]
+    del gone
+    bench_memory.evict()
+    inside = [any(low <= begin and end <= high for low, high in dropped) for begin, end in spans]
+    assert inside == [True, False, False]
+
+
+def test_arrays_keep_their_values_when_they_leave_the_caches() -> None:
+    array = bench_memory.copy(np.arange(bench_memory.SMALL, dtype=np.int64))
+    bench_memory.evict()
+    assert (array == np.arange(bench_memory.SMALL)).all()
 
 
 def test_rounds_are_added_until_the_times_are_enough() -> None:
