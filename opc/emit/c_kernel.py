@@ -13,6 +13,7 @@ from opc.emit.c_native import header_path as native_header_path
 from opc.emit.c_native import native_files, native_header
 from opc.emit.c_nest import NestText
 from opc.emit.c_nest_rows import row_nest_text
+from opc.emit.c_row_abreast import tile_text
 from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
 from opc.ir.dtypes import DType
@@ -71,7 +72,9 @@ class _Kernel:
         contraction = ["contraction_run"] if self._contractions else []
         slices = ["slices"] if any(e.slices.group is not None for e in self.entries) else []
         nests = "nest_scatter" if self._cut_otherwise else self._nests("nest_rows", "run")
-        return tuple(sorted({"call", "math", "run", "shape", nests, *contraction, *slices}))
+        stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
+        sums = ["nest_sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
+        return tuple(sorted({"call", "math", "run", "shape", nests, *contraction, *slices, *sums}))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""
@@ -148,7 +151,7 @@ class _Kernel:
 
 def _function(variant: Variant, stage: Stage) -> StageText:
     if isinstance(stage, RowStage):
-        return TileText(variant.case.op, stage)
+        return tile_text(variant.case.op, stage)
     if isinstance(stage, ContractionStage):
         return TileText(variant.case.op, stage.epilogue)
     nest = row_nest_text(variant.case.op, stage)
@@ -198,7 +201,7 @@ def _functions(tiles: Mapping[str, StageText]) -> dict[str, str]:
     found: dict[tuple[str, str, str], str] = {}
     names: dict[str, str] = {}
     for name, tile in tiles.items():
-        own = [name, tile.once.stage.name] if isinstance(tile, TileText) and tile.once is not None else [name]
+        own = [name, *tile.functions] if isinstance(tile, TileText) else [name]
         # A longer name may break its lines elsewhere.
         text = " ".join(re.sub(rf"\b({'|'.join(own)})\b", "", tile.text).split())
         names[name] = found.setdefault((_kind(tile), _extents(tile), text), name)

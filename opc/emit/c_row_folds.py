@@ -31,6 +31,11 @@ def parameter(f: Fold) -> str:
     return extreme if is_extreme(f) else f"{partial(f)} &{f.name}"
 
 
+def fold_type(f: Fold, lanes: str) -> str:
+    """Return the C++ type of a fold with `lanes` partial results."""
+    return f"opc::{'row_extreme' if is_extreme(f) else 'row_fold'}<opc::joins_{f.kind}, {partial(f)}, {lanes}>"
+
+
 def lanes(folds: list[Fold]) -> str:
     """Return how many partial results each fold of a loop has."""
     return f"opc::count_lanes<{', '.join(dict.fromkeys(map(partial, folds)))}>()"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from opc.emit.c_expr import Text, c_compute
 from opc.emit.c_layout import Names, present_member, size_member, spec_names, wrap
 from opc.emit.c_row_expr import RowExprText
-from opc.emit.c_row_folds import is_extreme, is_slow, lanes, parameter, partial
+from opc.emit.c_row_folds import fold_type, is_extreme, is_slow, lanes, parameter
 from opc.emit.c_row_turns import fetches_ahead, handed_on, handed_to, takes_turns, used_in
 from opc.emit.c_text import comment
 from opc.ir.affine import Affine, Dim, GroupSize, Index
@@ -35,7 +35,7 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     return tuple(t for t in op.types if t in variables)
 
 
-def _loaded(kind: str) -> str:
+def loaded(kind: str) -> str:
     """Return the C type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
     return "uint8_t" if kind == "bool" else kind
 
@@ -44,8 +44,8 @@ class TileText:
     """The tile function of one row stage: `text` is its definition, `types` the type variables it is a template over, and
     `symbols` the members of the arguments struct it reads."""
 
-    def __init__(self, op: Op, stage: RowStage) -> None:
-        self.op, self.stage = op, stage
+    def __init__(self, op: Op, stage: RowStage, abreast: TileText | None = None) -> None:
+        self.op, self.stage, self.abreast = op, stage, abreast
         self.types = type_variables(op, stage)
         self.names = Names(spec_names(op) | {a.name for p in stage.passes for a in (*p.prologue, *p.body)})
         self.tile = self.names.fresh("tile")
@@ -55,6 +55,7 @@ class TileText:
         loop = stage.row[0] if len(stage.row) == 1 else None
         self.index_of_row = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else ""
         self.index = self.names.fresh(self.index_of_row or "i")
+        self.place, self.once_place = self.index, "[0]"
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
         self.values: dict[str, Text] = {}
@@ -68,9 +69,22 @@ class TileText:
         self.expr = RowExprText(op, self._read, self._attribute, self._symbol, self._present)
         self.once = None if stage.once is None else TileText(op, stage.once)
         self.text = self._function()
-        if self.once is not None:
-            self.symbols |= self.once.symbols
-            self.text = f"{self.once.text}\n\n{self.text}"
+        for form in self._forms():
+            self.symbols |= form.symbols
+            self.text = f"{form.text}\n\n{self.text}"
+
+    @property
+    def function(self) -> str:
+        """The name of the function."""
+        return self.stage.name
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the function and of its other forms."""
+        return [self.function, *(form.function for form in self._forms())]
+
+    def _forms(self) -> list[TileText]:
+        return [form for form in (self.once, self.abreast) if form is not None]
 
     def _function(self) -> str:
         for o in self.stage.operands:
@@ -80,18 +94,25 @@ class TileText:
             self.pointers[o.name] = self.names.fresh(f"{o.name}_row") if taken else o.name
             if not o.written:
                 self.values[o.name] = Text(o.name, 8, o.type)
-        loops = list(self._passes_in_turn() if takes_turns(self.stage) else self._rows())
+        loops = list(self._loops())
         flags = "".join(f", bool want_{name}" for name in self.stage.optional)
         template = ", ".join([f"typename {t.name}" for t in self.types]) + flags
         lines = [f"template <{template.removeprefix(', ')}>"] if template else []
-        argument = f"const void *{self.call if self._uses_arguments() or self.once else ''}"
-        lines.append(f"void {self.stage.name}(const opc::tile &{self.tile}, {argument}) {{")
-        if self.once is not None:
-            flags = ", ".join([*(t.name for t in self.types), *(f"want_{name}" for name in self.stage.optional)])
-            callee = f"{self.once.stage.name}<{flags}>" if flags else self.once.stage.name
-            lines.append(f"  if ({self.tile}.once) return {callee}({self.tile}, {self.call});")
+        argument = f"const void *{self.call if self._uses_arguments() or self._forms() else ''}"
+        lines.append(f"void {self.function}(const opc::tile &{self.tile}, {argument}) {{")
+        flags = ", ".join([*(t.name for t in self.types), *(f"want_{name}" for name in self.stage.optional)])
+        for form in self._forms():
+            callee = f"{form.function}<{flags}>" if flags else form.function
+            lines.append(f"  if ({form.taken_of(self.tile)}) return {callee}({self.tile}, {self.call});")
         lines += [*self._prologue(), *loops, "}"]
         return "\n".join(line for text in lines for piece in text.split("\n") for line in wrap(piece))
+
+    def taken_of(self, tile: str) -> str:
+        """Return the C++ condition under which this form of a function is called for a tile."""
+        return f"{tile}.once"
+
+    def _loops(self) -> Iterator[str]:
+        return self._passes_in_turn() if takes_turns(self.stage) else self._rows()
 
     def _rows(self) -> Iterator[str]:
         """Yield the loop over rows, each of which goes through all passes."""
@@ -136,7 +157,7 @@ class TileText:
         calls = []
         for k, o in enumerate(self.stage.operands):
             if o.name in fetched:
-                kind, name = _loaded(c_compute(o.type)), self.names.fresh(f"{o.name}_ahead")
+                kind, name = loaded(c_compute(o.type)), self.names.fresh(f"{o.name}_ahead")
                 yield f"{self.margin}const {kind} *{name} = opc::row_ahead<const {kind}>({self.tile}, {k}, {self.row}, {turn});"
                 calls.append(f"__builtin_prefetch({name} + {self.index});")
         ahead = self.names.fresh("ahead")
@@ -179,7 +200,7 @@ class TileText:
             if o.written:
                 yield f"{self.margin}{kind} *{name} = opc::row<{kind}>({self.tile}, {k}, {self.row});"
             elif o.along_row:
-                kind = _loaded(kind)
+                kind = loaded(kind)
                 yield f"{self.margin}const {kind} *{name} = opc::row<const {kind}>({self.tile}, {k}, {self.row});"
             elif any(i.name == o.name and i.optional for i in self.op.inputs):
                 self.symbols[present_member(o.name)] = None
@@ -213,7 +234,7 @@ class TileText:
                 case Fold():
                     self.values[a.name] = Text(a.name, 8, a.type)
                 case Keep():
-                    self.values[a.name] = Text(f"{self._buffer(a)}[{self.index}]", 8, a.type)
+                    self.values[a.name] = Text(f"{self._buffer(a)}[{self.place}]", 8, a.type)
 
     def _inverses(self, p: Pass) -> Iterator[str]:
         """Take in what a pass folds and keeps, and yield the inverses of sums that it divides by."""
@@ -232,7 +253,7 @@ class TileText:
         self.expr.varying = self.varying
         yield from self._loads(p, margin)
         for a in p.body:
-            yield from self._action(a, margin, f"[{self.index}]")
+            yield from self._action(a, margin, f"[{self.place}]")
         self.expr.varying = None
 
     def _putting_loop(self, p: Pass) -> Iterator[str]:
@@ -286,8 +307,8 @@ class TileText:
             else:
                 continue
             kind = c_compute(self.values[name].type)
-            test = "" if _loaded(kind) == kind or name in kept else " != 0"
-            yield f"{margin}const {kind} {local} = {pointer}[{self.index}]{test};"
+            test = "" if loaded(kind) == kind or name in kept else " != 0"
+            yield f"{margin}const {kind} {local} = {pointer}[{self.place}]{test};"
 
     def _buffer(self, keep: Keep) -> str:
         """Return the row a kept value stands in."""
@@ -301,8 +322,7 @@ class TileText:
             return
         for f in folds:
             self.folds[f.name] = self.names.fresh(f"{f.name}_fold")
-            kind = "row_extreme" if is_extreme(f) else "row_fold"
-            yield f"{self.margin}opc::{kind}<opc::joins_{f.kind}, {partial(f)}, {lanes(folds)}> {self.folds[f.name]};"
+            yield f"{self.margin}{fold_type(f, lanes(folds))} {self.folds[f.name]};"
         self.step = self.names.fresh("step")
         parameters = ", ".join(map(parameter, folds))
         yield f"{self.margin}const auto {self.step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
@@ -345,7 +365,7 @@ class TileText:
             case Put():
                 operand = self.stage.operand(a.name)
                 text = self.expr.convert(a.value, operand.type)
-                target = self.here.get(a.name) or f"{self.pointers[a.name]}{place if operand.along_row else '[0]'}"
+                target = self.here.get(a.name) or f"{self.pointers[a.name]}{place if operand.along_row else self.once_place}"
                 assign = "+=" if operand.reduction == "sum" else "="  # partial sums, to which each row adds
                 yield self._wanted(a.name, margin, f"{target} {assign} {text.text};", put=True)
 

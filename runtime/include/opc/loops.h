@@ -2,6 +2,7 @@
 #ifndef OPC_LOOPS_H
 #define OPC_LOOPS_H
 
+#include "opc/abreast.h"
 #include "opc/half.h"
 #include "opc/lanes.h"
 #include "opc/math.h"

@@ -55,6 +55,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   tile t;
   t.once = r.once;
   t.streams = r.streams;
+  t.most_rows = r.pieces > 1 || r.outer == 0 ? 1 : r.tile_rows < r.size[r.outer - 1] ? r.tile_rows : r.size[r.outer - 1];
   t.scratch = memory + r.scratch;
   t.scratch_pitch = r.scratch_pitch;
   int64_t offset[max_operands];

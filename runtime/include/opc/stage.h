@@ -62,6 +62,7 @@ struct tile {
   bool streams; /* rows are written past the caches, and are not set to what sums begin with */
   int64_t rows;
   int64_t columns;
+  int64_t most_rows; /* that a tile of this call may have */
   void *data[max_operands];
   int64_t step[max_operands];
   char *scratch;
