@@ -62,12 +62,12 @@ class AbreastText(TileText):
             if not o.along_row and not o.written:
                 name = self.pointers[o.name] = self.names.fresh(f"{o.name}_of")
                 self.arrays[o.name] = (name, kind)
-            yield self._array(kind, name, o.along_row)
+            yield from self._columns(kind, name) if o.along_row else [self._array(kind, name)]
         for keep in self.stage.keeps:
-            yield self._array(c_compute(keep.type), keep.name, True)
+            yield from self._columns(c_compute(keep.type), keep.name)
         for name, of in row_values(self.stage):
             self.arrays[name] = (self.names.fresh(f"{name}_of"), c_compute(of))
-            yield self._array(c_compute(of), self.arrays[name][0], False)
+            yield self._array(c_compute(of), self.arrays[name][0])
         yield f"  for (int64_t {self.first} = 0; {self.first} < {self.tile}.rows; {self.first} += {self.lanes}) {{"
         for k, o in enumerate(self.stage.operands):
             if not o.written:
@@ -102,9 +102,14 @@ class AbreastText(TileText):
             kinds += [partial(a) if isinstance(a, Fold) else c_compute(a.type) for a in p.body if isinstance(a, Fold | Keep)]
         return f"opc::count_lanes<{', '.join(dict.fromkeys(kinds))}>()"
 
-    def _array(self, kind: str, name: str, columns: bool) -> str:
-        size = f"opc::columns_abreast<{self.lanes}> * {self.lanes}" if columns else self.lanes
-        return f"  alignas(opc::line_bytes) {kind} {name}[{size}];"
+    def _array(self, kind: str, name: str) -> str:
+        return f"  alignas(opc::line_bytes) {kind} {name}[{self.lanes}];"
+
+    def _columns(self, kind: str, name: str) -> Iterator[str]:
+        """Yield an array of columns, and the pointer it is used by."""
+        array = self.names.fresh(f"{name}_columns")
+        yield f"  alignas(opc::line_bytes) {kind} {array}[opc::columns_abreast<{self.lanes}> * {self.lanes}];"
+        yield f"  {kind} *const {name} = opc::somewhere({array});"
 
     def _pass(self, p: Pass) -> Iterator[str]:
         for text in dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body)):
@@ -147,7 +152,7 @@ class AbreastText(TileText):
         for divisor, inverse in self.expr.inverses.items():
             kind = c_compute(self.values[divisor].type)
             self.arrays[inverse] = (self.names.fresh(f"{inverse}_of"), kind)
-            yield f"  {self._array(kind, self.arrays[inverse][0], False)}"
+            yield f"  {self._array(kind, self.arrays[inverse][0])}"
             made.append(f"{self.margin}  {self.arrays[inverse][0]}[{self.lane}] = {inverse};")
         if not lines and not made:
             return

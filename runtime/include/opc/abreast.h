@@ -210,6 +210,13 @@ OPC_INLINE void put_values(const tile &t, int operand, int64_t first, const T *v
   for (int64_t i = 0; i < count; ++i) to[i * t.step[operand]] = values[i];
 }
 
+/* A pointer to an array of columns of which compilers do not know that it is that array: GCC writes the places in one it knows as integers,
+ * to which any store may go, and then leaves the partial results of folds in memory. */
+template <typename T>
+OPC_INLINE T *somewhere(T *columns) {
+  return static_cast<T *>(__builtin_assume_aligned(__builtin_launder(columns), line_bytes));
+}
+
 /* Runs `step` at each element of rows abreast: with the column, the place of the element, the lane, and its partial results. */
 template <int Lanes, typename Step, typename... Folds>
 OPC_INLINE void fold_abreast(int64_t columns, const Step &step, Folds &...folds) {
