@@ -45,6 +45,10 @@ BUILD_SPECS = (
 """The twenty elementwise and row ops whose build together is promised a time."""
 
 
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "sse2": "SSE2"}
+"""Instruction sets by Linux's names for them, the widest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
@@ -140,14 +144,23 @@ class Settings:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor, the number of cores this process may use, and versions."""
-    name = platform.processor() or platform.machine()
+    """Return the processor and its widest vectors, the number of cores this process may use, and versions."""
+    found = {"processor": platform.processor() or platform.machine()}
     try:
-        text = Path("/proc/cpuinfo").read_text()
-        name = next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass  # Not Linux, or a processor that does not tell its model: the platform's own name has to do.
-    return {"processor": name, "cores": str(cores()), "system": platform.system(), "python": platform.python_version()}
+        found |= _told(Path("/proc/cpuinfo").read_text())
+    except OSError:
+        pass  # Not Linux: the platform's own name has to do.
+    return found | {"cores": str(cores()), "system": platform.system(), "python": platform.python_version()}
+
+
+def _told(text: str) -> dict[str, str]:
+    """Return what Linux tells of the first processor: its model, and the vectors that kernels have forms for."""
+    lines = (line.partition(":") for line in reversed(text.splitlines()))
+    first = {name.strip(): value.strip() for name, _, value in lines}
+    found = {"processor": first["model name"]} if "model name" in first else {}
+    flags = first.get("flags", "").split()
+    wide = next((title for flag, title in VECTORS.items() if flag in flags), None)
+    return found | ({"vectors": wide} if wide else {})
 
 
 def cores() -> int:

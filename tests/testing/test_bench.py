@@ -17,6 +17,7 @@ from opc.pipeline import load_family
 from opc.testing import (
     bench_commands,
     bench_gradients,
+    bench,
     bench_memory,
     bench_peak,
     bench_peers,
@@ -328,6 +329,14 @@ def test_machine_and_memory() -> None:
     block = np.ones(64 << 20, np.uint8)
     assert resident() - before > 60 << 20
     del block
+
+
+@pytest.mark.parametrize(
+    ("flags", "vectors"), [("sse2 avx2", "AVX2"), ("sse2 avx2 avx512f", "AVX-512"), ("sse2", "SSE2"), ("none", None)]
+)
+def test_linux_tells_model_and_vectors(flags: str, vectors: str | None) -> None:
+    text = f"processor : 0\nmodel name : A: B\nflags : {flags}\n\nprocessor : 1\nmodel name : C\n"
+    assert bench._told(text) == {"processor": "A: B"} | ({"vectors": vectors} if vectors else {})
 
 
 def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
