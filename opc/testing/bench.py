@@ -8,6 +8,7 @@ libgomp's default, threads that wait take the processor from those that work.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -146,10 +147,8 @@ class Settings:
 def machine() -> dict[str, str]:
     """Return the processor and its widest vectors, the number of cores this process may use, and versions."""
     found = {"processor": platform.processor() or platform.machine()}
-    try:
+    with contextlib.suppress(OSError):  # Not Linux: the platform's own name has to do.
         found |= _told(Path("/proc/cpuinfo").read_text())
-    except OSError:
-        pass  # Not Linux: the platform's own name has to do.
     return found | {"cores": str(cores()), "system": platform.system(), "python": platform.python_version()}
 
 

@@ -15,9 +15,9 @@ from opc.build.builder import build_specs
 from opc.diagnostics import SpecError
 from opc.pipeline import load_family
 from opc.testing import (
+    bench,
     bench_commands,
     bench_gradients,
-    bench,
     bench_memory,
     bench_peak,
     bench_peers,
