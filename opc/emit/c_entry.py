@@ -254,6 +254,9 @@ class EntryText:
         else:
             yield f"  opc::temporary &{t.name} = memory[{self.slices.position(t.name)}];"
         sizes = "".join(f", {self._extent(loop)}" for loop in t.loops)
+        if not t.stored:
+            yield f"  opc::describe({t.name}{sizes});"
+            return
         allocate = f"!opc::allocate({t.name}, {dtype_text(t.type)}{sizes})"
         wanted = self._wanted(t.needed_by)
         if wanted:

@@ -78,7 +78,8 @@ def row_nest_lines(op: Op, s: NestStage, text: RowNestText, scalar: ScalarText) 
     if text.planes is not None:
         yield f"  opc::keep_planes(nest, {text.planes.channel});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
-    yield f"  code = opc::run(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)});"
+    sums = "" if s.sum is None else f", {s.sum}.data"
+    yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
 
 
 def _lanes_lines(s: NestStage, text: RowNestText) -> Iterator[str]:

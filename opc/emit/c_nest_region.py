@@ -16,6 +16,7 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ElementType
 from opc.ir.expr import Call, Const, Expr, Present, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.lower.guards import Guard, guard_indices, guards, inside, is_known_inside, is_zero, one_place, replace_node
+from opc.lower.streams import runs_often
 
 __all__ = ["Leaf", "Local", "Range", "Regions", "RowStore", "Sink"]
 
@@ -270,10 +271,15 @@ class Regions(Scope):
         if not short:
             leaf.find_step(e)
         lines = sink.loop(e, leaf, over)
+        looked_up = [w.view(name) for name in self.gathered if any(f"{w.view(name)}.at(" in line for line in lines)]
         with w.block(f"if ({over.low} < {over.high})"):
             w.put(*leaf.before)
             if leaf.step is not None:
                 with w.block(f"opc::with_step({leaf.step_text}, [&](auto {leaf.step})", "});"):
+                    w.put(*lines)
+            elif len(looked_up) == 1 and not short and runs_often(w.op):
+                # What the operand is stored as is asked ahead of the loop: the price is a copy of that for each type.
+                with w.block(f"opc::with_stored({looked_up[0]}, [&](auto {looked_up[0]}) OPC_INLINED", "});"):
                     w.put(*lines)
             else:
                 w.put(*lines)

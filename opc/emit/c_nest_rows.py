@@ -139,7 +139,8 @@ class RowNestText(NestWriter):
                 self.indices[name] = self.names.fresh(name)
                 if name in used:
                     self.put(f"const int64_t {self.indices[name]} = at.index[{n}];")
-            self.put("const int64_t place = at.target();")
+            if self.stage.stored:
+                self.put("const int64_t place = at.target();")
             if planes is not None:
                 planes.write_block()
             if plan.lane is None:
@@ -183,14 +184,17 @@ class RowNestText(NestWriter):
             value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
             over = Range(own.name, "0", "count")
             declared = write_places(self, plan, value, over, regions)
-            self.put(f"{kind} *const out = opc::result_row(nest, place, buffer);")
+            self.put(f"{kind} *const out = {'opc::result_row(nest, place, buffer)' if self.stage.stored else 'buffer'};")
             rest = Reductions(regions, over).run(value)
-            zeroed = not plan.inner and regions.is_mostly_zero(rest, over.lane)
+            zeroed = self.stage.stored and not plan.inner and regions.is_mostly_zero(rest, over.lane)
             if zeroed:
                 declared.append("opc::zero_units(nest, begin, end);")
                 self.put(f"if (out == buffer) opc::fill(out, count, {kind}(0));")
             regions.write(rest, over, RowStore(own.name, self.declared.type, zeroed))
-            self.put("opc::finish_row(nest, place, out, count);")
+            if self.stage.stored:
+                self.put("opc::finish_row(nest, place, out, count);")
+            if self.stage.sum is not None:
+                self.put("opc::sum_unit(nest, unit, out, count);")
             return declared
         self.indices["phase"] = "phase"
         phase = Affine.of(start) + Index("phase")
@@ -212,7 +216,9 @@ class RowNestText(NestWriter):
         return []
 
     def _copies(self, value: Expr) -> bool:
-        """Whether a row is a row of an operand that is stored as the target is, or zeros."""
+        """Whether a row is a row of an operand that is stored as the target is, or zeros, and needs no more than to be copied."""
+        if self.stage.sum is not None:
+            return False
         while isinstance(value, Select) and is_identity("sum", value.other):
             if self.stage.plans[0].lane in free_indices(value.cond):
                 return False

@@ -292,12 +292,15 @@ class NestStage:
     """One statement as a loop nest.
 
     `plans` says how; a second plan is for calls in which the group that the target ends in has one point. Without plans the
-    statement is evaluated point by point.
+    statement is evaluated point by point. The temporary `sum` gets the sum of what is computed at all points; where the target is
+    not `stored`, that is all it is computed for.
     """
 
     name: str
     assign: Assign
     plans: tuple[Lanes, ...] | tuple[Scatter, ...] | tuple[Scan, ...] = ()
+    sum: str | None = None
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,12 +334,16 @@ Stage: TypeAlias = RowStage | NestStage | ContractionStage
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A tensor in memory between stages; `needed_by` lists the outputs that it is there for."""
+    """A tensor in memory between stages; `needed_by` lists the outputs that it is there for.
+
+    One that is not `stored` has no memory: the nest that computes it just adds it up.
+    """
 
     name: str
     type: ValueType
     loops: tuple[Loop, ...]
     needed_by: tuple[str, ...]
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)

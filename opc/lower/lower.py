@@ -13,6 +13,7 @@ from opc.lower.flatten import IrregularError, flatten
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
+from opc.lower.nest_sums import with_sums_in_nests
 from opc.lower.partition import partition
 from opc.lower.parts import with_parts
 from opc.lower.scatter import extract_scatters
@@ -51,7 +52,7 @@ def _variant(case: Case) -> Variant:
             program, op = _regular(in_parts), in_parts
         except IrregularError:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
-            program = partition(op)
+            program = with_sums_in_nests(op, partition(op))
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
 

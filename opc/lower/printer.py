@@ -43,7 +43,9 @@ def _value(variant: Variant, name: str, value: int | bool | Equal) -> str:
 def format_program(program: Program, when: str = "") -> str:
     """Return a program, one loop, pass or action a line, ending in a line break."""
     lines = [f"program {program.name}{when}"]
-    lines += [f"  temporary {t.name}: {t.type}{_loops(t.loops)}" for t in program.temporaries]
+    lines += [
+        f"  temporary {t.name}: {t.type}{_loops(t.loops)}{'' if t.stored else ', in no memory'}" for t in program.temporaries
+    ]
     for stage in program.stages:
         match stage:
             case RowStage():
@@ -160,6 +162,8 @@ def _nest(stage: NestStage) -> Iterator[str]:
     if stage.plans:
         yield f"  {_plan(stage)}: {stage.name}"
         yield f"    {format_assign(s)}"
+        if stage.sum is not None:
+            yield f"    write temporary {stage.sum}, sum over points"
         return
     yield f"  parallel points {indices}: {stage.name}"
     for node in walk(s.value):

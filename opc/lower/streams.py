@@ -15,11 +15,15 @@ from opc.lower.loop_ir import Fold, Keep, Pass, Put, RowStage
 
 def with_streams(op: Op, stage: RowStage) -> RowStage:
     """Return the stage of an op, which streams what it writes where it can."""
-    derived = op.derivation
-    often = derived is None or (derived.kind == "vjp" and derived.order == 1)
-    if not often or not _puts_rows(stage) or (stage.once is not None and not _puts_rows(stage.once)):
+    if not runs_often(op) or not _puts_rows(stage) or (stage.once is not None and not _puts_rows(stage.once)):
         return stage
     return replace(stage, streams=True, once=None if stage.once is None else replace(stage.once, streams=True))
+
+
+def runs_often(op: Op) -> bool:
+    """Whether an op is worth a loop of its own for a frequent case: it is no derivative, or the gradient of an op."""
+    derived = op.derivation
+    return derived is None or (derived.kind == "vjp" and derived.order == 1)
 
 
 def puts(p: Pass) -> bool:

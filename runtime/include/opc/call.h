@@ -117,16 +117,20 @@ static inline int32_t stored_index(dtype element) {
   return index;
 }
 
-/* A tensor between the stages of a call, contiguous. */
+/* A tensor between the stages of a call, contiguous. That of a single number needs no memory of its own. */
 struct temporary {
   void *data = nullptr;
   int64_t bytes = 0; /* at `data` */
   int32_t ndim = 0;
   int64_t shape[max_axes];
+  int64_t number[1];
   temporary() = default;
   temporary(const temporary &) = delete;
   temporary &operator=(const temporary &) = delete;
-  ~temporary() { free(data); }
+  ~temporary() { release(); }
+  void release() {
+    if (data != number) free(data);
+  }
 };
 
 static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size; }
@@ -134,18 +138,24 @@ static inline void append_axes(temporary &t, const extents &group) {
   for (int32_t i = 0; i < group.rank; ++i) t.shape[t.ndim++] = group.size[i];
 }
 
+/* Gives a temporary axes of these sizes and groups. */
+template <typename... Sizes>
+static inline void describe(temporary &t, const Sizes &...sizes) {
+  t.ndim = 0;
+  (append_axes(t, sizes), ...);
+}
+
 /* Gets uninitialised memory, or takes what the temporary has, for a tensor with axes of these sizes and groups; false when there is
  * none. */
 template <typename... Sizes>
 static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
-  t.ndim = 0;
-  (append_axes(t, sizes), ...);
+  describe(t, sizes...);
   int64_t bytes = itemsize(type);
   for (int32_t i = 0; i < t.ndim; ++i) bytes *= t.shape[i];
   if (t.data != nullptr && bytes <= t.bytes) return true;
-  free(t.data);
+  t.release();
   t.bytes = bytes;
-  t.data = malloc(bytes > 0 ? static_cast<size_t>(bytes) : 1);
+  t.data = bytes <= int64_t(sizeof(t.number)) ? t.number : malloc(static_cast<size_t>(bytes));
   return t.data != nullptr;
 }
 

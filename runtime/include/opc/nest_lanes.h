@@ -54,6 +54,29 @@ OPC_INLINE stored_flat<T> stored_flat_of(const row_nest &n, int32_t operand) {
   return {o.data, o.stored, o.size, o.stride};
 }
 
+/* A view of an operand that is stored as `Stored` and computed as T. */
+template <typename Stored, typename T>
+struct known_flat {
+  const Stored *data;
+  const int64_t *size;
+  const int64_t *stride;
+  OPC_INLINED T at(int64_t offset) const { return T(load(data + offset)); }
+};
+
+/* Calls f with a view of an operand that knows what this is stored as. */
+template <typename T, typename F>
+OPC_INLINE void with_stored(const stored_flat<T> &view, F f) {
+  const auto call = [&](auto stored) OPC_INLINED {
+    typedef decltype(stored) type;
+    f(known_flat<type, T>{reinterpret_cast<const type *>(view.data), view.size, view.stride});
+  };
+  if constexpr (sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
+    if (view.stored == dtype_float16) return call(float16{});
+    if (view.stored == dtype_bfloat16) return call(bfloat16{});
+  }
+  call(T());
+}
+
 /* Unit after unit of a nest: the outer indices, and which lanes. */
 struct cursor {
   const row_nest &n;
@@ -243,6 +266,12 @@ template <typename T>
 OPC_INLINE void fill(T *row, int64_t count, T value) {
   OPC_SIMD
   for (int64_t i = 0; i < count; ++i) row[i] = value;
+}
+
+/* Adds up the results of a unit of work, if that is asked for. */
+template <typename T>
+OPC_INLINE void sum_unit(const row_nest &n, int64_t unit, const T *row, int64_t count) {
+  if (n.sums != nullptr) static_cast<T *>(n.sums)[unit] = sum_row<T>(row, count);
 }
 
 /* Calls f with a zero of the type that holds positions below `count`: as wide as T where that is enough. */

@@ -57,6 +57,7 @@ struct row_nest {
   int64_t scan_size;
   int64_t scan_stride;
   int64_t lane_stride;
+  void *sums; /* of the results of each unit of work, where these are added up */
   char *target;
   dtype stored;
 };
@@ -148,6 +149,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.parts = 1;
   n.together = 1;
   n.shared = false;
+  n.sums = nullptr;
   fault.reported = 0;
 }
 
