@@ -1,7 +1,7 @@
-"""Short rows abreast as C++: a second form of row stages that fold, in which as many rows as a vector has lanes go along together.
+"""Short rows abreast as C++: a second form of row stages that fold, in which a row is a lane of a vector.
 
-The values of these rows stand turned over in arrays, column by column; so do values of the row, one a lane. A loop along the row is
-then a loop over columns, in each of which a loop over the lanes is one vector operation, folds included.
+The values of as many rows stand turned over in arrays, column by column; so do values of the row, one a lane. A loop along the
+row is then a loop over columns, in each of which a loop over the lanes is one vector operation, folds included.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from opc.emit.c_expr import Text, c_compute
-from opc.emit.c_row_folds import fold_type, is_extreme, parameter, partial
+from opc.emit.c_row_folds import fold_type, is_slow, parameter, partial
 from opc.emit.c_row_turns import row_values
 from opc.emit.c_rows import TileText, loaded
 from opc.emit.c_text import comment
-from opc.ir.expr import reads
+from opc.ir.expr import reads, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import Action, Fold, Keep, Let, Pass, Put, RowStage
@@ -27,14 +27,16 @@ def tile_text(op: Op, stage: RowStage) -> TileText:
 def goes_abreast(op: Op, stage: RowStage) -> bool:
     """Whether short rows of a stage go abreast: whole rows with folds, of ops and their gradients.
 
-    Derivatives of these seldom run on much, and a form more of a loop takes its time to compile. Products that several rows are added
-    to, and points of a row that are treated apart, have loops of their own.
+    Derivatives of these seldom run on much, and a form more of a loop takes its time to compile. Products that several rows are
+    added to, and points of a row that are treated apart, have loops of their own.
     """
     derived = op.derivation
     often = derived is None or (derived.kind == "vjp" and derived.order == 1)
     folds = any(isinstance(a, Fold) for p in stage.passes for a in p.body)
     added = any(o.written and o.reduction is not None for o in stage.operands)
-    return often and stage.whole_rows and stage.once is None and folds and not added and all(p.apart is None for p in stage.passes)
+    return (
+        often and stage.whole_rows and stage.once is None and folds and not added and all(p.apart is None for p in stage.passes)
+    )
 
 
 class AbreastText(TileText):
@@ -43,11 +45,11 @@ class AbreastText(TileText):
     @property
     def function(self) -> str:
         """The name of the function."""
-        return f"{self.stage.name}_abreast"
+        return f"abreast_{self.stage.name}"
 
     def taken_of(self, tile: str) -> str:
         """Return the C++ condition under which this form of a function is called for a tile."""
-        return f"opc::goes_abreast<{self._count()}>({tile})"
+        return f"opc::goes_abreast<{self._count()}, {self._vectors()}>({tile})"
 
     def _loops(self) -> Iterator[str]:
         """Yield the arrays of the operands and of values of the row, and the loop over rows, several at a time."""
@@ -102,13 +104,21 @@ class AbreastText(TileText):
             kinds += [partial(a) if isinstance(a, Fold) else c_compute(a.type) for a in p.body if isinstance(a, Fold | Keep)]
         return f"opc::count_lanes<{', '.join(dict.fromkeys(kinds))}>()"
 
+    def _vectors(self) -> int:
+        """Return how many vectors long the rows are that go abreast no more: in these most lanes are in use as they lie.
+
+        A fold that takes long pays longer: as they lie, what is left of a row goes through it one by one.
+        """
+        folding = [p for p in self.stage.passes if any(isinstance(a, Fold) for a in p.body)]
+        return 3 if any(is_slow(e) for p in folding for a in p.body for e in walk(a.value)) else 2
+
     def _array(self, kind: str, name: str) -> str:
         return f"  alignas(opc::line_bytes) {kind} {name}[{self.lanes}];"
 
     def _columns(self, kind: str, name: str) -> Iterator[str]:
         """Yield an array of columns, and the pointer it is used by."""
         array = self.names.fresh(f"{name}_columns")
-        yield f"  alignas(opc::line_bytes) {kind} {array}[opc::columns_abreast<{self.lanes}> * {self.lanes}];"
+        yield f"  alignas(opc::line_bytes) {kind} {array}[{self._vectors()} * {self.lanes} * {self.lanes}];"
         yield f"  {kind} *const {name} = opc::somewhere({array});"
 
     def _pass(self, p: Pass) -> Iterator[str]:

@@ -161,15 +161,11 @@ __attribute__((noinline)) static void turn_rows(void *columns, void *rows, int64
   turn_blocks<ToRows, T, Rows, Rows>(static_cast<T *>(columns), static_cast<T *>(rows), step, count, length);
 }
 
-/* The most columns of rows that go abreast: of longer ones, most lanes are in use as they lie. */
-template <int Lanes>
-constexpr int columns_abreast = 2 * Lanes;
-
-/* Whether the rows of a call go abreast: short ones, of which its tiles have enough. What is left over does too, whatever it costs:
- * the order of a row's sum may not depend on its neighbours. */
-template <int Lanes>
+/* Whether the rows of a call go abreast: ones shorter than some vectors, of which its tiles have enough. What is left over does too,
+ * whatever it costs: the order of a row's sum may not depend on its neighbours. */
+template <int Lanes, int Vectors>
 OPC_INLINE bool goes_abreast(const tile &t) {
-  return t.columns <= columns_abreast<Lanes> && 2 * t.most_rows >= Lanes;
+  return t.columns < Vectors * Lanes && 2 * t.most_rows >= Lanes;
 }
 
 /* Rows from `first` on that there are, up to Lanes. */
