@@ -53,6 +53,7 @@ _OWN_NAMES = frozenset(
         "position",
         "here",
         "better",
+        "copies",
     ]
 )
 """The parameters and variables of every nest's function."""
@@ -125,7 +126,10 @@ class RowNestText(NestWriter):
             return
         used = free_indices(flat.value)
         self.put("opc::cursor at(nest, begin);")
-        if plan.lane is None or not self._copies(flat.value):
+        copied = self._copies(flat.value, plan.lane)
+        if copied:
+            self.put("opc::row_copies copies(nest);")
+        else:
             self.put(f"{kind} buffer[{self._buffer_size(plan)}];")
         ahead = len(self.lines)
         for n, name in enumerate(flat.indices):
@@ -145,7 +149,7 @@ class RowNestText(NestWriter):
                 planes.write_block()
             if plan.lane is None:
                 self._point(flat.value, regions)
-            elif self._copies(flat.value):
+            elif copied:
                 self._copy_row(flat.value, plan.lane, regions)
             else:
                 declared = self._row(plan, plan.lane, regions)
@@ -215,28 +219,22 @@ class RowNestText(NestWriter):
             self.put("opc::finish_phases(nest, place, row, pitch, phases, count);")
         return []
 
-    def _copies(self, value: Expr) -> bool:
+    def _copies(self, value: Expr, lane: str | None) -> bool:
         """Whether a row is a row of an operand that is stored as the target is, or zeros, and needs no more than to be copied."""
         if self.stage.sum is not None:
             return False
         while isinstance(value, Select) and is_identity("sum", value.other):
-            if self.stage.plans[0].lane in free_indices(value.cond):
+            if lane in free_indices(value.cond):
                 return False
             value = value.then
-        return isinstance(value, Read) and value.pad is None and self._is_row(value)
+        return isinstance(value, Read) and value.pad is None and self._is_row(value, lane)
 
-    def _is_row(self, e: Read) -> bool:
-        lane = self.stage.plans[0].lane
+    def _is_row(self, e: Read, lane: str | None) -> bool:
         last = e.indices[-1] if e.indices else None
         if lane is None or not isinstance(last, Affine) or last.index != lane or self.is_optional(e.operand):
             return False
         others = free_indices(replace(e, indices=e.indices[:-1])) if len(e.indices) > 1 else set()
-        return (
-            e.operand in self.gathered
-            and lane not in others
-            and self.op.operand(e.operand).type == self.declared.type
-            and len(self.stage.plans) == 1
-        )
+        return e.operand in self.gathered and lane not in others and self.op.operand(e.operand).type == self.declared.type
 
     def _copy_row(self, value: Expr, lane: str, regions: Regions) -> None:
         """Write the copying of a row."""
@@ -245,14 +243,14 @@ class RowNestText(NestWriter):
         self.put(f"const int64_t {start} = at.first();")
         while isinstance(value, Select):
             with self.block(f"if (!({regions.condition((value.cond,))}))"):
-                self.put("opc::zero_row(nest, place, at.count());", "continue;")
+                self.put("copies.zero(place, at.count());", "continue;")
             value = value.then
         assert isinstance(value, Read), "only a read is copied"
         leaf = Leaf(regions, Range("", "", ""))
         places = leaf.places(value)
         self.put(*leaf.before)
         number = self.operands.index(value.operand)
-        self.put(f"opc::copy_row(nest, {number}, {leaf.offset(value, places)}, place, at.count());")
+        self.put(f"copies.copy({number}, {leaf.offset(value, places)}, place, at.count());")
 
 
 def row_nest_text(op: Op, stage: NestStage) -> RowNestText | None:

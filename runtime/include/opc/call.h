@@ -178,6 +178,7 @@ static inline void add_temporary(Nest &n, const temporary &t, dtype computed, in
   auto &o = n.operands[n.operand_count++];
   o.data = static_cast<char *>(t.data);
   o.stored = computed;
+  o.entries = entries;
   int64_t contiguous = 1;
   for (int32_t e = entries - 1, a = t.ndim; e >= 0; --e) {
     o.size[e] = 1;

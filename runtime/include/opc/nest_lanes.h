@@ -3,6 +3,7 @@
 #define OPC_NEST_LANES_H
 
 #include "opc/lanes.h"
+#include "opc/nest_copy.h"
 #include "opc/nest_places.h"
 #include "opc/nest_rows.h"
 #include "opc/points.h"
@@ -335,19 +336,6 @@ OPC_INLINE void search_row(int64_t low, int64_t high, T &best, int64_t &found, N
       found = number(i);
     }
   }
-}
-
-/* Copies a row of an operand to the target, both stored in one type. */
-static inline void copy_row(const row_nest &n, int32_t operand, int64_t from, int64_t to, int64_t count) {
-  const size_t size = static_cast<size_t>(itemsize(n.stored));
-  memcpy(n.target + to * static_cast<int64_t>(size), n.operands[operand].data + from * static_cast<int64_t>(size),
-         static_cast<size_t>(count) * size);
-}
-
-/* Zeroes a row of the target. */
-static inline void zero_row(const row_nest &n, int64_t to, int64_t count) {
-  const int64_t size = itemsize(n.stored);
-  memset(n.target + to * size, 0, static_cast<size_t>(count * size));
 }
 
 /* Elements [low, high) of a row of an operand that starts at `offset`: where they lie, or widened in `buffer`. */

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "opc/caches.h"
 #include "opc/nest.h"
 #include "opc/rows.h"
 
@@ -16,6 +17,9 @@ enum : int64_t {
   place_lanes = 256,  /* lanes of one unit of work whose places are found first: their rows stay in the first cache */
   place_row = place_lanes + 16, /* what holds a row of these: rows that lie a power of two apart share a set of the cache */
   nest_grain = 32768, /* steps worth a thread */
+  far_bytes = 1 << 22, /* operands that are more are not kept close to a processor */
+  far_results = 1 << 14, /* fewer are made of little of the operands */
+  streamed_row = 1024, /* bytes of the shortest rows that are stored past the caches: of shorter ones too much are ends of lines */
   few_lanes = 4, /* lanes that lie across memory */
   copy_rows = 32
 };
@@ -24,6 +28,7 @@ enum : int64_t {
 struct flat_operand {
   char *data; /* NULL: absent */
   dtype stored;
+  int32_t entries;
   int64_t size[max_axes];
   int64_t stride[max_axes]; /* in elements */
 };
@@ -39,6 +44,8 @@ struct row_nest {
   int32_t outer;
   int32_t inner;
   int32_t entries; /* of the target */
+  bool streams; /* rows that are copied or zeroed are stored past the caches */
+  bool far;     /* what its results are made of may lie in memory */
   bool alone; /* the group that the target ends in has one point: the index before it is the lane */
   int64_t size[max_axes];
   int64_t stride[max_axes];
@@ -144,6 +151,8 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.operand_count = 0;
   n.outer = 0;
   n.inner = 0;
+  n.streams = false;
+  n.far = false;
   n.alone = false;
   n.lanes = 1;
   n.parts = 1;
@@ -159,6 +168,7 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
                         int32_t unit) {
   flat_operand &o = n.operands[n.operand_count++];
   o.data = nullptr;
+  o.entries = entries;
   if (t == nullptr) {
     for (int32_t e = 0; e < entries; ++e) o.size[e] = o.stride[e] = 0;
     return OPC_OK;
@@ -243,6 +253,7 @@ static void run_row_nest_range(void *argument, int64_t begin, int64_t end) {
   const row_nest_call &call = *static_cast<const row_nest_call *>(argument);
   const int64_t together = call.n->together;
   call.function(*call.n, call.arguments, begin * together, end * together < call.units ? end * together : call.units);
+  if (call.n->streams) finish_streams();
 }
 
 static int32_t outcome(const row_nest &n) {
@@ -259,6 +270,7 @@ static void split_row_nest(const row_nest &n, row_nest_function function, const 
   const int64_t groups = (units + n.together - 1) / n.together;
   if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain || groups == 1) {
     function(n, arguments, 0, units);
+    if (n.streams) finish_streams();
   } else {
     n.context->parallel_for(n.context->pool, groups, (grain + n.together - 1) / n.together, run_row_nest_range, &call);
   }
@@ -274,8 +286,27 @@ static inline void keep_planes(row_nest &n, int32_t channel) {
   n.together = (channels >= 16 * many ? 16 : 8) * (units > 0 ? units : 1);
 }
 
+/* Decides whether a nest stores rows that it copies or zeroes past the caches: as a stage does (opc/run_stream.h), in a call whose tensors
+ * are more than the caches hold. But a nest may read little of a large tensor: where its results take up little of the caches, they stay
+ * there. Rows that are computed are not worth a detour by a buffer, which costs more than to fetch their lines. */
+static inline void plan_streams(row_nest &n) {
+  int64_t moved = 0, results = 0;
+  for (int32_t k = 0; k < n.operand_count; ++k) {
+    const flat_operand &o = n.operands[k];
+    results = o.data != nullptr ? itemsize(o.stored) : 0;
+    for (int32_t e = 0; e < o.entries; ++e) results *= o.stride[e] != 0 ? o.size[e] : 1;
+    moved += results;
+    if (k < n.operand_count - 1 && o.data == n.target) return;
+  }
+  n.far = moved - results >= far_bytes && results >= far_results;
+  const int64_t cache = cache_bytes();
+  const bool much = cache > 0 && moved >= cache && results > 0 && results >= cache / 4;
+  n.streams = much && n.lanes * itemsize(n.stored) >= streamed_row;
+}
+
 /* Runs a nest; `steps` is the work of one lane. */
-static int32_t run(const row_nest &n, row_nest_function function, const void *arguments, int64_t steps) {
+static int32_t run(row_nest &n, row_nest_function function, const void *arguments, int64_t steps) {
+  plan_streams(n);
   int64_t units = n.pieces;
   for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
   const int64_t work = (steps > 0 ? steps : 1) * n.piece;
