@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from opc.emit.c_expr import Text, c_compute
 from opc.emit.c_row_folds import fold_type, is_slow, parameter, partial
-from opc.emit.c_row_turns import row_values
 from opc.emit.c_rows import TileText, loaded
 from opc.emit.c_text import comment
 from opc.ir.expr import reads, walk
@@ -67,14 +66,18 @@ class AbreastText(TileText):
             yield from self._columns(kind, name) if o.along_row else [self._array(kind, name)]
         for keep in self.stage.keeps:
             yield from self._columns(c_compute(keep.type), keep.name)
-        for name, of in row_values(self.stage):
-            self.arrays[name] = (self.names.fresh(f"{name}_of"), c_compute(of))
-            yield self._array(c_compute(of), self.arrays[name][0])
+        for a in (a for p in self.stage.passes for a in (*p.prologue, *p.body)):
+            if (isinstance(a, Let) and a.name not in self.varying) or (isinstance(a, Fold) and a.kind in ("max", "min")):
+                self.arrays[a.name] = (self.names.fresh(f"{a.name}_of"), c_compute(a.type))
+                yield self._array(*reversed(self.arrays[a.name]))
         yield f"  for (int64_t {self.first} = 0; {self.first} < {self.tile}.rows; {self.first} += {self.lanes}) {{"
         for k, o in enumerate(self.stage.operands):
             if not o.written:
                 take = "take_abreast" if o.along_row else "take_values"
-                yield f"{self.margin}opc::{take}<{self.lanes}>({self.tile}, {k}, {self.first}, {self.pointers[o.name]});"
+                optional = any(i.name == o.name and i.optional for i in self.op.inputs)
+                test = f"if ({self._present(o.name)}) " if optional else ""
+                target = self.pointers[o.name]
+                yield f"{self.margin}{test}opc::{take}<{self.lanes}>({self.tile}, {k}, {self.first}, {target});"
         for p in self.stage.passes:
             yield from self._pass(p)
         for k, o in enumerate(self.stage.operands):
@@ -143,7 +146,10 @@ class AbreastText(TileText):
         names = "".join(f", {self.folds[f.name]}" for f in folds)
         yield f"{self.margin}opc::fold_abreast<{self.lanes}>({self.tile}.columns, {step}{names});"
         for f in folds:
-            yield f"{self.margin}opc::values_of({self.folds[f.name]}, {self.arrays[f.name][0]});"
+            if f.name in self.arrays:
+                yield f"{self.margin}opc::values_of({self.folds[f.name]}, {self.arrays[f.name][0]});"
+            else:  # a copy would be one of integers, for which what loads it as a vector would wait
+                self.arrays[f.name] = (f"{self.folds[f.name]}.lane", c_compute(f.type))
         for a in p.body:
             match a:
                 case Fold():

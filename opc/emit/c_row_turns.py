@@ -56,11 +56,6 @@ def handed_to(stage: RowStage, p: Pass) -> Iterator[tuple[str, ValueType]]:
         yield from ((name, of) for name, of in _made(q) if name in used)
 
 
-def row_values(stage: RowStage) -> Iterator[tuple[str, ValueType]]:
-    """Yield the values of the row, with their types, that the passes of a stage make."""
-    return (made for p in stage.passes for made in _made(p))
-
-
 def _made(p: Pass) -> Iterator[tuple[str, ValueType]]:
     yield from ((a.name, a.type) for a in p.prologue if isinstance(a, Let))
     yield from ((a.name, a.type) for a in p.body if isinstance(a, Fold))

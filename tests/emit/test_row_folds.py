@@ -51,7 +51,7 @@ def test_reductions_along_rows(tmp_path: Path) -> None:
 def test_partial_results_start_and_end_in_vectors() -> None:
     text = kernel_files(compile_text(SPEC, Path("f.yaml")))["kernel/f_loops.cpp"]
     assert "reduction(" not in text
-    assert re.findall(r"joins_(\w+)", text[text.index("void f("):]) == ["sum", "prod", "max", "min", "any", "all"]
+    assert re.findall(r"joins_(\w+)", text[text.index("void f(") :]) == ["sum", "prod", "max", "min", "any", "all"]
 
 
 def test_quick_folds_take_several_vectors_in_turn() -> None:

@@ -223,25 +223,11 @@ OPC_INLINE void fold_abreast(int64_t columns, const Step &step, Folds &...folds)
   }
 }
 
-/* A value of its partial result: a maximum or minimum of values that may be integers is one of keys. */
-template <typename T, typename Partial>
-OPC_INLINE T value_of(joins_max, Partial key) {
-  return key_value<T>(key);
-}
-template <typename T, typename Partial>
-OPC_INLINE T value_of(joins_min, Partial key) {
-  return key_value<T>(key);
-}
-template <typename T, typename Joins, typename Partial>
-OPC_INLINE T value_of(Joins, Partial partial) {
-  return T(partial);
-}
-
-/* The results of a fold of rows abreast. */
-template <typename Joins, typename Partial, int Lanes, typename T>
-OPC_INLINE void values_of(const row_fold<Joins, Partial, Lanes> &fold, T *values) {
+/* The results of a maximum or minimum of rows abreast: of keys, or of floating values. */
+template <typename Joins, typename Key, int Lanes, typename T>
+OPC_INLINE void values_of(const row_fold<Joins, Key, Lanes> &fold, T *values) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) values[i] = value_of<T>(Joins(), fold.lane[i]);
+  for (int i = 0; i < Lanes; ++i) values[i] = key_value<T>(fold.lane[i]);
 }
 
 template <typename Joins, typename T, int Lanes>
