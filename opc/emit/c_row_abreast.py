@@ -108,12 +108,12 @@ class AbreastText(TileText):
         return f"opc::count_lanes<{', '.join(dict.fromkeys(kinds))}>()"
 
     def _vectors(self) -> int:
-        """Return how many vectors long the rows are that go abreast no more: in these most lanes are in use as they lie.
+        """Return how many vectors long the rows are that go abreast no more, as their lanes are in use as they lie.
 
-        A fold that takes long pays longer: as they lie, what is left of a row goes through it one by one.
+        Where a fold takes long, what is left of these is a greater loss: it goes through the fold one by one.
         """
         folding = [p for p in self.stage.passes if any(isinstance(a, Fold) for a in p.body)]
-        return 3 if any(is_slow(e) for p in folding for a in p.body for e in walk(a.value)) else 2
+        return 4 if any(is_slow(e) for p in folding for a in p.body for e in walk(a.value)) else 3
 
     def _array(self, kind: str, name: str) -> str:
         return f"  alignas(opc::line_bytes) {kind} {name}[{self.lanes}];"
@@ -121,7 +121,7 @@ class AbreastText(TileText):
     def _columns(self, kind: str, name: str) -> Iterator[str]:
         """Yield an array of columns, and the pointer it is used by."""
         array = self.names.fresh(f"{name}_columns")
-        yield f"  alignas(opc::line_bytes) {kind} {array}[{self._vectors()} * {self.lanes} * {self.lanes}];"
+        yield f"  alignas(opc::line_bytes) {kind} {array}[opc::columns_abreast<{self.lanes}, {self._vectors()}> * {self.lanes}];"
         yield f"  {kind} *const {name} = opc::somewhere({array});"
 
     def _pass(self, p: Pass) -> Iterator[str]:

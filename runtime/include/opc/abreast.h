@@ -161,11 +161,16 @@ __attribute__((noinline)) static void turn_rows(void *columns, void *rows, int64
   turn_blocks<ToRows, T, Rows, Rows>(static_cast<T *>(columns), static_cast<T *>(rows), step, count, length);
 }
 
-/* Whether the rows of a call go abreast: ones shorter than some vectors, of which its tiles have enough. What is left over does too,
- * whatever it costs: the order of a row's sum may not depend on its neighbours. */
+/* From how many columns on rows don't go abreast: in ones some vectors long most lanes are in use as they lie. Of the widest vectors it
+ * is one less, as those take whole lines of many rows at a time, which memory brings slowly. */
+template <int Lanes, int Vectors>
+constexpr int columns_abreast = (int(vector_bytes) < int(line_bytes) ? Vectors : Vectors - 1) * Lanes;
+
+/* Whether the rows of a call go abreast: short ones, of which its tiles have enough. What is left over does too, whatever it costs: the
+ * order of a row's sum may not depend on its neighbours. */
 template <int Lanes, int Vectors>
 OPC_INLINE bool goes_abreast(const tile &t) {
-  return t.columns < Vectors * Lanes && 2 * t.most_rows >= Lanes;
+  return t.columns < columns_abreast<Lanes, Vectors> && 2 * t.most_rows >= Lanes;
 }
 
 /* Rows from `first` on that there are, up to Lanes. */
