@@ -278,7 +278,10 @@ class Regions(Scope):
                 with w.block(f"opc::with_step({leaf.step_text}, [&](auto {leaf.step})", "});"):
                     w.put(*lines)
             elif len(looked_up) == 1 and not short and runs_often(w.op):
-                # What the operand is stored as is asked ahead of the loop: the price is a copy of that for each type.
+                # What the operand is stored as is asked ahead of the loop: the price is a copy of that for each type. A loop that
+                # may have to report a place is no vector loop.
+                if any("opc::report(" in line for line in lines):
+                    lines = ["OPC_UNROLLED" if line == "OPC_SIMD" else line for line in lines]
                 with w.block(f"opc::with_stored({looked_up[0]}, [&](auto {looked_up[0]}) OPC_INLINED", "});"):
                     w.put(*lines)
             else:

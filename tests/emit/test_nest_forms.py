@@ -416,7 +416,7 @@ kernel: |
   y[n] = 0 if t[n] == -1 else w[t[n]] if present(w) else x[n]
 """
     text = kernel_files(compile_text(HEAD + spec, "f.yaml"))["kernel/f_loops.cpp"]
-    given, absent = text.split("OPC_SIMD\n")[1:]
+    given, absent = text.replace("OPC_UNROLLED", "OPC_SIMD").split("OPC_SIMD\n")[1:]
     assert "has_w" not in given.split(";\n")[0]
     assert absent.split(";\n")[0].count("?") == 1
     assert "if (has_w) {" in text

@@ -85,3 +85,4 @@ def test_what_is_only_added_up_has_no_memory() -> None:
     assert entry.count("opc::run_sums(") == 2
     assert text.count("opc::sum_unit(nest, unit, out, count);") == 4
     assert "opc::with_stored(x, " in text
+    assert "OPC_UNROLLED" in text

@@ -33,14 +33,19 @@ static void narrow_bfloat16(uint16_t *to, const float *from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = to_bfloat16(from[i]).bits;
 }
 
+/* Adds what changes no zero's sign where nothing else is added to it. */
+struct joins_terms : joins_sum {
+  template <typename T>
+  static constexpr T identity = -T(0);
+};
+
 /* The sum of a row. */
 template <typename T>
 static T sum_row(const void *from, int64_t count) {
   const T *values = static_cast<const T *>(from);
-  T sum = -T(0); /* changes no zero's sign */
-  OPC_SIMD_REDUCTION(+ : sum)
-  for (int64_t i = 0; i < count; ++i) sum += values[i];
-  return sum;
+  row_fold<joins_terms, T, count_lanes<T>()> sum;
+  fold_row<count_lanes<T>(), true>(count, nothing_ahead{}, [=](int64_t i, T &to) OPC_INLINED { to += values[i]; }, sum);
+  return sum.value;
 }
 
 /* Adds the sums over `rows` rows, `pitch` apart, to `to`: strips of columns stay in registers. */

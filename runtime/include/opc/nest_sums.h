@@ -13,7 +13,7 @@ enum : int64_t { joined_sums = 1024 /* added up in one go: of more, sums of so m
 /* Returns the sum of some sums, in whose memory those of the first ones are kept. */
 template <typename T>
 static T sum_of_sums(T *sums, int64_t count, T (*sum_row)(const void *, int64_t)) {
-  if (count == 0) return T(0);
+  if (count <= 1) return count == 1 ? *sums : T(0);
   while (count > joined_sums) {
     int64_t joined = 0;
     for (int64_t i = 0; i < count; i += joined_sums) {
