@@ -102,8 +102,9 @@ __attribute__((noinline)) static void zero_bytes(char *to, int64_t bytes, bool s
  * it is on its way from memory meanwhile: one long row, or short ones that are no more bytes. */
 class row_copies {
  public:
-  OPC_INLINED explicit row_copies(const row_nest &n) : nest(n), size(itemsize(n.stored)), most(known_bytes / (n.piece * size + 1)) {
-    most = most > room ? room : most > 0 ? most : 1;
+  OPC_INLINED explicit row_copies(const row_nest &n) : nest(n), size(itemsize(n.stored)), most(1) {
+    if (n.far && n.piece * size <= known_bytes / 2) most = known_bytes / (n.piece * size + 1);
+    if (most > room) most = room;
   }
   row_copies(const row_copies &) = delete;
   row_copies &operator=(const row_copies &) = delete;
@@ -162,7 +163,7 @@ class row_copies {
 
   const row_nest &nest;
   const int64_t size;
-  uint64_t most;
+  uint64_t most; /* rows that wait */
   uint64_t first = 0, last = 0;
   row rows[room];
 };
