@@ -29,26 +29,26 @@ template <int Bytes>
 struct element;
 template <>
 struct element<1> {
-  typedef uint8_t type __attribute__((may_alias));
+  typedef uint8_t type;
 };
 template <>
 struct element<2> {
-  typedef uint16_t type __attribute__((may_alias));
+  typedef uint16_t type;
 };
 template <>
 struct element<4> {
-  typedef float type __attribute__((may_alias));
+  typedef float type;
   typedef uint32_t lane;
 };
 template <>
 struct element<8> {
-  typedef double type __attribute__((may_alias));
+  typedef double type;
   typedef uint64_t lane;
 };
 
 template <typename T, int Lanes>
 struct vector_of {
-  typedef T type __attribute__((vector_size(Lanes * sizeof(T)), may_alias));
+  typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
 
 #if defined(__clang__)
@@ -79,7 +79,7 @@ OPC_INLINE void interleave(Vector &a, Vector &b, pack<I...>) {
 template <typename T, int Width, int Distance = Width / 2>
 OPC_INLINE void transpose(typename vector_of<T, Width>::type *v) {
   typedef typename vector_of<typename element<sizeof(T)>::lane, Width>::type names;
-  const typename pack_below<Width>::type lanes;
+  const typename pack_below<Width>::type lanes = {};
   constexpr bool four = sizeof(T) == 4 && Distance == 2;
   if constexpr (four) {
 #pragma GCC unroll 8
@@ -142,9 +142,9 @@ OPC_INLINE void turn_blocks(T *columns, T *rows, int64_t step, int64_t count, in
       T *row = rows + (r < count ? r : count - 1) * step;
       for (int64_t i = 0; i < length; ++i) {
         if constexpr (ToRows) {
-          row[i] = columns[i * Rows + r];
+          memcpy(row + i, columns + i * Rows + r, sizeof(T));
         } else {
-          columns[i * Rows + r] = row[i];
+          memcpy(columns + i * Rows + r, row + i, sizeof(T));
         }
       }
     }
