@@ -15,33 +15,33 @@ inline namespace OPC_VARIANT {
 
 /* The integers below N as a pack. */
 template <int... I>
-struct pack {};
+struct integers {};
 template <int N, int... I>
-struct pack_below : pack_below<N - 1, N - 1, I...> {};
+struct integers_below : integers_below<N - 1, N - 1, I...> {};
 template <int... I>
-struct pack_below<0, I...> {
-  typedef pack<I...> type;
+struct integers_below<0, I...> {
+  typedef integers<I...> type;
 };
 
 /* What elements of some bytes are moved as, whatever their type, and integers that name lanes of a vector of them. Floating values are
  * what instruction sets have most shuffles of. */
 template <int Bytes>
-struct element;
+struct moved_as;
 template <>
-struct element<1> {
+struct moved_as<1> {
   typedef uint8_t type;
 };
 template <>
-struct element<2> {
+struct moved_as<2> {
   typedef uint16_t type;
 };
 template <>
-struct element<4> {
+struct moved_as<4> {
   typedef float type;
   typedef uint32_t lane;
 };
 template <>
-struct element<8> {
+struct moved_as<8> {
   typedef double type;
   typedef uint64_t lane;
 };
@@ -59,7 +59,7 @@ struct vector_of {
 
 /* Swaps the elements of `a` whose lane has the bit Distance with those of `b` whose lane lacks it. */
 template <int Distance, typename Names, typename Vector, int... I>
-OPC_INLINE void swap_lanes(Vector &a, Vector &b, pack<I...>) {
+OPC_INLINE void swap_lanes(Vector &a, Vector &b, integers<I...>) {
   constexpr int lanes = int(sizeof...(I));
   const Vector first = a, second = b;
   a = OPC_SHUFFLE(Names, first, second, (I & Distance) != 0 ? lanes + I - Distance : I);
@@ -68,7 +68,7 @@ OPC_INLINE void swap_lanes(Vector &a, Vector &b, pack<I...>) {
 
 /* Interleaves the first halves, and the second ones, of each four lanes of two vectors. */
 template <typename Names, typename Vector, int... I>
-OPC_INLINE void interleave(Vector &a, Vector &b, pack<I...>) {
+OPC_INLINE void interleave(Vector &a, Vector &b, integers<I...>) {
   constexpr int lanes = int(sizeof...(I));
   const Vector first = a, second = b;
   a = OPC_SHUFFLE(Names, first, second, (I & 1) * lanes + (I & ~3) + (I & 3) / 2);
@@ -78,8 +78,8 @@ OPC_INLINE void interleave(Vector &a, Vector &b, pack<I...>) {
 /* Transposes a square of elements: halves, then quarters, ...; the last squares of four by four by the shuffles that every x86 has. */
 template <typename T, int Width, int Distance = Width / 2>
 OPC_INLINE void transpose(typename vector_of<T, Width>::type *v) {
-  typedef typename vector_of<typename element<sizeof(T)>::lane, Width>::type names;
-  const typename pack_below<Width>::type lanes = {};
+  typedef typename vector_of<typename moved_as<sizeof(T)>::lane, Width>::type names;
+  const typename integers_below<Width>::type lanes = {};
   constexpr bool four = sizeof(T) == 4 && Distance == 2;
   if constexpr (four) {
 #pragma GCC unroll 8
@@ -182,7 +182,7 @@ OPC_INLINE int64_t count_abreast(const tile &t, int64_t first) {
 /* Turns over rows of an operand from `first` on. */
 template <int Lanes, typename T>
 OPC_INLINE void take_abreast(const tile &t, int operand, int64_t first, T *columns) {
-  typedef typename element<sizeof(T)>::type bits;
+  typedef typename moved_as<sizeof(T)>::type bits;
   if (first > 0 && t.step[operand] == 0) return; /* the same row again */
   const int64_t count = count_abreast<Lanes>(t, first);
   turn_rows<false, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
@@ -191,7 +191,7 @@ OPC_INLINE void take_abreast(const tile &t, int operand, int64_t first, T *colum
 /* Puts rows of an operand from `first` on. */
 template <int Lanes, typename T>
 OPC_INLINE void put_abreast(const tile &t, int operand, int64_t first, T *columns) {
-  typedef typename element<sizeof(T)>::type bits;
+  typedef typename moved_as<sizeof(T)>::type bits;
   const int64_t count = count_abreast<Lanes>(t, first);
   turn_rows<true, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
 }
