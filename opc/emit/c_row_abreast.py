@@ -122,7 +122,7 @@ class AbreastText(TileText):
         """Yield an array of columns, and the pointer it is used by."""
         array = self.names.fresh(f"{name}_columns")
         yield f"  alignas(opc::line_bytes) {kind} {array}[opc::columns_abreast<{self.lanes}, {self._vectors()}> * {self.lanes}];"
-        yield f"  {kind} *const {name} = opc::somewhere({array});"
+        yield f"  {kind} *const {name} = opc::columns_at({array});"
 
     def _pass(self, p: Pass) -> Iterator[str]:
         for text in dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body)):

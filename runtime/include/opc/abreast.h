@@ -13,7 +13,7 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* The integers below N as a pack. */
+/* The integers below N, as arguments of a template. */
 template <int... I>
 struct integers {};
 template <int N, int... I>
@@ -47,7 +47,7 @@ struct moved_as<8> {
 };
 
 template <typename T, int Lanes>
-struct vector_of {
+struct lanes_of {
   typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
 
@@ -77,8 +77,8 @@ OPC_INLINE void interleave(Vector &a, Vector &b, integers<I...>) {
 
 /* Transposes a square of elements: halves, then quarters, ...; the last squares of four by four by the shuffles that every x86 has. */
 template <typename T, int Width, int Distance = Width / 2>
-OPC_INLINE void transpose(typename vector_of<T, Width>::type *v) {
-  typedef typename vector_of<typename moved_as<sizeof(T)>::lane, Width>::type names;
+OPC_INLINE void transpose(typename lanes_of<T, Width>::type *v) {
+  typedef typename lanes_of<typename moved_as<sizeof(T)>::lane, Width>::type names;
   const typename integers_below<Width>::type lanes = {};
   constexpr bool four = sizeof(T) == 4 && Distance == 2;
   if constexpr (four) {
@@ -94,7 +94,7 @@ OPC_INLINE void transpose(typename vector_of<T, Width>::type *v) {
   if constexpr (four) {
 #pragma GCC unroll 4
     for (int i = 0; i < Width; i += 4) {
-      const typename vector_of<T, Width>::type third = v[i + 1];
+      const typename lanes_of<T, Width>::type third = v[i + 1];
       v[i + 1] = v[i + 2];
       v[i + 2] = third;
     }
@@ -107,7 +107,7 @@ OPC_INLINE void transpose(typename vector_of<T, Width>::type *v) {
  * rows there are `count`; the last one stands for those that are missing. */
 template <bool ToRows, typename T, int Rows, int Width>
 OPC_INLINE void turn_columns(T *columns, T *rows, int64_t step, int64_t count, int64_t column) {
-  typedef typename vector_of<T, Width>::type vector;
+  typedef typename lanes_of<T, Width>::type vector;
   for (int first = 0; first < Rows; first += Width) {
     vector v[Width];
     if constexpr (ToRows) {
@@ -214,7 +214,7 @@ OPC_INLINE void put_values(const tile &t, int operand, int64_t first, const T *v
 /* A pointer to an array of columns of which compilers do not know that it is that array: GCC writes the places in one it knows as integers,
  * to which any store may go, and then leaves the partial results of folds in memory. */
 template <typename T>
-OPC_INLINE T *somewhere(T *columns) {
+OPC_INLINE T *columns_at(T *columns) {
   return static_cast<T *>(__builtin_assume_aligned(__builtin_launder(columns), line_bytes));
 }
 
