@@ -195,15 +195,16 @@ class _Scheduler:
     def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
         """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
 
-        Groups behind that loop may turn out to have no axes, so it may be the last but these.
+        Groups behind that loop may turn out to have no axes, so it may be the last but these. Of a single loop, only what is
+        added up to one number lacks it: a row is then summed in registers.
         """
         stage = self._stage(plan, kept, memory, name)
-        if plan.key.whole or len(stage.row) < 2:
+        if plan.key.whole or not stage.row:
             return stage
         for last in reversed(stage.row):
             key = _Key(plan.key.full - {last}, frozenset([last]), True)
             once = self._stage(replace(plan, key=key), kept, memory, name)
-            if any(not o.along_row and set(o.loops) for o in once.operands):
+            if any(not o.along_row and (o.loops or o.reduction == "sum") for o in once.operands):
                 return replace(stage, once=once) if len(once.passes) <= 2 and not once.keeps else stage
             if not isinstance(last, GroupLoop):
                 break

@@ -60,3 +60,23 @@ def test_groups_behind_the_last_axis_may_have_no_axes() -> None:
         "kernel: 'y[*A, n, *B] = exp(x[*A, n, *B] - m[*A, *B])'\n"
     )
     assert "    or, where rows along [n:N] are long, with m once a row\n" in text
+
+
+def test_sums_of_all_points_are_folded_in_registers() -> None:
+    text = loops(
+        "inputs: {x: 'T[...]'}\noutputs: {y: 'T[...]', total: 'T[]'}\nkernel: |\n  y[...] = -x[...]\n  total = sum[...](x[...])\n"
+    )
+    assert text.endswith(
+        "    for each point of the row\n"
+        "      put y: T = -x\n"
+        "      put total: T = x\n"
+        "    or, where rows along [...] are long, with total once a row\n"
+        "      for each point of the row\n"
+        "        fold total: T = sum(x)\n"
+        "        put y: T = -x\n"
+        "      put total: T = total\n"
+    )
+
+
+def test_maxima_of_all_points_have_no_such_form() -> None:
+    assert "once a row" not in loops("inputs: {x: 'T[...]'}\noutputs: {y: 'T[]'}\nkernel: 'y = max[...](x[...])'\n")

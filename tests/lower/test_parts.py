@@ -38,7 +38,11 @@ program f
     read temporary y_part: T[...]
     write output y: T[], sum over points
     for each point of the row
-      put y: T = y_part"""
+      put y: T = y_part
+    or, where rows along [...] are long, with y once a row
+      for each point of the row
+        fold y: T = sum(y_part)
+      put y: T = y"""
     )
 
 
@@ -61,6 +65,12 @@ program f
     for each point of the row
       put sum_y_part: T = y_part
       put sum_w: T = w
+    or, where rows along [n:N] are long, with sum_y_part, sum_w once a row
+      for each point of the row
+        fold sum_y_part: T = sum(y_part)
+        fold sum_w: T = sum(w)
+      put sum_y_part: T = sum_y_part
+      put sum_w: T = sum_w
   parallel rows along []: f_1_1
     read temporary sum_y_part: T[], once a row
     read temporary sum_w: T[], once a row

@@ -175,6 +175,7 @@ static void plan(runner &r) {
     r.once = !(s.operands[k].still && moves);
   }
   bool any_staged = false;
+  bool any_partial = false; /* added up chunk by chunk, whether threads share these or not */
   bool across = false;
   r.join_rows = !s.whole_rows && !r.once;
   for (int32_t k = 0; k < s.operand_count; ++k) {
@@ -184,13 +185,14 @@ static void plan(runner &r) {
     const bool follows = p.row_stride == r.columns || r.outer == 0;
     if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = p.data != nullptr || p.staged;
     any_staged = any_staged || p.staged;
+    any_partial = any_partial || (is_partial(o, p) && p.data != nullptr);
     across = across || (p.staged && p.along && p.row_stride == 1 && p.column_stride != 1);
     r.join_rows = r.join_rows && (p.staged || follows || p.data == nullptr);
   }
 
   const bool cut = !s.whole_rows && r.columns > chunk_elements;
   r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
-  if (cut && !any_staged && !any_own && r.context->parallel_for == nullptr) r.piece = r.columns;
+  if (cut && !any_staged && !any_own && !any_partial && r.context->parallel_for == nullptr) r.piece = r.columns;
   r.join_pieces = !any_staged && !any_own;
   r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
   r.units = r.points * r.pieces;
