@@ -48,7 +48,13 @@ class AbreastText(TileText):
 
     def taken_of(self, tile: str) -> str:
         """Return the C++ condition under which this form of a function is called for a tile."""
-        return f"opc::goes_abreast<{self._count()}, {self._vectors()}>({tile})"
+        whole = "" if self._turns_over_little() else ", false"
+        return f"opc::goes_abreast<{self._count()}, {self._vectors()}{whole}>({tile})"
+
+    def _turns_over_little(self) -> bool:
+        """Whether to turn the rows over costs less than to join the lanes of their folds, also where no lane is idle."""
+        folds = [a for p in self.stage.passes for a in p.body if isinstance(a, Fold)]
+        return sum(o.along_row for o in self.stage.operands) <= 2 * len(folds)
 
     def _loops(self) -> Iterator[str]:
         """Yield the arrays of the operands and of values of the row, and the loop over rows, several at a time."""

@@ -167,10 +167,10 @@ template <int Lanes, int Vectors>
 constexpr int columns_abreast = (int(vector_bytes) < int(line_bytes) ? Vectors : Vectors - 1) * Lanes;
 
 /* Whether the rows of a call go abreast: short ones, of which its tiles have enough. What is left over does too, whatever it costs: the
- * order of a row's sum may not depend on its neighbours. */
-template <int Lanes, int Vectors>
+ * order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only where these go too. */
+template <int Lanes, int Vectors, bool Whole = true>
 OPC_INLINE bool goes_abreast(const tile &t) {
-  return t.columns < columns_abreast<Lanes, Vectors> && 2 * t.most_rows >= Lanes;
+  return t.columns < columns_abreast<Lanes, Vectors> && 2 * t.most_rows >= Lanes && (Whole || t.columns % Lanes != 0);
 }
 
 /* Rows from `first` on that there are, up to Lanes. */
