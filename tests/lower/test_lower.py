@@ -94,6 +94,10 @@ program f
     write temporary y_sum: T[], sum over points
     for each point of the row
       put y_sum: T = x * x
+    or, where rows along [...] are long, with y_sum once a row
+      for each point of the row
+        fold y_sum: T = sum(x * x)
+      put y_sum: T = y_sum
   parallel rows along [...], past the caches in large calls: f_1
     read input x: T[...]
     read temporary y_sum: T[], once a row
