@@ -18,7 +18,6 @@ from opc.testing import (
     bench,
     bench_commands,
     bench_gradients,
-    bench_memory,
     bench_peak,
     bench_peers,
     bench_report,
@@ -136,23 +135,6 @@ def test_several_calls_at_a_time_find_what_the_ones_before_left() -> None:
     assert order == ["a"] * 15
 
 
-def test_all_large_arrays_in_use_leave_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped: list[tuple[int, int]] = []
-    monkeypatch.setattr(bench_memory, "_evictor", lambda: lambda start, size, line: dropped.append((start, start + size)))
-    kept, gone, small = (bench_memory.full((n,), 1, np.int8) for n in (bench_memory.SMALL, bench_memory.SMALL, 100))
-    spans = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in (kept, gone, small)]
-    del gone
-    bench_memory.evict()
-    inside = [any(low <= begin and end <= high for low, high in dropped) for begin, end in spans]
-    assert inside == [True, False, False]
-
-
-def test_arrays_keep_their_values_when_they_leave_the_caches() -> None:
-    array = bench_memory.copy(np.arange(bench_memory.SMALL, dtype=np.int64))
-    bench_memory.evict()
-    assert (array == np.arange(bench_memory.SMALL)).all()
-
-
 def test_rounds_are_added_until_the_times_are_enough() -> None:
     asked: list[int] = []
 
@@ -185,17 +167,6 @@ def test_rounds_tell_once_the_limit_is_outside_of_the_interval(limit: float | No
     slow = Timing(Contender("opc torch", None), (9.0,) * 6)
     theirs = Timing(Contender("torch", None), (1.0,) * 6)
     assert bench_worker.decided([slow, ours, theirs], limit) == tells
-
-
-def test_memory_is_of_one_kind() -> None:
-    for shape, dtype in (((3, 5), np.float32), ((1 << 19,), np.float32), ((7,), np.bool_), ((), np.int64), ((0, 4), np.float64)):
-        array = bench_memory.full(shape, 1, dtype)
-        assert (array.shape, array.dtype) == (shape, dtype)
-        assert array.flags.c_contiguous
-        assert array.flags.writeable
-        start = bench_memory.PAGE if array.nbytes >= bench_memory.SMALL else bench_memory.LINE
-        assert array.size == 0 or array.ctypes.data % start == 0
-        assert (array == 1).all()
 
 
 def test_settings_survive_the_way_to_the_worker() -> None:
