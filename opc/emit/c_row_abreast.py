@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from opc.emit.c_expr import Text, c_compute
+from opc.emit.c_expr import c_compute
 from opc.emit.c_row_folds import fold_type, is_slow, parameter, partial
 from opc.emit.c_rows import TileText, loaded
 from opc.emit.c_text import comment
@@ -16,6 +16,7 @@ from opc.ir.expr import reads, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import Action, Fold, Keep, Let, Pass, Put, RowStage
+from opc.lower.streams import runs_often
 
 
 def tile_text(op: Op, stage: RowStage) -> TileText:
@@ -29,12 +30,15 @@ def goes_abreast(op: Op, stage: RowStage) -> bool:
     Derivatives of these seldom run on much, and a form more of a loop takes its time to compile. Products that several rows are
     added to, and points of a row that are treated apart, have loops of their own.
     """
-    derived = op.derivation
-    often = derived is None or (derived.kind == "vjp" and derived.order == 1)
     folds = any(isinstance(a, Fold) for p in stage.passes for a in p.body)
     added = any(o.written and o.reduction is not None for o in stage.operands)
     return (
-        often and stage.whole_rows and stage.once is None and folds and not added and all(p.apart is None for p in stage.passes)
+        runs_often(op)
+        and stage.whole_rows
+        and stage.once is None
+        and folds
+        and not added
+        and all(p.apart is None for p in stage.passes)
     )
 
 
@@ -156,12 +160,7 @@ class AbreastText(TileText):
                 yield f"{self.margin}opc::values_of({self.folds[f.name]}, {self.arrays[f.name][0]});"
             else:  # a copy would be one of integers, for which what loads it as a vector would wait
                 self.arrays[f.name] = (f"{self.folds[f.name]}.lane", c_compute(f.type))
-        for a in p.body:
-            match a:
-                case Fold():
-                    self.values[a.name] = Text(a.name, 8, a.type)
-                case Keep():
-                    self.values[a.name] = Text(f"{self._buffer(a)}[{self.place}]", 8, a.type)
+        self._know(p)
 
     def _prologue_of(self, p: Pass) -> Iterator[str]:
         """Yield the loop over lanes that computes the values of the row a pass begins with."""

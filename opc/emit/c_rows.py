@@ -229,6 +229,10 @@ class TileText:
             yield from self._loop_head(folds)
             yield from self._loop_body(p)
             yield from self._loop_end(p, folds)
+        self._know(p)
+
+    def _know(self, p: Pass) -> None:
+        """Take in how the passes behind read what a pass has folded and kept."""
         for a in p.body:
             match a:
                 case Fold():
