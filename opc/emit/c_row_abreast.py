@@ -7,10 +7,12 @@ row is then a loop over columns, in each of which a loop over the lanes is one v
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from opc.emit.c_expr import c_compute
+from opc.emit.c_row_actions import loaded
 from opc.emit.c_row_folds import fold_type, is_slow, parameter, partial
-from opc.emit.c_rows import TileText, loaded
+from opc.emit.c_rows import TileText
 from opc.emit.c_text import comment
 from opc.ir.expr import reads, walk
 from opc.ir.op import Op
@@ -20,8 +22,8 @@ from opc.lower.streams import runs_often
 
 
 def tile_text(op: Op, stage: RowStage) -> TileText:
-    """Return the tile function of a stage in all its forms."""
-    return TileText(op, stage, AbreastText(op, stage) if goes_abreast(op, stage) else None)
+    """Return the tile function of a stage in all its forms. Short rows have no long stretches."""
+    return TileText(op, stage, AbreastText(op, replace(stage, still=())) if goes_abreast(op, stage) else None)
 
 
 def goes_abreast(op: Op, stage: RowStage) -> bool:

@@ -6,23 +6,21 @@ from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 
 from opc.emit.c_expr import Text, c_compute
-from opc.emit.c_layout import Names, present_member, size_member, spec_names, wrap
-from opc.emit.c_row_expr import RowExprText
+from opc.emit.c_layout import present_member, wrap
+from opc.emit.c_row_actions import ActionText, loaded
 from opc.emit.c_row_folds import fold_type, is_extreme, is_slow, lanes, parameter
 from opc.emit.c_row_turns import fetches_ahead, handed_on, handed_to, takes_turns, used_in
 from opc.emit.c_text import comment
-from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import Acc, TypeVar, ValueType, is_floating
-from opc.ir.expr import Expr, Read, reads, walk
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Acc, TypeVar, ValueType
+from opc.ir.expr import Expr, reads, walk
 from opc.ir.op import AttributeKind, Op
 from opc.ir.printer import format_assign
 from opc.lower.apart import point_apart, where
-from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, Put, RowStage
+from opc.lower.loop_ir import Fold, Keep, Pass, Put, RowStage
 from opc.lower.streams import puts
 
 NOTHING_AHEAD = "opc::nothing_ahead{}"
-
-_ASSIGNMENT = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
 
 
 def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
@@ -35,38 +33,16 @@ def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
     return tuple(t for t in op.types if t in variables)
 
 
-def loaded(kind: str) -> str:
-    """Return the C type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
-    return "uint8_t" if kind == "bool" else kind
-
-
-class TileText:
+class TileText(ActionText):
     """The tile function of one row stage: `text` is its definition, `types` the type variables it is a template over, and
     `symbols` the members of the arguments struct it reads."""
 
     def __init__(self, op: Op, stage: RowStage, abreast: TileText | None = None) -> None:
-        self.op, self.stage, self.abreast = op, stage, abreast
+        super().__init__(op, stage)
+        self.abreast = abreast
         self.types = type_variables(op, stage)
-        self.names = Names(spec_names(op) | {a.name for p in stage.passes for a in (*p.prologue, *p.body)})
-        self.tile = self.names.fresh("tile")
-        self.row = self.names.fresh("row")
-        self.arguments = self.names.fresh("arguments")
-        self.call = self.names.fresh("call")
-        loop = stage.row[0] if len(stage.row) == 1 else None
-        self.index_of_row = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else ""
-        self.index = self.names.fresh(self.index_of_row or "i")
-        self.place, self.once_place = self.index, "[0]"
-        self.attributes: dict[tuple[str, int, str], str] = {}
-        self.symbols: dict[str, None] = {}
-        self.values: dict[str, Text] = {}
         self.folds: dict[str, str] = {}
         self.step, self.ahead, self.margin = "", NOTHING_AHEAD, " " * 4
-        self.here: dict[str, str] = {}
-        self.pointers: dict[str, str] = {}
-        self.varying = frozenset(o.name for o in stage.operands if o.along_row) | {
-            a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)
-        }
-        self.expr = RowExprText(op, self._read, self._attribute, self._symbol, self._present)
         self.once = None if stage.once is None else TileText(op, stage.once)
         self.text = self._function()
         for form in self._forms():
@@ -268,13 +244,30 @@ class TileText:
         for name, of in targets.items():
             needed = f"want_{name}" if self.stage.optional else "true"
             yield f"{self.margin}opc::row_put<{c_compute(of)}, {needed}> {streams[name]}({self.pointers[name]});"
-        step = self.names.fresh("step")
         parameters = ", ".join(f"{c_compute(of)} &{self.here[name]}" for name, of in targets.items())
-        yield f"{self.margin}const auto {step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
-        yield from self._loop_body(p)
-        yield f"{self.margin}}};"
-        yield f"{self.margin}opc::put_row({self.tile}, {self.ahead}, {step}, {', '.join(streams.values())});"
+        still = [name for name in self.stage.still if any(r.operand == name for a in p.body for r in reads(a.value))]
+        if still:
+            yield from self._step_of_stretch(p, parameters, still, list(streams.values()))
+        else:
+            step = self.names.fresh("step")
+            yield f"{self.margin}const auto {step} = [&](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+            yield from self._loop_body(p)
+            yield f"{self.margin}}};"
+            yield f"{self.margin}opc::put_row({self.tile}, {self.ahead}, {step}, {', '.join(streams.values())});"
         self.here = {}
+
+    def _step_of_stretch(self, p: Pass, parameters: str, still: list[str], streams: list[str]) -> Iterator[str]:
+        """Yield the loop of a pass as a function of the operands that stand still, which makes the function of a place."""
+        step_at, stretch = self.names.fresh("step_at"), self.names.fresh("stretch")
+        yield f"{self.margin}const auto {step_at} = [&](int64_t {stretch}) OPC_INLINED {{"
+        place, self.place = self.place, stretch
+        yield from self._loads(p, f"{self.margin}  ", still=True)
+        self.place = place
+        yield f"{self.margin}  return [&, {', '.join(still)}](int64_t {self.index}, {parameters}) OPC_INLINED {{"
+        yield from self._loop_body(p, "    ")
+        yield f"{self.margin}  }};"
+        yield f"{self.margin}}};"
+        yield f"{self.margin}opc::put_stretches({self.tile}, {self.ahead}, {step_at}, {', '.join(streams)});"
 
     def _loops_around(self, p: Pass, apart: Expr) -> Iterator[str]:
         """Yield the loops of a pass that has a point apart: that point, and the points before and behind it."""
@@ -295,28 +288,6 @@ class TileText:
         yield from self._loop_body(replace(p, body=where(p, False)), "    ")
         yield f"{self.margin}  }}"
         yield f"{self.margin}}}"
-
-    def _loads(self, p: Pass, margin: str) -> Iterator[str]:
-        """Yield the declarations of the elements that a pass reads.
-
-        They are loaded whatever is chosen: under a choice, a load is a branch to the compiler, which then leaves the loop scalar.
-        """
-        kept = {a.name: a for q in self.stage.passes for a in q.body if isinstance(a, Keep) and q is not p}
-        for name in dict.fromkeys(r.operand for a in p.body for r in reads(a.value)):
-            if name in kept:
-                pointer, local = self._buffer(kept[name]), self.names.fresh(f"{name}_here")
-                self.values[name] = Text(local, 8, kept[name].type)
-            elif any(o.name == name and o.along_row and not o.written for o in self.stage.operands):
-                pointer, local = self.pointers[name], name
-            else:
-                continue
-            kind = c_compute(self.values[name].type)
-            test = "" if loaded(kind) == kind or name in kept else " != 0"
-            yield f"{margin}const {kind} {local} = {pointer}[{self.place}]{test};"
-
-    def _buffer(self, keep: Keep) -> str:
-        """Return the row a kept value stands in."""
-        return keep.name if keep.host is None else self.pointers[keep.host]
 
     def _loop_head(self, folds: list[Fold]) -> Iterator[str]:
         """Yield the head of a loop along the row. One that folds is a function of the place and of partial results."""
@@ -344,70 +315,3 @@ class TileText:
             kind, value = c_compute(f.type), f"{self.folds[f.name]}.{'result()' if is_extreme(f) else 'value'}"
             value = f"opc::key_value<{kind}>({value})" if f.kind in ("max", "min") and not is_extreme(f) else value
             yield f"{self.margin}const {kind} {f.name} = {value};"
-
-    def _action(self, a: Action, margin: str, place: str) -> Iterator[str]:
-        kind = c_compute(a.type)
-        match a:
-            case Let():
-                text = self.expr.convert(a.value, a.type)
-                self.values[a.name] = Text(a.name, 8, a.type)
-                yield f"{margin}const {kind} {a.name} = {text.text};"
-            case Keep():
-                text = self.expr.convert(a.value, a.type)
-                self.values[a.name] = Text(f"{self._buffer(a)}{place}", 8, a.type)
-                yield self._wanted(a.name, margin, f"{self._buffer(a)}{place} = {text.text};")
-            case Fold() if is_extreme(a):
-                yield f"{margin}{a.name}.take({self.expr.convert(a.value, a.type).text});"
-            case Fold(kind="max" | "min"):
-                text = self.expr.convert(a.value, a.type)
-                here = self.names.fresh(f"{a.name}_here")
-                yield f"{margin}const auto {here} = opc::{a.kind}_key({text.text});"
-                yield f"{margin}{a.name} = {here} {'>' if a.kind == 'max' else '<'} {a.name} ? {here} : {a.name};"
-            case Fold():
-                text = self.expr.convert(a.value, a.type)
-                yield f"{margin}{a.name} {_ASSIGNMENT[a.kind]} {text.text};"
-            case Put():
-                operand = self.stage.operand(a.name)
-                text = self.expr.convert(a.value, operand.type)
-                target = self.here.get(a.name) or f"{self.pointers[a.name]}{place if operand.along_row else self.once_place}"
-                assign = "+=" if operand.reduction == "sum" else "="  # partial sums, to which each row adds
-                yield self._wanted(a.name, margin, f"{target} {assign} {text.text};", put=True)
-
-    def _wanted(self, name: str, margin: str, statement: str, put: bool = False) -> str:
-        needed = frozenset([name]) if put and self.stage.optional else self.stage.needed.get(name, frozenset())
-        if not needed:
-            return f"{margin}{statement}"
-        condition = " || ".join(f"want_{n}" for n in self.stage.optional if n in needed)
-        return f"{margin}if constexpr ({condition}) {statement}"
-
-    def _read(self, e: Read) -> Text:
-        value = self.values[e.operand]
-        optional = any(i.name == e.operand and i.optional for i in self.op.inputs)
-        if optional and e.operand not in self.expr.given and self.stage.operand(e.operand).along_row:
-            # A value computed ahead of the choice that asks for the operand: where it is absent, the value is not used.
-            kind, present = c_compute(value.type), self._present(e.operand)
-            if is_floating(value.type):
-                return Text(f"opc::blend<{kind}>({present}, {value.text}, 0)", 8, value.type)
-            return Text(f"({present} ? {value.text} : {kind}(0))", 8, value.type)
-        return value
-
-    def _attribute(self, name: str, element: int, target: str) -> str:
-        key = (name, element, target)
-        if key not in self.attributes:
-            wanted = name if element < 0 else f"{name}_{element}"
-            others = any(k[0] == name and k[1] == element for k in self.attributes)
-            self.attributes[key] = self.names.fresh(wanted) if others or element >= 0 else wanted
-        return self.attributes[key]
-
-    def _symbol(self, symbol: Dim | GroupSize | Index) -> str:
-        if isinstance(symbol, Index):
-            assert symbol.name == self.index_of_row, "only the index of the row is used as a number"
-            return self.index
-        member = size_member(symbol)
-        self.symbols[member] = None
-        return member
-
-    def _present(self, operand: str) -> str:
-        member = present_member(operand)
-        self.symbols[member] = None
-        return member

@@ -175,6 +175,8 @@ class RowStage:
     computed once a row there. It runs in calls in which those rows are long.
 
     `streams` tells that what it writes goes past the caches in calls that move more memory than these hold.
+
+    `still` are the operands of whole rows that have one value for a stretch of the row along its last axis, where that is long.
     """
 
     name: str
@@ -187,6 +189,7 @@ class RowStage:
     needed: Mapping[str, frozenset[str]]
     once: RowStage | None = None
     streams: bool = False
+    still: tuple[str, ...] = ()
 
     @property
     def keeps(self) -> tuple[Keep, ...]:

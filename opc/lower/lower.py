@@ -22,6 +22,7 @@ from opc.lower.search import inline_searches
 from opc.lower.specialise import Case, specialise
 from opc.lower.split import with_split_axes
 from opc.lower.streams import with_streams
+from opc.lower.stretches import with_stretches
 from opc.lower.tables import with_tables
 from opc.lower.unroll import with_short_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -77,7 +78,7 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
         case RowStage():
             once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
             named = replace(stage, name=name, once=once)
-            return with_streams(op, with_points_apart(with_fixed_values(named, taken)))
+            return with_stretches(with_streams(op, with_points_apart(with_fixed_values(named, taken))))
         case _:
             return replace(stage, name=name)
 

@@ -68,7 +68,8 @@ def _rows(stage: RowStage) -> Iterator[str]:
     streams = ", past the caches in large calls" if stage.streams else ""
     yield f"  parallel {along}{outer} along {_loops(stage.row)}{streams}: {stage.name}"
     for operand in stage.operands:
-        yield f"    {_operand(operand)}"
+        stretch = f", once a stretch along {stage.row[-1]} where that is long" if operand.name in stage.still else ""
+        yield f"    {_operand(operand)}{stretch}"
     for one in stage.passes:
         yield from _pass(stage, one)
     if stage.once is not None:

@@ -170,7 +170,8 @@ constexpr int columns_abreast = (int(vector_bytes) < int(line_bytes) ? Vectors :
  * order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only where these go too. */
 template <int Lanes, int Vectors, bool Whole = true>
 OPC_INLINE bool goes_abreast(const tile &t) {
-  return t.columns < columns_abreast<Lanes, Vectors> && 2 * t.most_rows >= Lanes && (Whole || t.columns % Lanes != 0);
+  const bool is_short = t.columns < columns_abreast<Lanes, Vectors> && t.stretch == 0;
+  return is_short && 2 * t.most_rows >= Lanes && (Whole || t.columns % Lanes != 0);
 }
 
 /* Rows from `first` on that there are, up to Lanes. */

@@ -22,14 +22,14 @@ static inline int64_t offset_of(const runner &r, const passing &p, const int64_t
   return offset;
 }
 
-/* Calls f(element offset in the tensor, first column, columns) for each stretch of a row along its last axis. */
+/* Calls f(element offset in the tensor, first column, columns) for each part of an operand's row along its last axis. */
 template <typename F>
-static inline void for_stretches(const runner &r, const passing &p, bool along_row, F f) {
-  if (r.row_axes <= 1 || !along_row) return f(0, 0, along_row ? r.columns : 1);
-  const int32_t last = r.outer + r.row_axes - 1;
+static inline void for_parts(const runner &r, const passing &p, F f) {
+  if (p.row_axes <= 1 || !p.along) return f(0, 0, p.along ? p.columns : 1);
+  const int32_t last = r.outer + p.row_axes - 1;
   int64_t index[max_axes] = {};
   int64_t offset = 0;
-  for (int64_t column = 0; column < r.columns; column += r.size[last]) {
+  for (int64_t column = 0; column < p.columns; column += r.size[last]) {
     f(offset, column, r.size[last]);
     for (int32_t a = last - 1; a >= r.outer; --a) {
       offset += p.stride[a];
@@ -55,6 +55,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   tile t;
   t.once = r.once;
   t.streams = r.streams;
+  t.stretch = r.stretch;
   t.most_rows = r.pieces > 1 || r.outer == 0 ? 1 : r.tile_rows < r.size[r.outer - 1] ? r.tile_rows : r.size[r.outer - 1];
   t.scratch = memory + r.scratch;
   t.scratch_pitch = r.scratch_pitch;
@@ -117,8 +118,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         if (loaded[k] == offset[k]) continue;
         loaded[k] = offset[k];
       }
-      for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
-        const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};
+      for_parts(r, p, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         load_block(*r.rows, memory + p.buffer + column * itemsize(o.computed), t.step[k], o.stored,
                    p.data + (offset[k] + at) * itemsize(o.stored), b);
       });
@@ -133,8 +134,8 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       const operand &o = s.operands[k];
       const passing &p = r.pass[k];
       if (!p.staged || o.what == role_input || p.data == nullptr) continue;
-      for_stretches(r, p, p.along, [&](int64_t at, int64_t column, int64_t count) {
-        const block b = {rows, r.row_axes > 1 ? count : p.along ? columns : 1, p.row_stride, p.column_stride};
+      for_parts(r, p, [&](int64_t at, int64_t column, int64_t count) {
+        const block b = {rows, r.pieces > 1 && p.along ? columns : count, p.row_stride, p.column_stride};
         const char *from = memory + p.buffer + column * itemsize(o.computed);
         if (!is_partial(o, p)) {
           store_block(*r.rows, p.data + (offset[k] + at) * itemsize(o.stored), o.stored, b, from, t.step[k]);

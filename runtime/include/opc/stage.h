@@ -51,7 +51,7 @@ struct stage {
   int32_t rank;
   int32_t scratch_rows; /* row buffers the tile function needs */
   bool whole_rows;
-  bool has_still; /* the tile function can take operands that stand still along the rows once a row */
+  bool has_still; /* the tile function can take operands that lack the last loop once a row, or of whole rows once a stretch along it */
   bool streams;   /* the tile function can write its rows past the caches */
   int64_t size[max_axes];
 };
@@ -60,6 +60,7 @@ struct stage {
 struct tile {
   bool once; /* of operands that stand still there is one value a row */
   bool streams; /* rows are written past the caches, and are not set to what sums begin with */
+  int64_t stretch; /* columns for which operands that stand still have one value each, 0 where they have one for each column */
   int64_t rows;
   int64_t columns;
   int64_t most_rows; /* that a tile of this call may have */

@@ -83,15 +83,14 @@ OPC_INLINE void put_afresh(int64_t begin, int64_t end, const Step &step, Puts &.
   }
 }
 
-/* Runs `step` at each element of a row and streams the outputs; `aligned` is the one whose lines are stored whole, as others' are that
- * lie alike. */
-template <int Lanes, typename Ahead, typename Step, typename... Puts>
-OPC_INLINE void stream_row(int64_t columns, const void *aligned, const Ahead &ahead, const Step &step, Puts &...puts) {
-  int64_t begin = bytes_to_vector(aligned) * Lanes / vector_bytes;
-  if (begin > columns) begin = columns;
-  put_afresh(0, begin, step, puts...);
-  int64_t i = begin;
-  for (; i + Lanes <= columns; i += Lanes) {
+/* Runs `step` at elements [begin, end) of a row and streams the outputs; the row `aligned` is the one whose lines are stored whole, as
+ * others' are that lie alike. */
+template <int Lanes, typename T, typename Ahead, typename Step, typename... Puts>
+OPC_INLINE void stream_range(int64_t begin, int64_t end, const T *aligned, const Ahead &ahead, const Step &step, Puts &...puts) {
+  int64_t i = begin + bytes_to_vector(aligned + begin) * Lanes / vector_bytes;
+  if (i > end) i = end;
+  put_afresh(begin, i, step, puts...);
+  for (; i + Lanes <= end; i += Lanes) {
     ahead(i);
     OPC_SIMD
     for (int lane = 0; lane < Lanes; ++lane) {
@@ -100,7 +99,7 @@ OPC_INLINE void stream_row(int64_t columns, const void *aligned, const Ahead &ah
     }
     (stream_lanes(puts, i), ...);
   }
-  put_afresh(i, columns, step, puts...);
+  put_afresh(i, end, step, puts...);
 }
 
 /* Whether rows of a type are streamed: those that large tensors are made of. A form more of each loop takes its time to compile. */
@@ -109,7 +108,7 @@ constexpr bool is_streamed = T(0.5) != T(0) && sizeof(T) == 4;
 
 /* The first row of some outputs that is wanted. */
 template <typename Put, typename... Puts>
-OPC_INLINE const void *first_wanted(const Put &put, const Puts &...puts) {
+OPC_INLINE const typename Put::type *first_wanted(const Put &put, const Puts &...puts) {
   if constexpr (Put::wanted || sizeof...(Puts) == 0) {
     return put.row;
   } else {
@@ -117,24 +116,42 @@ OPC_INLINE const void *first_wanted(const Put &put, const Puts &...puts) {
   }
 }
 
-/* Runs `step` at each element of a row with the outputs' elements there; all outputs have one type. */
+/* Runs `step` at elements [begin, end) of a row with the outputs' elements there; all outputs have one type. */
 template <typename Ahead, typename Step, typename Put, typename... Puts>
-OPC_INLINE void put_row(const tile &t, const Ahead &ahead, const Step &step, Put &put, Puts &...puts) {
+OPC_INLINE void put_range(const tile &t, int64_t begin, int64_t end, const Ahead &ahead, const Step &step, Put &put, Puts &...puts) {
   typedef typename Put::type T;
   constexpr int lanes = vector_bytes / int(sizeof(T));
   if constexpr (is_streamed<T>) {
-    if (t.streams) return stream_row<lanes>(t.columns, first_wanted(put, puts...), ahead, step, put, puts...);
+    if (t.streams) return stream_range<lanes>(begin, end, first_wanted(put, puts...), ahead, step, put, puts...);
   }
-  int64_t begin = 0;
   if constexpr (looks_ahead<Ahead>) {
-    for (; begin + lanes <= t.columns; begin += lanes) {
+    for (; begin + lanes <= end; begin += lanes) {
       ahead(begin);
       OPC_SIMD
       for (int64_t i = begin; i < begin + lanes; ++i) step(i, put.row[i], puts.row[i]...);
     }
   }
   OPC_SIMD
-  for (int64_t i = begin; i < t.columns; ++i) step(i, put.row[i], puts.row[i]...);
+  for (int64_t i = begin; i < end; ++i) step(i, put.row[i], puts.row[i]...);
+}
+
+/* Runs `step` at each element of a row. */
+template <typename Ahead, typename Step, typename... Puts>
+OPC_INLINE void put_row(const tile &t, const Ahead &ahead, const Step &step, Puts &...puts) {
+  put_range(t, 0, t.columns, ahead, step, puts...);
+}
+
+/* Runs a step at each element of a row: `step_at(k)` is the one with element k of each operand that stands still, which is that of a
+ * whole stretch of columns, or of column k only. */
+template <typename Ahead, typename StepAt, typename... Puts>
+OPC_INLINE void put_stretches(const tile &t, const Ahead &ahead, const StepAt &step_at, Puts &...puts) {
+  if (t.stretch == 0) {
+    put_row(t, ahead, [&](int64_t i, auto &...here) OPC_INLINED { step_at(i)(i, here...); }, puts...);
+    return;
+  }
+  for (int64_t k = 0; k * t.stretch < t.columns; ++k) {
+    put_range(t, k * t.stretch, (k + 1) * t.stretch, ahead, step_at(k), puts...);
+  }
 }
 
 }  // namespace OPC_VARIANT
