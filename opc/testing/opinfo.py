@@ -28,6 +28,17 @@ from opc.testing.torch_truth import tensor, wide
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
+_WITHOUT_EFFECT: Mapping[str, frozenset[str]] = {
+    # By which formula; the answers differ by their rounding.
+    "cdist": frozenset({"compute_mode"}),
+    # Which rows have a gradient, how it is scaled and stored.
+    "nn.functional.embedding": frozenset({"padding_idx", "scale_grad_by_freq", "sparse"}),
+    # How running statistics are kept. Whether they are used is an argument of its own: `training`, `use_input_stats`.
+    "nn.functional.batch_norm": frozenset({"momentum"}),
+    "nn.functional.instance_norm": frozenset({"running_mean", "running_var", "momentum"}),
+}
+"""Arguments by the path of their function that do not change what it computes, whatever they are."""
+
 
 def opinfo_cases(family: Family) -> tuple[list[Case], list[tuple[str, str]]]:
     """Return the OpInfo samples of the functions in the reference as calls of the op, and those that do not apply with reasons.
@@ -148,7 +159,7 @@ def _translate(op: Op, call: _Call, label: str, args: tuple[Any, ...], kwargs: M
     match = Match(op)
     for name, pattern in patterns.items():
         match.meet(name, pattern, given.get(name, defaults.get(name, ABSENT)))
-    rest = {n: v for n, v in given.items() if n not in patterns and not _without_effect(n, v)}
+    rest = {n: v for n, v in given.items() if n not in patterns and not _without_effect(op, call.path, n, given)}
     unmentioned(match, rest, defaults)
     inputs = {o.name: _argument(o.name, match.inputs.get(o.name), match.inputs) for o in op.inputs}
     attributes = match.values()
@@ -162,14 +173,45 @@ def _translate(op: Op, call: _Call, label: str, args: tuple[Any, ...], kwargs: M
     match.verify(lambda e: e.value if isinstance(e, ast.Constant) else evaluate_text(e, names))
     own = {o.name: match.inputs.get(o.name) for o in op.inputs} | env.attributes
     left = [n for n, pattern in patterns.items() if given.get(n) is None and solved_name(pattern) not in match.inputs]
-    if left and not _same_answer(lambda: resolve_function(call.path)(*args, **kwargs), lambda: evaluate_text(call.node, own)):
+    if left and not _same_answer(lambda: _first_output(call.path)(*args, **kwargs), lambda: evaluate_text(call.node, own)):
         raise NotApplicableError(f"what it leaves to torch's defaults is not what {op.name} has by default")
     return case
 
 
-def _without_effect(name: str, value: Any) -> bool:
-    """Whether an argument changes no value: where samples live anyway, or whether a reduced axis is kept with size 1."""
-    return name == "keepdim" or (name == "device" and str(value) == "cpu")
+def _without_effect(op: Op, path: str, name: str, given: Mapping[str, Any]) -> bool:
+    """Whether an argument of the function at `path` changes no value of the op; an attribute of the op by that name does.
+
+    That is so of those in `_WITHOUT_EFFECT`; of those that only ask for more outputs than the first, such as `return_indices`; of
+    a reduced axis kept with size 1; of where samples live anyway; and of the dtype that all operands and the result have anyway.
+    """
+    import torch
+
+    value = given[name]
+    if name in {a.name for a in op.attributes}:
+        return False
+    if name in _WITHOUT_EFFECT.get(path, ()) or name in ("keepdim", _dispatched(path).get("arg_name")):
+        return True
+    if name == "dtype":
+        one = len({o.type for o in (*op.inputs, *op.outputs)}) == 1
+        return one and all(v.dtype == value for v in given.values() if isinstance(v, torch.Tensor))
+    return name == "device" and str(value) == "cpu"
+
+
+def _dispatched(path: str) -> Mapping[str, Any]:
+    """Return what torch knows of a function that is two in one, of which `arg_name` chooses; nothing for any other.
+
+    With it true, `if_true` returns further outputs after the one that `if_false` returns. Both have the parameters of both.
+    """
+    import torch
+
+    found: Mapping[str, Any] = getattr(torch._jit_internal, "boolean_dispatched", {}).get(resolve_function(path), {})
+    return found
+
+
+def _first_output(path: str) -> Callable[..., Any]:
+    """Return the function at a path, or of two in one that which returns the first output alone."""
+    function: Callable[..., Any] = _dispatched(path).get("if_false", resolve_function(path))
+    return function
 
 
 def _same_answer(first: Callable[[], Any], second: Callable[[], Any]) -> bool:
@@ -208,11 +250,8 @@ def _parameters(path: str, count: int, kwargs: Mapping[str, Any]) -> list[tuple[
     """Return names and defaults of a function's parameters: its signature's, or those of the schema that takes this call."""
     import torch
 
-    function: Any = resolve_function(path)
-    # Functions that return more when an argument says so are two in one; the first has the parameters of both.
-    function = getattr(torch._jit_internal, "boolean_dispatched", {}).get(function, {}).get("if_false", function)
     try:
-        found = inspect.signature(function).parameters.values()
+        found = inspect.signature(_first_output(path)).parameters.values()
         return [(p.name, ABSENT if p.default is p.empty else p.default) for p in found]
     except ValueError:
         pass

@@ -10,7 +10,7 @@ import pytest
 
 from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const
-from opc.ir.op import Family, Op
+from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.pipeline import load_family
 from opc.testing.arguments import random_values
 from opc.testing.cases import Case, accepted
@@ -21,6 +21,7 @@ from opc.testing.results import Status
 
 pytest.importorskip("torch")
 
+from opc.testing import opinfo
 from opc.testing.opinfo import opinfo_cases
 from opc.testing.torch_truth import RefusedByTorchError, check_gradient, check_reference
 
@@ -114,6 +115,54 @@ def test_a_call_that_prepares_an_argument_has_no_samples() -> None:
     cases, others = opinfo_cases(load_family(SPECS / "conv1d.yaml"))
     assert cases
     assert not any("opinfo-nn.functional.pad" in name for name in [*(c.name for c in cases), *(name for name, _ in others)])
+
+
+def test_samples_that_want_indices_are_calls_for_the_values() -> None:
+    cases, others = opinfo_cases(load_family(SPECS / "max_pool2d.yaml"))
+    assert len(cases) == 4608
+    assert all("must have 4 axes" in reason for _, reason in others)
+    case = next(c for c in cases if "float64" in c.name)
+    found = check_reference(load_family(SPECS / "max_pool2d.yaml"), case)
+    assert found is not None
+    assert found.ok, found.message
+
+
+def test_samples_that_choose_a_way_to_compute_are_calls_and_an_infinite_norm_is_refused() -> None:
+    cases, others = opinfo_cases(load_family(SPECS / "cdist.yaml"))
+    assert {c.attributes["p"] for c in cases} == {1, 1.5, 2, 2.5, 3}
+    assert {reason for _, reason in others} == {f"cdist: p = {p} violates its check: 1 <= p < inf" for p in ("0", "0.5", "inf")}
+
+
+@pytest.mark.parametrize("path", sorted(opinfo._WITHOUT_EFFECT))
+def test_arguments_said_to_have_no_effect_have_none(path: str) -> None:
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    function, seen = opinfo.resolve_function(path), set()
+    for info in (i for i in op_db if i.name == path):
+        for sample in info.sample_inputs("cpu", torch.float64):
+            args, kwargs = opinfo._arguments(path, info, sample)
+            given = {n: v for (n, _), v in zip(opinfo._parameters(path, len(args), kwargs), args)} | kwargs
+            idle = opinfo._WITHOUT_EFFECT[path] & set(given)
+            if idle:
+                seen |= idle
+                torch.testing.assert_close(function(**given), function(**{n: v for n, v in given.items() if n not in idle}))
+    assert seen == opinfo._WITHOUT_EFFECT[path]
+
+
+def test_a_dtype_that_samples_have_anyway_is_no_argument() -> None:
+    cases, others = opinfo_cases(load_family(SPECS / "softmax.yaml"))
+    told = [c for c in cases if "with_dtype" in c.name]
+    assert told
+    assert {str(c.inputs["x"].data.dtype) for c in told} == {"float64"}  # type: ignore[union-attr]
+    assert any(reason == "dtype = torch.float64, which softmax does not have" for _, reason in others)
+
+
+def test_an_attribute_of_the_op_has_an_effect_by_whatever_name() -> None:
+    family = load_family(SPECS / "embedding.yaml")
+    attribute = Attribute("padding_idx", AttributeKind.INT, default=7)
+    cases, _ = opinfo_cases(replace(family, forward=replace(family.forward, attributes=(attribute,))))
+    assert {-1, 2} <= {c.attributes.get("padding_idx") for c in cases}
 
 
 def test_calls_torch_refuses_are_told_apart() -> None:
