@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import opc
 from opc.backends import environments
 from opc.testing.bench import BUILD_SPECS, Benchmark, Row, Target
 
@@ -26,7 +27,7 @@ def _seconds(arguments: Sequence[str], folder: Path) -> float:
     Raises:
         RuntimeError: when it fails, with the end of what it printed.
     """
-    command = [sys.executable, "-m", "opc.cli", *arguments]
+    command = [sys.executable, "-m", "opc", *arguments]
     start = perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=_environment(folder))
     seconds = perf_counter() - start
@@ -38,8 +39,11 @@ def _seconds(arguments: Sequence[str], folder: Path) -> float:
 def _environment(folder: Path) -> dict[str, str]:
     """Return an environment in which byte code is kept, as an installed opc's is, but apart from the sources."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # This very opc, also where it is not the installed one: the process runs in another folder than this one.
+    root = str(Path(opc.__file__).parent.parent)
     return {
         **kept,
+        "PYTHONPATH": os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH")) if p),
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
         "NO_COLOR": "1",
         environments.VARIABLE: str(environments.root()),

@@ -340,6 +340,15 @@ def test_a_command_that_fails_ends_the_measurement(tmp_path: Path) -> None:
         bench_commands._seconds(["build", "gone.yaml"], tmp_path)
 
 
+def test_commands_are_those_of_this_opc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other" / "opc"
+    other.mkdir(parents=True)
+    for name in ("__init__", "__main__"):
+        (other / f"{name}.py").write_text("raise SystemExit('another opc')\n")
+    monkeypatch.setenv("PYTHONPATH", str(other.parent))
+    assert bench_commands._seconds(["--help"], tmp_path) > 0
+
+
 def test_every_case_is_a_call_of_its_op() -> None:
     assert len({c.name for c in CASES}) == len(CASES)
     for case in CASES:
