@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opc.cli_console import FAILED, OK, find_specs, note, paint, progress_line, say, show_diagnostics, shown
 
 if TYPE_CHECKING:
+    from opc.backends.registry import Broken
     from opc.build.builder import Built
     from opc.build.generate import Generated
     from opc.diagnostics import Diagnostic
@@ -25,9 +26,8 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
     from opc.pipeline import load_family
 
     specs = find_specs(given)
-    chosen = registry.select(backends)
-    if backends is None:
-        tell_broken()
+    chosen, broken = registry.load_all() if backends is None else (registry.select(backends), ())
+    tell_broken(broken)
     failed = False
     with locks.hold(out / ninja.FOLDER, note):
         for spec in specs:
@@ -42,14 +42,13 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
     return FAILED if failed else OK
 
 
-def tell_broken() -> None:
+def tell_broken(broken: Sequence[Broken]) -> None:
     """Warn of registered backends that can't be loaded, and so are left out."""
     from dataclasses import replace
 
-    from opc.backends import registry
     from opc.diagnostics import Severity
 
-    show_diagnostics(replace(b.diagnostic, severity=Severity.WARNING) for b in registry.load_all()[1])
+    show_diagnostics(replace(b.diagnostic, severity=Severity.WARNING) for b in broken)
 
 
 def _changes(made: Generated) -> str:
@@ -122,7 +121,9 @@ def build(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | Non
             say(f"{len(fresh)} package{'s' if len(fresh) != 1 else ''}: nothing changed")
     failed = tell_failures(results, backends)
     if backends is None and not all(r.fresh for r in results):
-        tell_broken()
+        from opc.backends import registry
+
+        tell_broken(registry.load_all()[1])
     return FAILED if failed else OK
 
 

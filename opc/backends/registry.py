@@ -33,6 +33,9 @@ def registered() -> dict[str, EntryPoint]:
     clashes: list[Diagnostic] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
         first = found.setdefault(entry.name, entry)
+        if first is entry:
+            continue
+        # A distribution's name stands in its metadata, which costs more to read than all entry points: only a second entry asks.
         if first.value != entry.value or _distribution(first) != _distribution(entry):
             clashes.append(
                 Diagnostic(

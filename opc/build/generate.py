@@ -162,7 +162,7 @@ def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend]
 
 def _check_names(family: Family) -> None:
     """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
-    registered = registry.names()
+    registered = registry.names() if family.names else ()
     mistakes = []
     for name in family.names:
         if name.backend in registered:

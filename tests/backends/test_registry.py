@@ -64,6 +64,17 @@ def test_listing_imports_nothing(entries: list[EntryPoint]) -> None:
     assert registry.names() == ("absent", "good")
 
 
+def test_metadata_of_distributions_is_not_read_without_need(entries: list[EntryPoint]) -> None:
+    class Costly:
+        @property
+        def name(self) -> str:
+            raise AssertionError("the name of a distribution was read")
+
+    entries[:] = [cast(Any, EntryPoint("good", "thirdparty:Good", "opc.backends"))._for(Costly())]
+    assert registry.names() == ("good",)
+    assert isinstance(registry.load("good"), Good)
+
+
 def test_unknown_name_is_a_diagnostic_with_a_suggestion(entries: list[EntryPoint]) -> None:
     with pytest.raises(SpecError, match=r"there is no backend 'godo'\n  hint: did you mean 'good'\?"):
         registry.load("godo")
