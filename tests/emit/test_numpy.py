@@ -1,5 +1,6 @@
 """Generated NumPy code computes what the oracle says, and is laid out as formatters do."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.emit import numpy as emitter
 from opc.emit.numpy import HELPERS, function_name, numpy_function, numpy_module
 from opc.ir.functions import FUNCTIONS
 from opc.pipeline import compile_text, load_family
@@ -141,10 +143,14 @@ def test_a_module_carries_only_the_helpers_it_calls() -> None:
     assert not any(f"def {name}(" in module for name in HELPERS if name != "sigmoid")
 
 
+def test_helpers_are_the_functions_of_their_module_in_order() -> None:
+    text = Path(emitter.__file__).with_name("numpy_helpers.py").read_text()
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert list(HELPERS.items()) == [(node.name, ast.get_source_segment(text, node)) for node in functions]
+
+
 @pytest.mark.parametrize("name", sorted(n for n, f in FUNCTIONS.items() if "np." not in f.numpy and "(" in f.numpy))
 def test_helpers_of_the_function_table_can_be_imported(name: str) -> None:
-    import opc.emit.numpy as emitter
-
     helper = FUNCTIONS[name].numpy.split("(")[0]
     assert callable(getattr(emitter, helper))
 
