@@ -7,6 +7,11 @@ Nothing is imported here but by `main`: Ctrl-C while the command line is still b
 def main() -> None:
     """Run the command line."""
     try:
+        import gc
+
+        # What is imported and read stays for the whole run: by the default threshold, 700, all of it is looked through time and
+        # again for garbage, and next to none is found.
+        gc.set_threshold(100_000)
         from opc.cli import main as run
 
         run()
