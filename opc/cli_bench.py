@@ -33,11 +33,11 @@ def bench(
     gradients with `backward`, unless sections are named.
     """
     from opc.build.builder import build_specs
-    from opc.testing import bench_frameworks
-    from opc.testing.bench import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
-    from opc.testing.bench_cases import CASES
-    from opc.testing.bench_commands import measure_builds, measure_commands
-    from opc.testing.bench_report import as_markdown, as_text
+    from opc.testing.bench import frameworks
+    from opc.testing.bench.benchmark import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
+    from opc.testing.bench.cases import CASES
+    from opc.testing.bench.commands import measure_builds, measure_commands
+    from opc.testing.bench.report import as_markdown, as_text
 
     if list_sections:
         width = max(map(len, SECTIONS)) + 2
@@ -58,7 +58,7 @@ def bench(
     if needed:
         specs = [p for n, p in every.items() if n in needed]
         with progress_line() as progress:
-            needs = (*BACKENDS, *(bench_frameworks.backends() if "frameworks" in wanted else ()))
+            needs = (*BACKENDS, *(frameworks.backends() if "frameworks" in wanted else ()))
             built = build_specs(specs, out, needs, strict=False, progress=progress, say=note)
         if tell_failures(built, None):
             return FAILED
@@ -69,7 +69,7 @@ def bench(
         if chosen:
             found = run_worker(settings, note)
         if "frameworks" in wanted:
-            bench_frameworks.measure(found, settings, note)
+            frameworks.measure(found, settings, note)
     if "build" in wanted:
         measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:
@@ -83,7 +83,7 @@ def bench(
 
 def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known: bool) -> tuple[str, ...]:
     """Return the sections to measure, in order; `known` says that all ops given have a case of their own."""
-    from opc.testing.bench import SECTIONS
+    from opc.testing.bench.benchmark import SECTIONS
 
     chosen = set(sections or ())
     if backward:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opc.cli_console import OK, WrongUse, say, shown
 
 if TYPE_CHECKING:
-    from opc.analysis.shape import ShapeEnv
+    from opc.analysis.shapes.inference import ShapeEnv
     from opc.ir.op import Family, Op
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -73,7 +73,7 @@ def _op(family: Family) -> str:
 
 def _onnx(family: Family) -> Iterator[str]:
     """Yield whether the ops can be written in standard ONNX operators, or why not."""
-    from opc.emit.onnx_function import Refusal, function_body
+    from opc.emit.onnx.function import Refusal, function_body
 
     for op in (op for op in family.ops[:2] if not op.opaque):
         body = function_body(op)
@@ -164,9 +164,9 @@ def _cost(op: Op, sizes: Sizes) -> Iterator[str]:
 
 def _call(op: Op, sizes: Sizes) -> ShapeEnv:
     """Return a call of the op with these sizes and int attributes."""
-    from opc.analysis.attributes import ShapeError
-    from opc.analysis.shape import infer
-    from opc.analysis.shape_samples import sample
+    from opc.analysis.shapes.attributes import ShapeError
+    from opc.analysis.shapes.inference import infer
+    from opc.analysis.shapes.samples import sample
 
     attributes = {a.name: sizes[a.name] for a in op.attributes if a.name in sizes}
     try:

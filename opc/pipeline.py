@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import overload
 
-from opc.analysis.native import natives_of
-from opc.analysis.typing import elaborate, elaborate_gradient, examples_of, reference_of
+from opc.analysis.elaborate.native import natives_of
+from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
 from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
-from opc.analysis.shape import ShapeEnv
-from opc.analysis.shape_plan import group_key
+from opc.analysis.shapes.inference import ShapeEnv
+from opc.analysis.shapes.plan import group_key
 from opc.analysis.work import Product, Work
 from opc.ir.affine import Affine, GroupSize, Index, Symbol
 from opc.ir.dtypes import Binding, is_integer, resolve

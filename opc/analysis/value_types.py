@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.analysis.scope import DTYPES, Scope
+from opc.analysis.elaborate.scope import DTYPES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Acc, DType, ElementType, Weak

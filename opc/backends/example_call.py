@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Unsupported
 from opc.backends.node_call import node_attributes
-from opc.emit.onnx_types import used_variables
+from opc.emit.onnx.types import used_variables
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Family
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from opc.emit.onnx_types import used_variables
-from opc.emit.python_text import Bracket, literal, quoted
+from opc.emit.onnx.types import used_variables
+from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, TypeVar, candidates, resolve
 from opc.ir.op import AttributeKind, Example, Family, Operand
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer, infer_types
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.backends.base import OpError, Unsupported
-from opc.emit.onnx_types import TENSOR_TYPE, attribute_type, type_variable
+from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
 from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Op, Operand
 

@@ -19,8 +19,9 @@ from opc.backends.base import Backend
 from opc.backends.kernel.backend import KernelBackend
 from opc.build import files, manifest
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
-from opc.emit import shape_python, shape_tests
-from opc.emit.python_text import docstring
+from opc.emit.python.text import docstring
+from opc.emit.shapes import python as shape_python
+from opc.emit.shapes import tests as shape_tests
 from opc.ir.op import Family
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from opc.emit.c_text import WIDTH
+from opc.emit.cpp.text import WIDTH
 from opc.ir.dtypes import ANY, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 

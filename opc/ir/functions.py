@@ -5,7 +5,7 @@ A row's columns:
 * `types`: "float" (floating arguments and result), "number" (floating or integer, result as the arguments), "compare" (two
   numbers or bools, result bool), "logic" (bools, result bool), "test" (floating argument, result bool).
 * `c`: C++ expression over `{0}`, `{1}`; `opc::` functions live in `runtime/include/opc/math.h`. CUDA uses the same text.
-* `numpy`: NumPy expression over `{0}`, `{1}` with NumPy as `np`; names without prefix live in `opc.emit.numpy`.
+* `numpy`: NumPy expression over `{0}`, `{1}` with NumPy as `np`; names without prefix live in `opc.emit.numpy.helpers`.
 * `onnx`: nested calls of standard ONNX operators over `x`, `y`; None where none exists.
 * `derivative`: one text an argument in the body language over the arguments `x`, `y` and the result `r`; "0" where the
   derivative is zero almost everywhere; None for functions whose result is bool or that take no part in differentiation.

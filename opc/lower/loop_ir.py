@@ -19,7 +19,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
-from opc.lower.factors import Factor
+from opc.lower.contractions.factors import Factor
 
 
 @dataclass(frozen=True, slots=True, order=True)

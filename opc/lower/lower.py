@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op
-from opc.lower.apart import with_points_apart
-from opc.lower.contraction import contraction_stage, extract
-from opc.lower.fixed import with_fixed_values
-from opc.lower.flatten import IrregularError, flatten
+from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
-from opc.lower.nest_sums import with_sums_in_nests
+from opc.lower.nests.parts import with_parts
+from opc.lower.nests.scatter import extract_scatters
+from opc.lower.nests.search import inline_searches
+from opc.lower.nests.sums import with_sums_in_nests
+from opc.lower.nests.tables import with_tables
+from opc.lower.nests.unroll import with_short_sums
 from opc.lower.partition import partition
-from opc.lower.parts import with_parts
-from opc.lower.scatter import extract_scatters
-from opc.lower.schedule import schedule
-from opc.lower.search import inline_searches
+from opc.lower.rows.apart import with_points_apart
+from opc.lower.rows.fixed import with_fixed_values
+from opc.lower.rows.flatten import IrregularError, flatten
+from opc.lower.rows.schedule import schedule
+from opc.lower.rows.split import with_split_axes
+from opc.lower.rows.streams import with_streams
+from opc.lower.rows.stretches import with_stretches
 from opc.lower.specialise import Case, specialise
-from opc.lower.split import with_split_axes
-from opc.lower.streams import with_streams
-from opc.lower.stretches import with_stretches
-from opc.lower.tables import with_tables
-from opc.lower.unroll import with_short_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
 
 

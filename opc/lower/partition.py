@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from opc.ir.expr import reads
 from opc.ir.op import Assign, Group, Op, Operand
-from opc.lower.contraction import contraction_stage
-from opc.lower.flatten import IrregularError, counted, flatten
+from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
+from opc.lower.nests.scatter import scatter_plan
 from opc.lower.recompute import with_values_again
-from opc.lower.scatter import scatter_plan
-from opc.lower.schedule import schedule
+from opc.lower.rows.flatten import IrregularError, counted, flatten
+from opc.lower.rows.schedule import schedule
 from opc.lower.statement import lower_statement
 
 

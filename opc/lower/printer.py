@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.ir.expr import Axis, Read, Reduce, walk
 from opc.ir.printer import format_assign, format_dims, format_expr
-from opc.lower.factors import AxisIndex
+from opc.lower.contractions.factors import AxisIndex
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,

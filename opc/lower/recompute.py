@@ -15,7 +15,7 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import Lanes
-from opc.lower.passes import EXPENSIVE
+from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.statement import lower_statement
 from opc.transform.indices import substitute
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
-from opc.lower.decided import with_decided_conditions
 from opc.lower.loop_ir import Flat, Lanes, NestStage
-from opc.lower.nest import choose_lane, flat_statement, holds_reduction, without_trailing
-from opc.lower.pads import with_padded_reads
-from opc.lower.places import inner_indices, looked_up
-from opc.lower.planes import planes_across
-from opc.lower.scan import flat_scan
-from opc.lower.scatter import flat_scatter
-from opc.lower.scatter_rows import with_rows
-from opc.lower.taps import form_of
-from opc.lower.window import with_window
+from opc.lower.nests.decided import with_decided_conditions
+from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.nests.pads import with_padded_reads
+from opc.lower.nests.places import inner_indices, looked_up
+from opc.lower.nests.planes import planes_across
+from opc.lower.nests.scan import flat_scan
+from opc.lower.nests.scatter import flat_scatter
+from opc.lower.nests.scatter_rows import with_rows
+from opc.lower.nests.taps import form_of
+from opc.lower.nests.window import with_window
 
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer, infer_types
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.emit import abi
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
-from opc.testing.bounds import Array, numpy_dtype
-from opc.testing.cases import Case
-from opc.testing.oracle import askable
+from opc.testing.cases.calls import Case
+from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.evaluation import askable
 
 _C_TYPES: dict[str, Any] = {
     "double": ctypes.c_double,

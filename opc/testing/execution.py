@@ -18,13 +18,13 @@ import numpy as np
 from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
-from opc.testing.bounds import Array, Bounds, flushed, rounded
-from opc.testing.cases import Case
+from opc.testing.cases.calls import Case
 from opc.testing.functions import function_items
-from opc.testing.oracle import Bounded
+from opc.testing.oracle.bounds import Array, Bounds, flushed, rounded
+from opc.testing.oracle.evaluation import Bounded
+from opc.testing.oracle.tolerance import Comparison, compare
 from opc.testing.plan import Item, Plan
 from opc.testing.results import Result, Status
-from opc.testing.tolerance import Comparison, compare
 
 EMULATED = ("forward", "example", "ONNX node case")
 """The kinds of calls that are run on emulations too."""
@@ -182,8 +182,8 @@ def _check(action: Callable[[], Any]) -> Outcome:
 
 def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
     """Yield the comparisons with the reference in torch: its expression on our calls, its gradients, and its OpInfo samples."""
-    from opc.testing.oracle import DomainError, evaluate
-    from opc.testing.torch_truth import RefusedByTorchError, check_gradient, check_reference
+    from opc.testing.oracle.evaluation import DomainError, evaluate
+    from opc.testing.truths.torch import RefusedByTorchError, check_gradient, check_reference
 
     family = plan.family
     if family.reference.torch is None:
@@ -234,7 +234,7 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
 
 def _opinfo(family: Family) -> list[tuple[str, Case | str]]:
     """Return the OpInfo samples by name: each a call, or the reason why it is none."""
-    from opc.testing.opinfo import opinfo_cases
+    from opc.testing.truths.opinfo import opinfo_cases
 
     try:
         cases, others = opinfo_cases(family)

@@ -14,21 +14,21 @@ from pathlib import Path
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError
+from opc.analysis.shapes.inference import ShapeError
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Family, Op
-from opc.testing.arguments import random_values
-from opc.testing.bad_calls import refused
-from opc.testing.bounds import Array
-from opc.testing.cases import Case, accepted
-from opc.testing.derived import derivation, gradient, gradient_names, second_gradient, seed_names
-from opc.testing.examples import check_examples, example_cases
-from opc.testing.gradcheck import check_family
-from opc.testing.onnx_truth import OnnxCase, collect, onnx_cases
-from opc.testing.opaque import UndecidedError
-from opc.testing.oracle import Bounded, DomainError, evaluate
+from opc.testing.cases.arguments import random_values
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.derived import derivation, gradient, gradient_names, second_gradient, seed_names
+from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
+from opc.testing.oracle.opaque import UndecidedError
+from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
-from opc.testing.tolerance import compare
+from opc.testing.truths.examples import check_examples, example_cases
+from opc.testing.truths.gradcheck import check_family
+from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases
 
 REFUSED_OF_DERIVED = 16
 """How many bad calls of a derived op are run: its forward op has been through all kinds."""
@@ -129,7 +129,7 @@ def _gradients(family: Family, items: list[Item]) -> Iterator[Item]:
 
 
 def _binding(op: Op, case: Case) -> dict[str, DType]:
-    from opc.analysis.shape import infer_types
+    from opc.analysis.shapes.inference import infer_types
 
     return infer_types(op, {n: None if a is None else DType(str(a.data.dtype)) for n, a in case.inputs.items()}, case.attributes)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from opc import config
-from opc.analysis.shape import infer
+from opc.analysis.shapes.inference import infer
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import KernelBackend, instruction_set
 from opc.build import toolchain
@@ -28,10 +28,10 @@ from opc.diagnostics import Span, SpecError
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
-from opc.testing.bad_calls import refused
 from opc.testing.call_file import KernelCall, call_file
-from opc.testing.cases import Case, accepted
-from opc.testing.fitting import volume
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.fitting import volume
 from opc.testing.results import Column, Report, Result, Status
 
 SANITIZERS = ("address", "undefined", "thread")

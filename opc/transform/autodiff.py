@@ -7,7 +7,7 @@ The result is an op in the same notation, so that it can be printed, lowered, an
 
 from __future__ import annotations
 
-from opc.analysis.bounds import Knowledge
+from opc.analysis.bounds.checker import Knowledge
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads

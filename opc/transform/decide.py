@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from opc.analysis.bounds import ranges_of
-from opc.analysis.value_range import Values
+from opc.analysis.bounds.checker import ranges_of
+from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_integer
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, children, with_children

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from opc.analysis.shape_plan import undetermined
+from opc.analysis.shapes.plan import undetermined
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
 from opc.ir.expr import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opc.analysis.access import accesses
-from opc.analysis.bounds import Knowledge
+from opc.analysis.bounds.access import accesses
+from opc.analysis.bounds.checker import Knowledge
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr
 from opc.ir.op import Assign, Group, Op, Operand

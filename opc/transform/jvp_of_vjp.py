@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opc.analysis.shape_plan import undetermined
+from opc.analysis.shapes.plan import undetermined
 from opc.ir.expr import Present, reads, walk
 from opc.ir.op import Derivation, Op, Role
 from opc.transform.autodiff import vjp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from opc.analysis.bounds import Knowledge
+from opc.analysis.bounds.checker import Knowledge
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.expr import (
     Axis,

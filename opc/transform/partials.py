@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from opc.analysis.typing import derivative_template
+from opc.analysis.elaborate.typing import derivative_template
 from opc.diagnostics import Diagnostic, Span, SpecError
 from opc.ir.affine import Affine, GroupSize, Index, product
 from opc.ir.dtypes import DType, ValueType

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.bounds import Knowledge
-from opc.analysis.prover import Prover
+from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.prover import Prover
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol, maximum, minimum
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))

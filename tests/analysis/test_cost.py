@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from opc.analysis.cost import Cost, cost, saved
-from opc.analysis.shape import infer
-from opc.analysis.shape_samples import sample
+from opc.analysis.shapes.inference import infer
+from opc.analysis.shapes.samples import sample
 from opc.ir.dtypes import DType
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opc.analysis.typing import derivative_template
+from opc.analysis.elaborate.typing import derivative_template
 from opc.diagnostics import SpecError
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import Const, Read

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from opc.analysis.shape_plan import undetermined
-from opc.analysis.typing import elaborate, elaborate_gradient
+from opc.analysis.elaborate.typing import elaborate, elaborate_gradient
+from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics
 from opc.ir.printer import format_op
 from opc.ir.verify import verify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opc.analysis.typing import elaborate
+from opc.analysis.elaborate.typing import elaborate
 from opc.diagnostics import SpecError
 from opc.spec.loader import loads
 

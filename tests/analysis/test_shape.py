@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opc.analysis.shape import ShapeError, UndeterminedError, infer, infer_types, plan, undetermined
+from opc.analysis.shapes.inference import ShapeError, UndeterminedError, infer, infer_types, plan, undetermined
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import DType
 from opc.ir.op import Op

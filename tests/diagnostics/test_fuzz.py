@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.typing import elaborate, elaborate_gradient
+from opc.analysis.elaborate.typing import elaborate, elaborate_gradient
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.verify import verify
 from opc.spec.loader import loads

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from opc.analysis.typing import elaborate
+from opc.analysis.elaborate.typing import elaborate
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
 from opc.spec.loader import load, loads
 from tests.diagnostics import body_cases, signature_cases, spec_cases

@@ -31,7 +31,7 @@ def test_there_are_specs_to_check() -> None:
 @pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
 def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
     from opc.pipeline import compile_text
-    from opc.testing.examples import check_examples
+    from opc.testing.truths.examples import check_examples
 
     family = compile_text(text, place)
     assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []
@@ -64,7 +64,7 @@ def test_the_page_on_packages_names_every_file() -> None:
 
 
 def test_the_benchmark_page_shows_every_section_and_says_what_is_missed() -> None:
-    from opc.testing.bench import SECTIONS
+    from opc.testing.bench.benchmark import SECTIONS
 
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     for title in SECTIONS.values():

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 import opc
-from opc.analysis.shape import infer, infer_types
+from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import KernelBackend
 from opc.emit import abi
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
-from opc.testing.bounds import numpy_dtype
-from opc.testing.oracle import askable
+from opc.testing.oracle.bounds import numpy_dtype
+from opc.testing.oracle.evaluation import askable
 
 Array = np.ndarray[Any, Any]
 INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.emit.c_text import comment, string_literal
+from opc.emit.cpp.text import comment, string_literal
 
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 HOSTILE = [

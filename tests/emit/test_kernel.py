@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
-from opc.testing.bad_calls import refused
-from opc.testing.cases import Case, accepted
-from opc.testing.frame import DomainError
-from opc.testing.oracle import evaluate
-from opc.testing.tolerance import compare
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.frame import DomainError
+from opc.testing.oracle.tolerance import compare
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
 
@@ -132,7 +132,7 @@ SANITIZED = """
 import sys
 from pathlib import Path
 from opc.pipeline import load_family
-from opc.testing.cases import accepted
+from opc.testing.cases.calls import accepted
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
 family = load_family(Path(sys.argv[1]))
 kernel = KernelLibrary(family, Path(sys.argv[2]), odd_parallel_for)

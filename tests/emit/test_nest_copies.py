@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from opc.backends.kernel.backend import COMMON_FLAGS
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.pipeline import load_family
-from opc.testing.cases import accepted
+from opc.testing.cases.calls import accepted
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import INCLUDE, KernelError, KernelLibrary, odd_parallel_for, split_everywhere
 from tests.emit.test_kernel import SPECS, wrong

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import Array, KernelLibrary, compile_kernel, odd_parallel_for
 from tests.emit.windows import windows

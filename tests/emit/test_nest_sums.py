@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere

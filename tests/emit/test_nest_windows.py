@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.lower.loop_ir import NestStage, Scatter
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family

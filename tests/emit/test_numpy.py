@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit import numpy as emitter
-from opc.emit.numpy import HELPERS, function_name, numpy_function, numpy_module
+from opc.emit.numpy import reference as emitter
+from opc.emit.numpy.reference import HELPERS, function_name, numpy_function, numpy_module
 from opc.ir.functions import FUNCTIONS
 from opc.pipeline import compile_text, load_family
-from opc.testing import oracle, tolerance
+from opc.testing.oracle import evaluation as oracle
+from opc.testing.oracle import tolerance
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\n"
@@ -129,7 +130,7 @@ def test_outputs_that_are_not_wanted_are_not_made() -> None:
 
 
 def test_the_position_of_a_maximum_of_nothing_is_asked_for_by_elements_only() -> None:
-    from opc.emit.numpy_helpers import some
+    from opc.emit.numpy.helpers import some
 
     assert some(np.zeros((0, 0, 3)), 1, "max").shape == (0, 1, 3)
     assert some(np.zeros((2, 3)), -1, "max").shape == (2, 3)
@@ -144,7 +145,7 @@ def test_a_module_carries_only_the_helpers_it_calls() -> None:
 
 
 def test_helpers_are_the_functions_of_their_module_in_order() -> None:
-    text = Path(emitter.__file__).with_name("numpy_helpers.py").read_text()
+    text = Path(emitter.__file__).with_name("helpers.py").read_text()
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert list(HELPERS.items()) == [(node.name, ast.get_source_segment(text, node)) for node in functions]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opc.emit.numpy_helpers import contract, dtype_of, flatten, inside, not_empty, scatter, shape_of, take
+from opc.emit.numpy.helpers import contract, dtype_of, flatten, inside, not_empty, scatter, shape_of, take
 
 
 def test_contractions_are_einsum_s() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from opc.emit.python_text import WIDTH, Bracket, comment, docstring, literal, quoted, tuple_of
+from opc.emit.python.text import WIDTH, Bracket, comment, docstring, literal, quoted, tuple_of
 
 
 @given(st.text(max_size=200), st.sampled_from([0, 4]))

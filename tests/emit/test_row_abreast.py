@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel
 from tests.emit.test_rows import HEAD

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.attributes import fill
-from opc.analysis.shape import ShapeError, infer, infer_types
-from opc.emit import abi, shape_c
-from opc.emit.c_layout import wrap
+from opc.analysis.shapes.attributes import fill
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
+from opc.emit import abi
+from opc.emit.cpp.layout import wrap
+from opc.emit.shapes import cpp as shape_c
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
 from tests.analysis import ops

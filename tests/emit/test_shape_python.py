@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opc.analysis.attributes import fill
-from opc.analysis.scalar import evaluate
-from opc.analysis.shape import ShapeError, infer, infer_types
-from opc.emit import shape_prelude, shape_python
-from opc.emit.scalar_python import ScalarText
+from opc.analysis.shapes.attributes import fill
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
+from opc.analysis.shapes.scalar import evaluate
+from opc.emit.python.scalars import ScalarText
+from opc.emit.shapes import python as shape_python
+from opc.emit.shapes import python_prelude
 from opc.ir.dtypes import DType, Weak, resolve
 from opc.ir.expr import AttrRef, Call, Const
 from opc.ir.functions import FUNCTIONS
@@ -234,7 +235,7 @@ def test_functions_of_conditions(name: str) -> None:
     arguments = tuple(AttrRef(n, Weak.FLOAT) for n in "xy"[: fn.arity])
     code = text.condition(Call(name, arguments, Weak.FLOAT))
     scope: dict[str, Any] = {}
-    for helper in (shape_prelude.IEEE, shape_prelude.DIVIDE, shape_prelude.POWER, shape_prelude.MAXIMUM):
+    for helper in (python_prelude.IEEE, python_prelude.DIVIDE, python_prelude.POWER, python_prelude.MAXIMUM):
         exec("import math\nfrom typing import Any\n" + helper, scope)
     for values in itertools.product(VALUES, repeat=fn.arity):
         if name in ("floordiv", "mod") and values[1] == 0:

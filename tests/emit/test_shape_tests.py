@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from opc.emit import shape_python, shape_tests
+from opc.emit.shapes import python as shape_python
+from opc.emit.shapes import tests as shape_tests
 from opc.pipeline import load_family
 
 SPECS = Path(__file__).parents[2] / "specs"

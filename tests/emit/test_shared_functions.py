@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.pipeline import load_family
 
 SPECS = Path(__file__).parents[2] / "specs"

@@ -11,7 +11,7 @@ import pytest
 from opc.lower.loop_ir import RowStage
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
-from opc.testing.cases import accepted
+from opc.testing.cases.calls import accepted
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import KernelLibrary, odd_parallel_for, split_everywhere
 from tests.emit.test_kernel import SPECS, wrong

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.lower.loop_ir import RowStage
 from opc.lower.lower import lower

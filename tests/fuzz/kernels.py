@@ -8,7 +8,7 @@ from pathlib import Path
 
 import opc
 from opc.backends.kernel.backend import COMMON_FLAGS, VARIANTS
-from opc.emit.c_kernel import kernel_files
+from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from tests.emit.kernel_library import KernelLibrary
 

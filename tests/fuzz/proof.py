@@ -7,19 +7,19 @@ from itertools import islice
 
 import numpy as np
 
-from opc.analysis.shape import infer
-from opc.analysis.typing import elaborate
+from opc.analysis.elaborate.typing import elaborate
+from opc.analysis.shapes.inference import infer
 from opc.diagnostics import SpecError
 from opc.ir.op import Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
-from opc.testing.cases import Case, accepted
-from opc.testing.derived import derived_inputs
-from opc.testing.fitting import volume
-from opc.testing.frame import DomainError
-from opc.testing.gradcheck import check_family, points
-from opc.testing.oracle import evaluate
-from opc.testing.tolerance import compare
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.derived import derived_inputs
+from opc.testing.cases.fitting import volume
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.frame import DomainError
+from opc.testing.oracle.tolerance import compare
+from opc.testing.truths.gradcheck import check_family, points
 from tests.emit.kernel_library import KernelError, KernelLibrary
 
 Shapes = dict[str, tuple[int, ...]]

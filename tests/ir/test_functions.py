@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import opc
-from opc.analysis.typing import derivative_template
+from opc.analysis.elaborate.typing import derivative_template
 from opc.build.toolchain import CXX_FLAGS
-from opc.emit import numpy_helpers
+from opc.emit.numpy import helpers
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
 from opc.ir.functions import CALLABLE, FUNCTIONS, Function, join, result_type
@@ -227,7 +227,7 @@ def test_c_column_at_special_values(library: ctypes.CDLL, f: Function, kind: str
 
 
 def numpy_column(f: Function) -> Callable[[Any, Any], Any]:
-    names = {"np": np, **{n: getattr(numpy_helpers, n) for n in ("erf", "erfc", "sigmoid", "floordiv", "mod", "power")}}
+    names = {"np": np, **{n: getattr(helpers, n) for n in ("erf", "erfc", "sigmoid", "floordiv", "mod", "power")}}
     return eval(f"lambda x, y: {f.numpy.format('x', 'y')}", names)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from opc.analysis.typing import elaborate
+from opc.analysis.elaborate.typing import elaborate
 from opc.ir.affine import Affine, AttrInt, Dim, Index
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opc.lower.flatten import IrregularError, flatten
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
+from opc.lower.rows.flatten import IrregularError, flatten
 from opc.pipeline import compile_text
 
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from opc.ir.expr import Reduce, Select, walk
-from opc.lower.flatten import IrregularError, flatten
 from opc.lower.loop_ir import Lanes, NestStage
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
+from opc.lower.rows.flatten import IrregularError, flatten
 from opc.lower.specialise import specialise
 from opc.pipeline import compile_text, load_family
 

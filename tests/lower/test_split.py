@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from opc.ir.op import Op
-from opc.lower.flatten import IrregularError
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
-from opc.lower.split import with_split_axes
+from opc.lower.rows.flatten import IrregularError
+from opc.lower.rows.split import with_split_axes
 from opc.pipeline import compile_text
 
 HEAD = """\

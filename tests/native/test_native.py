@@ -17,7 +17,7 @@ from opc.backends import package as packages
 from opc.backends.kernel import libraries
 from opc.build import builder
 from opc.diagnostics import SpecError
-from opc.emit.c_native import native_files
+from opc.emit.kernel.native import native_files
 from opc.ir.op import Native
 from opc.pipeline import compile_text
 from opc.testing.results import Status

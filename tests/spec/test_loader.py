@@ -96,7 +96,7 @@ def test_spec_begins_with_the_editor_line(path: Path) -> None:
 
 
 def test_template_compiles() -> None:
-    from opc.analysis.typing import elaborate
+    from opc.analysis.elaborate.typing import elaborate
     from opc.diagnostics import Diagnostics
 
     found = Diagnostics()

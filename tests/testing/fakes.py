@@ -13,7 +13,7 @@ import numpy as np
 from opc.backends.base import Availability, BuildStep, Check, OpError, Session, Unsupported
 from opc.diagnostics import Diagnostic
 from opc.ir.op import Family
-from opc.testing.bounds import Array
+from opc.testing.oracle.bounds import Array
 
 
 class ReluSession:

@@ -14,23 +14,17 @@ import pytest
 from opc.build.builder import build_specs
 from opc.diagnostics import SpecError
 from opc.pipeline import load_family
-from opc.testing import (
-    bench,
-    bench_commands,
-    bench_gradients,
-    bench_peak,
-    bench_peers,
-    bench_report,
-    bench_timing,
-    bench_worker,
-)
-from opc.testing.bench import Benchmark, Row, Settings, Target, machine, run_worker
-from opc.testing.bench_cases import CASES, GROUPS
-from opc.testing.bench_onnxruntime import reference_node
-from opc.testing.bench_peers import attempt
-from opc.testing.bench_problem import Problem, case_problem, row_problem
-from opc.testing.bench_timing import Contender, Timing, time_in_turn
-from opc.testing.bench_worker import agreeing, quickest, resident
+from opc.testing.bench import benchmark, commands, peers, report, worker
+from opc.testing.bench import gradients as bench_gradients
+from opc.testing.bench import peak as bench_peak
+from opc.testing.bench import timing as bench_timing
+from opc.testing.bench.benchmark import Benchmark, Row, Settings, Target, machine, run_worker
+from opc.testing.bench.cases import CASES, GROUPS
+from opc.testing.bench.onnxruntime import reference_node
+from opc.testing.bench.peers import attempt
+from opc.testing.bench.problem import Problem, case_problem, row_problem
+from opc.testing.bench.timing import Contender, Timing, time_in_turn
+from opc.testing.bench.worker import agreeing, quickest, resident
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -166,7 +160,7 @@ def test_rounds_tell_once_the_limit_is_outside_of_the_interval(limit: float | No
     ours = Timing(Contender("opc numpy", None), (2.0, 2.0, 3.0, 2.0, 2.5, 2.0))
     slow = Timing(Contender("opc torch", None), (9.0,) * 6)
     theirs = Timing(Contender("torch", None), (1.0,) * 6)
-    assert bench_worker.decided([slow, ours, theirs], limit) == tells
+    assert worker.decided([slow, ours, theirs], limit) == tells
 
 
 def test_settings_survive_the_way_to_the_worker() -> None:
@@ -185,7 +179,7 @@ ROWS = [
 
 def test_report_as_text() -> None:
     found = Benchmark({"processor": "A"}, {}, ROWS, [Target("quick", 0.5, 1.0), Target("slow", 3e-3, 2e-3, "s")])
-    assert bench_report.as_text(found) == (
+    assert report.as_text(found) == (
         "processor A\n"
         "\n"
         "large tensors, output given\n"
@@ -208,7 +202,7 @@ def test_report_as_text() -> None:
 
 def test_report_as_markdown_and_data() -> None:
     found = Benchmark({"processor": "A|B"}, {}, ROWS, [Target("quick", 0.5, 1.0)])
-    text = bench_report.as_markdown(found)
+    text = report.as_markdown(found)
     assert "| relu | torch | 2 ms | 0.50 | 4.0 | 50% | 0.5 |  |\n" in text
     assert "| quick | 0.5 | 1 | held |\n" in text
     data = json.loads(json.dumps(found.as_dict()))
@@ -217,12 +211,12 @@ def test_report_as_markdown_and_data() -> None:
 
 
 def test_times_are_written_with_their_unit() -> None:
-    texts = [bench_report.seconds_text(t) for t in (None, 1.5e-8, 2.5e-5, 0.25, 12.0)]
+    texts = [report.seconds_text(t) for t in (None, 1.5e-8, 2.5e-5, 0.25, 12.0)]
     assert texts == ["-", "15 ns", "25 us", "250 ms", "12 s"]
 
 
 def test_what_is_missing_is_a_note() -> None:
-    def missing() -> bench_peers.Call:
+    def missing() -> peers.Call:
         raise ImportError("No module named 'torch'")
 
     contender = attempt("torch", missing)
@@ -245,8 +239,8 @@ def arrays(values: object) -> list[np.ndarray]:
 @pytest.mark.parametrize("spec", ["leaky_relu", "layer_norm"])
 def test_all_contenders_compute_the_same(packages: Path, spec: str) -> None:
     problem = row_problem(load_family(SPECS / f"{spec}.yaml"), packages / spec, 4096, 1)
-    contenders = [c for c in bench_peers.given_output(problem) if c.name not in ("memcpy", "torch.compile")]
-    contenders += bench_peers.fresh_output(problem)
+    contenders = [c for c in peers.given_output(problem) if c.name not in ("memcpy", "torch.compile")]
+    contenders += peers.fresh_output(problem)
     assert [c.note for c in contenders if c.run is None and "not here" not in c.note] == []
     assert sum(c.run is not None for c in contenders) >= 3
     answers = {}
@@ -273,7 +267,7 @@ def test_the_cost_of_a_problem(packages: Path) -> None:
 
 def test_memcpy_copies_all_on_several_threads() -> None:
     for threads in (1, 2, 3):
-        run, (target,) = bench_peers.memcpy(1001, threads)
+        run, (target,) = peers.memcpy(1001, threads)
         run()
         assert (target == 1).all()
 
@@ -307,7 +301,7 @@ def test_machine_and_memory() -> None:
 )
 def test_linux_tells_model_and_vectors(flags: str, vectors: str | None) -> None:
     text = f"processor : 0\nmodel name : A: B\nflags : {flags}\n\nprocessor : 1\nmodel name : C\n"
-    assert bench._told(text) == {"processor": "A: B"} | ({"vectors": vectors} if vectors else {})
+    assert benchmark._told(text) == {"processor": "A: B"} | ({"vectors": vectors} if vectors else {})
 
 
 def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,15 +311,15 @@ def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPa
         ran.append([Path(a).stem for a in arguments])
         return 0.2
 
-    monkeypatch.setattr(bench_commands, "_seconds", seconds)
+    monkeypatch.setattr(commands, "_seconds", seconds)
     found = Benchmark()
     said: list[str] = []
-    bench_commands.measure_builds(found, [Path("a/relu.yaml"), Path("a/leaky_relu.yaml")], said.append)
+    commands.measure_builds(found, [Path("a/relu.yaml"), Path("a/leaky_relu.yaml")], said.append)
     assert ran[0] == ["generate", "leaky_relu", "-o", "warm"]
     few = [text for name in ("numpy", "onnx", "onnxruntime", "torch") for text in ("--backend", name)]
     assert ran[1] == ["build", "leaky_relu", "-o", "few", *few]
     assert ran[2] == ["build", "leaky_relu", "-o", "one"]
-    assert ran[3:] == [["build", "relu", "leaky_relu", "-o", "every", *few]] * (1 + bench_commands.REPEATS)
+    assert ran[3:] == [["build", "relu", "leaky_relu", "-o", "every", *few]] * (1 + commands.REPEATS)
     assert [(t.name, t.limit) for t in found.targets] == [
         ("build of leaky_relu, 4 backends", 2.0),
         ("build of leaky_relu, all backends", 8.0),
@@ -337,7 +331,7 @@ def test_builds_are_measured_from_nothing_and_again(monkeypatch: pytest.MonkeyPa
 
 def test_a_command_that_fails_ends_the_measurement(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"opc build gone\.yaml failed:\n.*there is no file gone\.yaml"):
-        bench_commands._seconds(["build", "gone.yaml"], tmp_path)
+        commands._seconds(["build", "gone.yaml"], tmp_path)
 
 
 def test_commands_are_those_of_this_opc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +340,7 @@ def test_commands_are_those_of_this_opc(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("__init__", "__main__"):
         (other / f"{name}.py").write_text("raise SystemExit('another opc')\n")
     monkeypatch.setenv("PYTHONPATH", str(other.parent))
-    assert bench_commands._seconds(["--help"], tmp_path) > 0
+    assert commands._seconds(["--help"], tmp_path) > 0
 
 
 def test_every_case_is_a_call_of_its_op() -> None:
@@ -416,7 +410,7 @@ def test_the_runtime_runs_what_references_name(tmp_path: Path, name: str) -> Non
     (built,) = build_specs([SPECS / f"{name}.yaml"], tmp_path, ["numpy"])
     assert built.ok, built.diagnostics
     problem = replace(problem_of(name, tmp_path / name), shapes=SMALL[name])
-    contenders = {c.name: c for c in bench_peers.given_output(problem)}
+    contenders = {c.name: c for c in peers.given_output(problem)}
     answers = {}
     for who in ("opc numpy", "onnxruntime"):
         run = contenders[who].run
@@ -481,7 +475,7 @@ def test_a_peak_that_cannot_be_measured_is_told(monkeypatch: pytest.MonkeyPatch)
 def test_shares_of_the_peak() -> None:
     rows = [Row("ops", "matmul", "opc torch", 0.001, None, 8_000_000, 20_000_000)]
     found = Benchmark({"processor": "A"}, {"flops": 1e11, "bytes": 16e9}, rows)
-    assert bench_report.as_text(found) == (
+    assert report.as_text(found) == (
         "processor A, at most 100 GFLOP/s in float32 and 16.0 GB/s\n"
         "\n"
         "ops at the sizes of models, output given\n"

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.analysis.shape import ShapeError, infer, infer_types
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
 from opc.pipeline import load_family
-from opc.testing.arguments import LAYOUTS, TensorArg, special_values
-from opc.testing.bad_calls import refused
-from opc.testing.cases import Case, accepted
-from opc.testing.examples import check_examples
-from opc.testing.samples import attribute_samples
+from opc.testing.cases.arguments import LAYOUTS, TensorArg, special_values
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.samples import attribute_samples
+from opc.testing.truths.examples import check_examples
 
 SPECS = Path(__file__).parents[2] / "specs"
 

@@ -9,9 +9,9 @@ import pytest
 
 from opc.ir.dtypes import DType
 from opc.ir.functions import FUNCTIONS
-from opc.testing.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
-from opc.testing.enclosures import binary, compare, unary
-from opc.testing.reductions import reduce
+from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
+from opc.testing.oracle.enclosures import binary, compare, unary
+from opc.testing.oracle.reductions import reduce
 
 SINGLE = PRECISIONS[DType.FLOAT32]
 INF = np.inf

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.ir.op import Op
 from opc.pipeline import load_family
-from opc.testing.bad_calls import refused
-from opc.testing.cases import LARGE, Case, accepted
-from opc.testing.fitting import POINTS, fit, volume
-from opc.testing.gradcheck import points
-from opc.testing.sizes import Sizes, dims_of, windows_of
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import LARGE, Case, accepted
+from opc.testing.cases.fitting import POINTS, fit, volume
+from opc.testing.cases.sizes import Sizes, dims_of, windows_of
+from opc.testing.truths.gradcheck import points
 
 SPECS = Path(__file__).parents[2] / "specs"
 CONV = load_family(SPECS / "conv2d.yaml")

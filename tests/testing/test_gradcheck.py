@@ -11,7 +11,7 @@ from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const, Expr, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import load_family
-from opc.testing.gradcheck import GradientResult, check_family
+from opc.testing.truths.gradcheck import GradientResult, check_family
 
 SPECS = Path(__file__).parents[2] / "specs"
 

@@ -9,9 +9,9 @@ import pytest
 
 from opc.ir.op import Op
 from opc.pipeline import load_family
-from opc.testing.bad_calls import refused
-from opc.testing.cases import accepted
-from opc.testing.index_limits import index_limits, special_indices
+from opc.testing.cases.bad_calls import refused
+from opc.testing.cases.calls import accepted
+from opc.testing.cases.index_limits import index_limits, special_indices
 
 SPECS = Path(__file__).parents[2] / "specs"
 

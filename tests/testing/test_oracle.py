@@ -14,9 +14,9 @@ from opc.ir.expr import AttrRef, Axis, Cast, Const, IndexValue, Present, Read, R
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign
 from opc.pipeline import compile_text
-from opc.testing.bounds import Array
-from opc.testing.oracle import Bounded, DomainError, evaluate
-from opc.testing.tolerance import compare
+from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
+from opc.testing.oracle.tolerance import compare
 from tests.testing import ops
 from tests.testing.ops import GROUP, REST, T, X, call, dim, num, operand, read
 

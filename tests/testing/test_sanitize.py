@@ -10,9 +10,9 @@ import pytest
 from opc import config
 from opc.build import toolchain
 from opc.pipeline import compile_text, load_family
-from opc.testing.arguments import TensorArg
 from opc.testing.call_file import KernelCall, call_file
-from opc.testing.cases import Case
+from opc.testing.cases.arguments import TensorArg
+from opc.testing.cases.calls import Case
 from opc.testing.results import Status
 from opc.testing.sanitize import check_family, narrowed, run_sanitized, verdicts
 

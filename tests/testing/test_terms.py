@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from opc.ir.expr import Axis, Expr, Reduce
 from opc.ir.op import Assign, Op
-from opc.testing.bounds import Array
-from opc.testing.oracle import evaluate
-from opc.testing.terms import addends
-from opc.testing.tolerance import compare
+from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.terms import addends
+from opc.testing.oracle.tolerance import compare
 from tests.testing import ops
 from tests.testing.ops import T, call, dim, operand, read
 

@@ -12,18 +12,18 @@ from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.pipeline import load_family
-from opc.testing.arguments import random_values
-from opc.testing.cases import Case, accepted
-from opc.testing.onnx_truth import collect, onnx_cases
-from opc.testing.oracle import evaluate
+from opc.testing.cases.arguments import random_values
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.oracle.evaluation import evaluate
 from opc.testing.plan import Item, hold_standard
 from opc.testing.results import Status
+from opc.testing.truths.onnx import collect, onnx_cases
 
 pytest.importorskip("torch")
 
-from opc.testing import opinfo
-from opc.testing.opinfo import opinfo_cases
-from opc.testing.torch_truth import RefusedByTorchError, check_gradient, check_reference
+from opc.testing.truths import opinfo
+from opc.testing.truths.opinfo import opinfo_cases
+from opc.testing.truths.torch import RefusedByTorchError, check_gradient, check_reference
 
 SPECS = Path(__file__).parents[2] / "specs"
 

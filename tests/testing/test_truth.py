@@ -12,10 +12,10 @@ from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const
 from opc.ir.op import Family, Reference
 from opc.pipeline import load_family
-from opc.testing.cases import accepted
-from opc.testing.onnx_truth import collect, onnx_cases
-from opc.testing.oracle import evaluate
-from opc.testing.tolerance import compare
+from opc.testing.cases.calls import accepted
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.tolerance import compare
+from opc.testing.truths.onnx import collect, onnx_cases
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -59,7 +59,7 @@ def test_a_wrong_op_disagrees_with_onnx(nodes: dict[str, list[dict[str, object]]
 @pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "softplus"])
 def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
     pytest.importorskip("torch")
-    from opc.testing.torch_truth import check_reference
+    from opc.testing.truths.torch import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
     cases = [c for c in accepted(family.forward, random=1) if "sizes-7" in c.name or "sizes-2x3" in c.name]
@@ -75,8 +75,8 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
 @pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
 def test_opinfo_samples_become_calls(name: str, least: int) -> None:
     pytest.importorskip("torch")
-    from opc.testing.opinfo import opinfo_cases
-    from opc.testing.torch_truth import check_reference
+    from opc.testing.truths.opinfo import opinfo_cases
+    from opc.testing.truths.torch import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
     cases, others = opinfo_cases(family)
@@ -118,7 +118,7 @@ HOSTILE = (
 @pytest.mark.parametrize("text", HOSTILE)
 def test_references_are_not_trusted(text: str) -> None:
     torch = pytest.importorskip("torch")
-    from opc.testing.torch_expression import ReferenceTextError, evaluate, parse
+    from opc.testing.truths.torch_expression import ReferenceTextError, evaluate, parse
 
     with pytest.raises(ReferenceTextError):
         evaluate(parse(text), {"x": torch.ones(2), "alpha": "name"})
@@ -126,7 +126,7 @@ def test_references_are_not_trusted(text: str) -> None:
 
 def test_references_may_compute() -> None:
     torch = pytest.importorskip("torch")
-    from opc.testing.torch_expression import evaluate, parse
+    from opc.testing.truths.torch_expression import evaluate, parse
 
     names = {"x": torch.tensor([[1.0, -2.0]]), "w": None, "alpha": 0.5, "mode": "tanh", "axis": 1}
     for text, want in (

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opc.pipeline import compile_text
-from opc.testing.gradcheck import check_family
+from opc.testing.truths.gradcheck import check_family
 from opc.transform.scalar import unguarded
 from tests.transform.language import spec_text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.analysis.typing import elaborate
+from opc.analysis.elaborate.typing import elaborate
 from opc.ir.op import Op
 from opc.ir.printer import format_op
 from opc.ir.verify import verify

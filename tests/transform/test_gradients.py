@@ -12,13 +12,13 @@ import pytest
 
 import opc
 from opc.analysis.cost import cost, saved, scatters
-from opc.analysis.shape import infer
+from opc.analysis.shapes.inference import infer
 from opc.ir.dtypes import DType
 from opc.ir.op import Op, Role, Scatter, Ties
 from opc.ir.printer import format_assign, format_body, format_op
 from opc.pipeline import auto_backward, compile_text, load_family
-from opc.testing.gradcheck import check_family
-from opc.testing.oracle import evaluate
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.truths.gradcheck import check_family
 from tests.transform.language import OPS, spec_text
 
 BINDING = {"T": DType.FLOAT32}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
-from opc.emit.c_kernel import kernel_files
-from opc.emit.c_native import source_path
+from opc.emit.kernel.files import kernel_files
+from opc.emit.kernel.native import source_path
 from opc.ir.op import Family
 
 COMMON_FLAGS = (

@@ -19,7 +19,7 @@ from opc.backends.mindspore.front import front_source
 from opc.backends.mindspore.library import MAX_OPERANDS, cuda_source, library_source, native_code, threads_source
 from opc.backends.mindspore.operators import operators_source, support_source
 from opc.diagnostics import Diagnostic, SpecError
-from opc.emit.c_native import native_files, source_path
+from opc.emit.kernel.native import native_files, source_path
 from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:

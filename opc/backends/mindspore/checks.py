@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Unsupported
 from opc.backends.mindspore.nets import gradient_of, graph_mode, net_of
 from opc.backends.mindspore.operators import is_differentiable

@@ -6,8 +6,8 @@ import textwrap
 
 from opc.backends.mindspore.library import templates
 from opc.backends.python_face import Face, described_inputs, described_outputs, tensors
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import WIDTH, Bracket, docstring
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import WIDTH, Bracket, docstring
 from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Family, Op
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opc.backends import example_text
 from opc.backends.mindspore.library import templates
 from opc.backends.mindspore.operators import is_differentiable
-from opc.emit.python_text import Bracket, quoted
+from opc.emit.python.text import Bracket, quoted
 from opc.ir.op import Family
 
 

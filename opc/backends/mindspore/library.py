@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from opc.backends.templates import environment
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
-from opc.emit.c_native import header_path as native_header_path
-from opc.emit.c_native import torch_function
-from opc.emit.output_axes import OutputAxes
-from opc.emit.shape_types_c import types_definition, types_name
+from opc.emit.kernel.native import header_path as native_header_path
+from opc.emit.kernel.native import torch_function
+from opc.emit.shapes.cpp_types import types_definition, types_name
+from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType
 from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
 

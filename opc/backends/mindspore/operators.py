@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opc.backends.mindspore.library import symbol, templates
-from opc.emit.python_layout import laid_out
-from opc.emit.python_text import Bracket, literal, quoted
+from opc.emit.python.layout import laid_out
+from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import candidates
 from opc.ir.op import Attribute, Derivation, Family, Group, Op, Operand, Role
 

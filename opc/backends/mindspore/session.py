@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.mindspore.operators import is_differentiable

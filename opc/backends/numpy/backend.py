@@ -12,8 +12,8 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import binding, face, generated_tests
 from opc.backends.templates import environment
 from opc.diagnostics import Diagnostic, SpecError
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import docstring, quoted
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import docstring, quoted
 from opc.ir.op import Family
 
 if TYPE_CHECKING:

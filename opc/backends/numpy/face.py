@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from opc.emit.python_text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
+from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 from opc.ir.printer import format_dims

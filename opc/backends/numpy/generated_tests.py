@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from opc.backends.example_text import precise
-from opc.emit.python_text import Bracket, literal, quoted
+from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.op import Attribute, AttributeKind, Example, Family
 
 

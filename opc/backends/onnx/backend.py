@@ -8,7 +8,7 @@ from pathlib import Path
 from opc.backends.base import Availability, BuildStep, Session
 from opc.backends.onnx import emit, generated_tests
 from opc.diagnostics import Diagnostic
-from opc.emit.numpy import HELPERS
+from opc.emit.numpy.reference import HELPERS
 from opc.ir.op import Family
 
 RESERVED = frozenset(

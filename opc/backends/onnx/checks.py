@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Unsupported
 from opc.backends.example_call import ExampleCall, assert_alike, example_calls
-from opc.emit.onnx_function import Refusal, function_body
-from opc.emit.onnx_types import used_variables
+from opc.emit.onnx.function import Refusal, function_body
+from opc.emit.onnx.types import used_variables
 from opc.ir.op import Family, Op
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from opc.backends.templates import environment
-from opc.emit.numpy import function_name, numpy_module
-from opc.emit.onnx_function import FunctionBody, Refusal, body_name, function_body
-from opc.emit.onnx_types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
+from opc.emit.numpy.reference import function_name, numpy_module
+from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
+from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 

@@ -6,7 +6,7 @@ import re
 
 from opc.backends import example_text
 from opc.backends.onnx.emit import templates
-from opc.emit.onnx_function import FunctionBody, function_body
+from opc.emit.onnx.function import FunctionBody, function_body
 from opc.ir.op import Family
 
 

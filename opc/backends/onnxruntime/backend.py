@@ -11,7 +11,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime import generated_tests
 from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source
 from opc.diagnostics import Diagnostic
-from opc.emit.onnx_types import type_variable, used_variables
+from opc.emit.onnx.types import type_variable, used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
 FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti")

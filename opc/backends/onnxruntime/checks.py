@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import package as packages
 from opc.backends.base import Check, Unsupported
 from opc.backends.example_call import ExampleCall, assert_alike, example_calls
 from opc.backends.node_call import IR_VERSION, OPSET
 from opc.backends.onnxruntime.values import from_value, to_value
-from opc.emit.onnx_types import used_variables
+from opc.emit.onnx.types import used_variables
 from opc.ir.op import Family
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.templates import environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
-from opc.emit.onnx_types import TENSOR_TYPE, bindings
-from opc.emit.output_axes import OutputAxes
+from opc.emit.onnx.types import TENSOR_TYPE, bindings
+from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 

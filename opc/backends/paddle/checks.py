@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Unsupported
 from opc.backends.paddle.inference import predictor, static_graph
 from opc.backends.paddle.library import in_place_positions

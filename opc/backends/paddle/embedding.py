@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.backends.kernel.backend import COMMON_FLAGS, ENTRY_FLAGS, LOOP_FLAGS, VARIANTS
 from opc.backends.paddle.library import templates
-from opc.emit.python_text import Bracket, quoted
+from opc.emit.python.text import Bracket, quoted
 from opc.ir.op import Family
 
 

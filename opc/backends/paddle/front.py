@@ -16,8 +16,8 @@ from opc.backends.paddle.signature import (
     vjp,
 )
 from opc.backends.python_face import Face, described_inputs, described_outputs, tensors
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import Bracket, docstring, literal, quoted, tuple_of
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 
 _FACE = Face("paddle.dtype", lambda dtype: f"paddle.{dtype}")

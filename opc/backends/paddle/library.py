@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from opc.backends.paddle.signature import MASK, attribute_type, derivation, has_mask, in_place_name, likes, operator_name, vjp
 from opc.backends.templates import environment
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
-from opc.emit.c_layout import wrap
-from opc.emit.c_text import WIDTH, string_literal
-from opc.emit.output_axes import OutputAxes
+from opc.emit.cpp.layout import wrap
+from opc.emit.cpp.text import WIDTH, string_literal
+from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.paddle.signature import cotangent, differentiable, has_mask

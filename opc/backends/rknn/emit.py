@@ -11,9 +11,9 @@ from opc.backends.rknn.names import rknn_name
 from opc.backends.templates import environment
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
-from opc.emit.numpy import numpy_module
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import WIDTH, Bracket, docstring, literal, quoted
+from opc.emit.numpy.reference import numpy_module
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
 from opc.ir.op import Attribute, AttributeKind, Family
 
 if TYPE_CHECKING:

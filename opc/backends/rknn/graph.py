@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import infer, infer_types
+from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.node_call import node_attributes, trimmed
 from opc.backends.rknn.names import Name
-from opc.emit.onnx_types import TENSOR_TYPE
+from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Op
 
@@ -70,7 +70,7 @@ def _attribute(declared: Any, name: str, value: Any) -> Any:
     """Return an attribute; the type of an empty list is that which the op declares."""
     from onnx import AttributeProto, helper
 
-    from opc.emit.onnx_types import attribute_type
+    from opc.emit.onnx.types import attribute_type
 
     if value == [] and declared is not None:
         return helper.make_attribute(name, value, attr_type=AttributeProto.AttributeType.Value(attribute_type(declared)))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError
+from opc.analysis.shapes.inference import ShapeError
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
 from opc.backends.rknn.backend import SIMULATED

@@ -22,7 +22,7 @@ from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, operators_source
 from opc.backends.torch.sharding import sharding_source
 from opc.diagnostics import Diagnostic, SpecError
-from opc.emit.c_native import native_files, source_path
+from opc.emit.kernel.native import native_files, source_path
 from opc.ir.op import Family
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check
 from opc.backends.torch.derivatives import differentiable
 from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, operator_calls, outputs, sample, single

@@ -8,9 +8,9 @@ from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.front import FACE
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import namespace
-from opc.emit.onnx_types import TYPE_STRING, attribute_type
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import quoted
+from opc.emit.onnx.types import TYPE_STRING, attribute_type
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import quoted
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 

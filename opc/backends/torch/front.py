@@ -5,8 +5,8 @@ from __future__ import annotations
 from opc.backends.python_face import Face, described_inputs, described_outputs, tensors
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import out_names, shared_type
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import docstring, quoted
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import docstring, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
 FACE = Face("torch.dtype", lambda dtype: f"torch.{dtype}")

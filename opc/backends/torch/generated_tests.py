@@ -10,8 +10,8 @@ from opc.backends.example_text import precise
 from opc.backends.torch.derivatives import differentiable
 from opc.backends.torch.front import FACE
 from opc.backends.torch.library import templates
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import Bracket, literal, quoted
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.op import Attribute, AttributeKind, Example, Family
 
 _MODULES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg")

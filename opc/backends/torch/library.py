@@ -10,9 +10,9 @@ from opc.backends.templates import environment
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.schema import has_mask, namespace, out_schema, schema
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
-from opc.emit.c_native import header_path as native_header_path
-from opc.emit.c_native import torch_function
-from opc.emit.c_text import string_literal
+from opc.emit.cpp.text import string_literal
+from opc.emit.kernel.native import header_path as native_header_path
+from opc.emit.kernel.native import torch_function
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 
 if TYPE_CHECKING:

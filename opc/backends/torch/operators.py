@@ -9,8 +9,8 @@ from opc.backends.torch.batching import batching, needs_batch_axes
 from opc.backends.torch.derivatives import Call, Given, Rule, cotangent, differentiable, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, has_mask, namespace, shared_type
-from opc.emit.python_layout import bracketed, tupled
-from opc.emit.python_text import WIDTH, quoted
+from opc.emit.python.layout import bracketed, tupled
+from opc.emit.python.text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
 _RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "results", "wanted"}

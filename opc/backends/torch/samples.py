@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Unsupported
 from opc.backends.torch.derivatives import rules
 from opc.ir.dtypes import DType, candidates

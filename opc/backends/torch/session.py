@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opc.analysis.shape import ShapeError, infer
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.torch.batching import needs_batch_axes

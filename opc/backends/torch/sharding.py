@@ -5,8 +5,8 @@ from __future__ import annotations
 from opc.analysis.sharding import Sharding, shardings
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.library import templates
-from opc.emit.python_layout import bracketed
-from opc.emit.python_text import WIDTH, quoted
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import WIDTH, quoted
 from opc.ir.affine import Affine
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 

@@ -14,10 +14,12 @@ from onnx.reference import ReferenceEvaluator
 from opc.backends.base import OpError, Unsupported
 from opc.backends.onnx.backend import OnnxBackend
 from opc.backends.onnx.session import OnnxSession
-from opc.emit import shape_python
+from opc.emit.shapes import python as shape_python
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
-from opc.testing import bad_calls, cases, oracle, tolerance
+from opc.testing.cases import bad_calls, calls
+from opc.testing.oracle import evaluation as oracle
+from opc.testing.oracle import tolerance
 
 SPECS = sorted((Path(__file__).parents[3] / "specs").glob("*.yaml"))
 
@@ -55,7 +57,7 @@ def test_calls_against_the_oracle(session: Callable[[Path], OnnxSession], spec: 
     family = loaded.family
     for op in family.ops:
         parent = None if op is family.forward else family.forward
-        for case in cases.accepted(op, parent, random=0)[::12]:
+        for case in calls.accepted(op, parent, random=0)[::12]:
             inputs = case.arrays()
             try:
                 got = loaded.call(op.name, inputs, case.attributes, case.wanted)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opc.emit.onnx_function import FunctionBody, Refusal, function_body
+from opc.emit.onnx.function import FunctionBody, Refusal, function_body
 from opc.pipeline import compile_text
 
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\ntypes: {T: [float16, float32, float64]}\ngradient: none\n"

@@ -12,7 +12,7 @@ from onnx import helper
 from opc.backends.base import OpError
 from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
 from opc.backends.onnxruntime.session import OnnxRuntimeSession
-from opc.emit.numpy import numpy_module
+from opc.emit.numpy.reference import numpy_module
 from opc.ir.op import Family
 
 ort = pytest.importorskip("onnxruntime")

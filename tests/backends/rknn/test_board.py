@@ -13,8 +13,8 @@ from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import Call, make_call
 from opc.ir.dtypes import DType
 from opc.pipeline import load_family
-from opc.testing.oracle import evaluate
-from opc.testing.tolerance import compare
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.tolerance import compare
 
 OP = load_family(Path(__file__).parents[3] / "specs" / "dual_residual.yaml").forward
 

@@ -1,0 +1,1 @@
+"""That every read stands inside its operand: accesses, ranges of values, and the prover."""

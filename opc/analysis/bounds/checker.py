@@ -1,0 +1,221 @@
+"""Checks that every read stands inside its operand, from the ranges of the indices, checks and requirements.
+
+A read on a side of a conditional is proved for the points where that side is chosen: the conditions around it are facts. A bool
+attribute is 1 or 0 in sizes; what holds it is proved for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+
+from opc.analysis.bounds.access import Access, accesses
+from opc.analysis.bounds.prover import Prover, divisions, facts_of
+from opc.analysis.wording import dim_text
+from opc.diagnostics import Diagnostics, Span
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Mod, Symbol, parts_of
+from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
+from opc.ir.op import Assign, Group, Op, Operand
+
+_MAX_FLAGS = 4
+"""How many bool attributes one proof tells the values of apart."""
+_MAX_MINIMA = 3
+"""How many minima of sizes one proof tells the cases of apart."""
+
+
+class Knowledge:
+    """What is known of the sizes and attributes of an op: the rules of its dimensions, its checks and its requirements."""
+
+    def __init__(self, op: Op | None = None, facts: Iterable[Affine] = ()) -> None:
+        self.rules = {} if op is None else dict(op.dims)
+        operands = () if op is None else (*op.inputs, *op.outputs, *op.temporaries)
+        self.shapes = {o.name: o.dims for o in operands}
+        conditions: list[Expr] = []
+        if op is not None:
+            conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
+        self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
+        self.exact: dict[str, Affine] = {}
+        for f in self.facts:
+            self._learn_exact(f)
+            self._learn_equal(f)
+
+    def _learn_exact(self, fact: Affine) -> None:
+        """Of a fact `d * (n // d) - n`, which says that d divides the size n, keep that n is d times a size of its own."""
+        for atom in divisions(fact):
+            n, d = atom.numerator, atom.denominator
+            whole = isinstance(atom, FloorDiv) and fact == d * Affine.of(atom) - n
+            if whole and isinstance(n.single, Dim) and n.single.name not in self.exact and not self._holds(d, n.single.name):
+                self.exact[n.single.name] = d * Dim(f"({atom})")
+
+    def _learn_equal(self, fact: Affine) -> None:
+        """Of two facts that say that a size is an expression without it, keep that."""
+        if -fact not in self.facts:
+            return
+        for monomial, c in fact.terms:
+            size = monomial[0] if len(monomial) == 1 else None
+            rest = (fact - Affine(((monomial, c),))) * -c
+            if isinstance(size, Dim) and c in (1, -1) and size.name not in self.exact and not self._holds(rest, size.name):
+                self.exact[size.name] = rest
+                return
+
+    def _holds(self, e: Affine, name: str) -> bool:
+        """Whether an expression, with the sizes known so far put in, holds a size."""
+        return any(
+            isinstance(a, Dim) and (a.name == name or (a.name in self.exact and self._holds(self.exact[a.name], name)))
+            for a in e.atoms()
+        )
+
+    def expand(self, f: Affine) -> Affine:
+        """Return `f` with derived dimensions replaced by their rules."""
+        return _replaced(f, self.rules)
+
+    def plain(self, f: Affine) -> Affine:
+        """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
+        return _replaced(self.expand(f), self.exact)
+
+    def prover(self, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> Prover:
+        """Return a prover for points in these ranges where the conditions have the values given; it takes `plain` expressions."""
+        facts = [*self.facts, *(f for cond, holds in conditions for f in facts_of(cond, holds))]
+        return Prover(tuple(self.plain(f) for f in facts), {n: self.plain(e) for n, e in ranges.items()})
+
+    def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> bool:
+        """Whether `f` is proved not negative at every point of the ranges where the conditions have the values given."""
+        prover, wanted = self.prover(ranges, conditions), self.plain(f)
+        flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
+        if not flags or len(flags) > _MAX_FLAGS:
+            return _in_each_case(prover, wanted)
+        for values in product((0, 1), repeat=len(flags)):
+            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+            facts = tuple(f.substitute(known.get) for f in prover.facts)
+            if any((f.constant or 0) < 0 for f in facts):
+                continue  # no point has these values
+            case = Prover(facts, {n: e.substitute(known.get) for n, e in prover.ranges.items()})
+            if not _in_each_case(case, wanted.substitute(known.get)):
+                return False
+        return True
+
+
+def _flags(f: Affine) -> Iterator[AttrInt]:
+    return (a for a in f.atoms() if isinstance(a, AttrInt) and a.flag)
+
+
+def _in_each_case(prover: Prover, wanted: Affine) -> bool:
+    """Whether `wanted` is proved not negative whichever size each minimum is: the one that is no greater than the other."""
+    minima = sorted({m for e in (wanted, *prover.facts, *prover.ranges.values()) for m in e.minima()}, key=str)
+    if not minima or len(minima) > _MAX_MINIMA:
+        return prover.nonnegative(wanted)
+    for sides in product((False, True), repeat=len(minima)):
+        decided = {m: m.right if right else m.left for m, right in zip(minima, sides, strict=True)}
+
+        def known(f: Affine, decided: Mapping[Minimum, Affine] = decided) -> Affine:
+            return f.substitute(lambda s: None, decided)
+
+        less = tuple(known((m.left - m.right) if right else (m.right - m.left)) for m, right in zip(minima, sides, strict=True))
+        case = Prover((*map(known, prover.facts), *less), {n: known(e) for n, e in prover.ranges.items()})
+        # Nothing is read where an index has no values.
+        empty = any(e.constant is not None and e.constant <= 0 for e in case.ranges.values())
+        if not empty and not case.nonnegative(known(wanted)):
+            return False
+    return True
+
+
+def _replaced(f: Affine, rules: Mapping[str, Affine]) -> Affine:
+    try:
+        return f.substitute(lambda s: _replaced(rules[s.name], rules) if isinstance(s, Dim) and s.name in rules else None)
+    except ZeroDivisionError:
+        return f  # reported where divisors are checked
+
+
+class BoundsChecker:
+    """Checks the reads, divisors and sizes of one op."""
+
+    def __init__(self, op: Op, found: Diagnostics) -> None:
+        self.op = op
+        self.found = found
+        self.knowledge = Knowledge(op)
+        self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
+        self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
+
+    def run(self) -> None:
+        """Record every read that can't be proved inside, and every divisor that may be zero."""
+        op = self.op
+        for name, size in op.dims:
+            self._divisors(size, {}, _span(op, name))
+        for o in op.outputs:
+            for d in o.dims:
+                if isinstance(d, Affine):
+                    self._divisors(d, {}, o.span)
+        for s in op.body:
+            ranges = ranges_of(s, self.operands[s.target])
+            self._values(s.value, ranges)
+            for access in accesses(s):
+                self._access(access, {**ranges, **access.extents})
+
+    def _values(self, e: Expr, ranges: dict[str, Affine]) -> None:
+        """Check the divisors of integer expressions that are values or extents."""
+        if isinstance(e, IndexValue):
+            self._divisors(e.value, ranges, e.span)
+        if isinstance(e, Reduce):
+            for axis in e.axes:
+                if isinstance(axis, Axis):
+                    self._divisors(axis.extent, ranges, e.span)
+            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        for child in children(e):
+            self._values(child, ranges)
+
+    def _divisors(self, e: Affine, ranges: Mapping[str, Affine], span: Span) -> None:
+        for atom in sorted(_every_division(e), key=str):
+            divisor = self.knowledge.plain(atom.denominator)
+            if divisor.constant == 0 or (
+                divisor.constant is None and not self.knowledge.nonnegative(atom.denominator - 1, ranges)
+            ):
+                text = str(atom.denominator)
+                names = sorted(str(a) for a in atom.denominator.atoms() if isinstance(a, AttrInt))
+                hint = f"add the check {names[0]} > 0" if names else f"add require: [{text} > 0]"
+                self.found.error(f"the divisor {text} may be zero or negative", span, hint)
+
+    def _access(self, access: Access, ranges: Mapping[str, Affine]) -> None:
+        read = access.read
+        operand = self.operands[read.operand]
+        for index, dim in zip(read.indices, operand.dims):
+            if not isinstance(index, Affine) or isinstance(dim, Group):
+                continue
+            self._divisors(index, ranges, read.span)
+            if read.pad is not None:
+                continue
+            if all(self.knowledge.nonnegative(f, ranges, access.conditions) for f in (index, dim - 1 - index)):
+                continue
+            inside, prover = self.expand(index), Prover(self.facts, {n: self.expand(e) for n, e in ranges.items()})
+            low, negative = prover.least(inside), prover.least(-inside)
+            runs = (
+                f" runs from {low} to {-negative}" if low is not None and negative is not None else " has no range that is known"
+            )
+            if low is not None and index.indices() == set():
+                runs = " stands"
+            message = f"the read may fall outside '{operand.name}': {index}{runs} on an axis of size {dim_text(dim)}"
+            self.found.error(message, read.span, "write pad(..., value), or state what is known under check or require")
+
+
+def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:
+    """Return the extent of each index that a statement's target is written with."""
+    return {i: d for i, d in zip(statement.indices, target.dims) if isinstance(i, str) and isinstance(d, Affine)}
+
+
+def _every_division(e: Affine) -> Iterable[FloorDiv | Mod]:
+    yield from divisions(e)
+    for monomial, _ in e.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod | Minimum):
+                for part in parts_of(atom):
+                    yield from _every_division(part)
+
+
+def _span(op: Op, name: str) -> Span:
+    return next(
+        (o.span for o in op.outputs for d in o.dims if isinstance(d, Affine) and Dim(name) in d.atoms()), op.outputs[0].span
+    )
+
+
+def check_bounds(op: Op, found: Diagnostics) -> None:
+    """Record every read of `op` that can't be proved inside, and every divisor of an index or size that may be zero."""
+    BoundsChecker(op, found).run()

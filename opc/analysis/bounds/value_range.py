@@ -1,0 +1,183 @@
+"""Ranges of integer values: what is known of an index that is data, before any data is seen.
+
+`minimum(maximum(i, 0), N - 1)` lies in [0, N - 1], a remainder below its divisor, and an argmax inside what it runs over. So a
+read at such an index needs no check when the op runs, and a condition on it may be known to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from opc.analysis.bounds.checker import Knowledge, ranges_of
+from opc.ir.affine import Affine, GroupSize
+from opc.ir.dtypes import DType, Weak, is_integer
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    Select,
+    children,
+    with_children,
+)
+from opc.ir.op import Group, Op
+
+_MAX_BOUNDS = 4
+"""How many bounds of one value are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Expressions over sizes, each no greater (`lows`) or no less (`highs`) than the value at every point."""
+
+    lows: tuple[Affine, ...] = ()
+    highs: tuple[Affine, ...] = ()
+
+    def negated(self) -> Range:
+        """Return the range of the negative value."""
+        return Range(tuple(-h for h in self.highs), tuple(-a for a in self.lows))
+
+
+class Values:
+    """Tells the ranges of the integer expressions of one op."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.knowledge = Knowledge(op)
+        self.known: dict[str, Range] = {}
+
+    def within(self, e: Expr, size: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether 0 <= e < size is proved at every point of the loops `ranges`."""
+        return self.at_least(e, Affine.of(0), ranges) and self.below(e, size, ranges)
+
+    def at_least(self, e: Expr, bound: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether `e` >= bound is proved."""
+        return any(self._holds(a - bound, ranges) for a in self.range(e, ranges).lows)
+
+    def below(self, e: Expr, bound: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether `e` < bound is proved."""
+        return any(self._holds(bound - 1 - h, ranges) for h in self.range(e, ranges).highs)
+
+    def _holds(self, f: Affine, ranges: Mapping[str, Affine]) -> bool:
+        return self.knowledge.nonnegative(f, ranges)
+
+    def range(self, e: Expr, ranges: Mapping[str, Affine]) -> Range:
+        """Return what is known of the value of `e` inside the loops `ranges`."""
+        match e:
+            case Const(type=Weak.INT):
+                return Range((Affine.of(int(e.value)),), (Affine.of(int(e.value)),))
+            case IndexValue():
+                return Range((e.value,), (e.value,))
+            case Place():
+                return Range((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
+            case Cast(type=DType.INT64) if is_integer(e.arg.type):
+                return self.range(e.arg, ranges)
+            case Select():
+                then, other = self.range(e.then, ranges), self.range(e.other, ranges)
+                return Range(self._least(then.lows, other.lows, ranges), self._greatest(then.highs, other.highs, ranges))
+            case Reduce(kind="argmax" | "argmin"):
+                return self._position(e)
+            case Read(pad=None) if e.operand in self.op.assignments and is_integer(e.type):
+                return self._defined(e.operand)
+            case Call(fn=fn, args=(a, *rest)) if is_integer(e.type) or isinstance(e.type, Weak):
+                return self._call(fn, self.range(a, ranges), rest, ranges)
+            case _:
+                return Range()
+
+    def _call(self, fn: str, a: Range, rest: list[Expr], ranges: Mapping[str, Affine]) -> Range:
+        b = self.range(rest[0], ranges) if rest else Range()
+        match fn:
+            case "neg":
+                return a.negated()
+            case "add" | "sub":
+                b = b.negated() if fn == "sub" else b
+                return Range(_sums(a.lows, b.lows), _sums(a.highs, b.highs))
+            case "maximum":
+                return Range(_few((*a.lows, *b.lows)), self._greatest(a.highs, b.highs, ranges))
+            case "minimum":
+                return Range(self._least(a.lows, b.lows, ranges), _few((*a.highs, *b.highs)))
+            case "mod" if any(self._holds(d - 1, ranges) for d in b.lows):
+                return Range((Affine.of(0),), tuple(d - 1 for d in b.highs))
+            case "floordiv" if isinstance(rest[0], IndexValue | Const) and len(b.lows) == 1 and not b.lows[0].indices():
+                divisor = b.lows[0]
+                if not self._holds(divisor - 1, ranges):
+                    return Range()
+                return Range(tuple(x // divisor for x in a.lows), tuple(x // divisor for x in a.highs))
+            case _:
+                return Range()
+
+    def _position(self, e: Reduce) -> Range:
+        size = Affine.of(1)
+        for axis in e.axes:
+            match axis:
+                case Axis() if not axis.extent.indices():
+                    size = size * axis.extent
+                case GroupAxis():
+                    size = size * GroupSize(axis.name)
+                case _:
+                    return Range((Affine.of(0),))
+        return Range((Affine.of(0),), (size - 1,))
+
+    def _defined(self, name: str) -> Range:
+        """Return the range of the elements of a temporary or output: bounds without an index."""
+        if name not in self.known:
+            self.known[name] = Range()
+            statement = self.op.assignments[name]
+            ranges = ranges_of(statement, self.op.operand(name))
+            found = self.range(statement.value, ranges)
+            prover = self.knowledge.prover(ranges)
+            lows = (prover.least(x) if x.indices() else x for x in found.lows)
+            highs = (prover.least(-x) if x.indices() else -x for x in found.highs)
+            self.known[name] = Range(tuple(x for x in lows if x is not None), tuple(-x for x in highs if x is not None))
+        return self.known[name]
+
+    def _least(self, a: tuple[Affine, ...], b: tuple[Affine, ...], ranges: Mapping[str, Affine]) -> tuple[Affine, ...]:
+        """Return the bounds among two sets of lower bounds that are lower bounds of both."""
+        return self._beyond(a, b, lambda x, y: self._holds(y - x, ranges))
+
+    def _greatest(self, a: tuple[Affine, ...], b: tuple[Affine, ...], ranges: Mapping[str, Affine]) -> tuple[Affine, ...]:
+        return self._beyond(a, b, lambda x, y: self._holds(x - y, ranges))
+
+    @staticmethod
+    def _beyond(a: tuple[Affine, ...], b: tuple[Affine, ...], holds: Callable[[Affine, Affine], bool]) -> tuple[Affine, ...]:
+        found = [x for x in a if any(holds(x, y) for y in b)] + [y for y in b if any(holds(y, x) for x in a)]
+        return _few(found)
+
+
+def _few(bounds: Iterable[Affine]) -> tuple[Affine, ...]:
+    return tuple(dict.fromkeys(bounds))[:_MAX_BOUNDS]
+
+
+def _sums(a: tuple[Affine, ...], b: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    return _few(x + y for x in a for y in b)
+
+
+def without_needless_checks(op: Op) -> Op:
+    """Return the op with reads at data-dependent indices unchecked where the index is proved inside."""
+    values = Values(op)
+
+    def visit(e: Expr, ranges: Mapping[str, Affine]) -> Expr:
+        inner = ranges
+        if isinstance(e, Reduce):
+            inner = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        e = with_children(e, tuple(visit(c, inner) for c in children(e)))
+        if not isinstance(e, Read) or not e.checked:
+            return e
+        dims = op.operand(e.operand).dims
+        left = tuple(k for k in e.checked if not _inside(e.indices[k], dims[k], ranges))
+        return replace(e, checked=left)
+
+    def _inside(index: Affine | GroupRef | Expr, dim: Affine | Group, ranges: Mapping[str, Affine]) -> bool:
+        known = not isinstance(index, Affine | GroupRef) and isinstance(dim, Affine)
+        return known and values.within(index, dim, ranges)  # type: ignore[arg-type]  # `known` narrows both
+
+    body = tuple(replace(s, value=visit(s.value, ranges_of(s, op.operand(s.target)))) for s in op.body)
+    return replace(op, body=body)

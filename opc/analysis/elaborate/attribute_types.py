@@ -1,0 +1,242 @@
+"""The attributes of a spec: kinds, defaults, checks, and what axis and dtype attributes place and bind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from opc.analysis.elaborate.expression import ExpressionTyper
+from opc.analysis.elaborate.scope import Scope
+from opc.analysis.shapes.scalar import evaluate
+from opc.analysis.wording import count
+from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, AttrInt, Dim, Symbol
+from opc.ir.dtypes import ANY, DType
+from opc.ir.expr import AttrRef, Call, Expr, rewrite
+from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Operand
+from opc.lang.parse import parse_expression
+from opc.spec.loader import Spec
+from opc.spec.model import AttributeModel
+
+_ATTRIBUTE_TYPE = re.compile(r"(int|float|bool|str|dtype|axis)(?:\[([0-9]{0,4})\])?")
+_MAX_LIST = 64
+_EXPECTED = {
+    AttributeKind.INT: "a whole number",
+    AttributeKind.AXIS: "a whole number",
+    AttributeKind.FLOAT: "a number",
+    AttributeKind.BOOL: "true or false",
+    AttributeKind.STR: "a text",
+    AttributeKind.DTYPE: "the name of a dtype",
+}
+_INT64 = range(-(2**63), 2**63)
+
+
+class AttributeTyper:
+    """Reads the attributes of a spec into a scope."""
+
+    def __init__(self, spec: Spec, scope: Scope, typer: ExpressionTyper, inputs: Sequence[Operand], found: Diagnostics) -> None:
+        self.spec = spec
+        self.scope = scope
+        self.typer = typer
+        self.inputs = inputs
+        self.found = found
+        self.misplaced = False
+        """Whether an axis attribute has a mistake, so that what it would place is not known."""
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def declare(self) -> None:
+        """Put the attributes in scope, without their checks, which may name any of them."""
+        for name, entry in self.spec.model.attributes.items():
+            self.scope.poisoned.add(name)
+            match = _ATTRIBUTE_TYPE.fullmatch(entry.type.strip())
+            short = ("attributes", name, "type") not in self.spec.values
+            at = self.spec.span("attributes", name, *(() if short else ("type",)))
+            if match is None:
+                kinds = [k.value for k in AttributeKind]
+                hint = did_you_mean(entry.type, kinds) or f"the types are {', '.join(kinds)}; int[2] and float[] for lists"
+                self._error(f"unknown attribute type '{entry.type}'", at, hint)
+                continue
+            kind = AttributeKind(match[1])
+            length = None if match[2] is None else int(match[2]) if match[2] else -1
+            if length is not None and kind not in (AttributeKind.INT, AttributeKind.FLOAT, AttributeKind.BOOL):
+                self._error(f"there are no lists of {kind.value}", at, "lists hold int, float or bool")
+                continue
+            if length is not None and (length == 0 or length > _MAX_LIST):
+                self._error(f"a list has 1 to {_MAX_LIST} elements", at)
+                continue
+            self._attribute(name, entry, kind, length)
+
+    def _attribute(self, name: str, entry: AttributeModel, kind: AttributeKind, length: int | None) -> None:
+        spec = self.spec
+        values = tuple(entry.values or ())
+        for key, given, owner in (
+            ("values", entry.values is not None, AttributeKind.STR),
+            ("dim", entry.dim is not None, AttributeKind.AXIS),
+            ("binds", entry.binds is not None, AttributeKind.DTYPE),
+        ):
+            if given and kind is not owner:
+                self._error(f"'{key}' belongs to {owner.value} attributes", spec.key_span("attributes", name, key))
+        if kind is AttributeKind.STR and len(set(values)) < len(values):
+            self._error("a value stands twice", spec.span("attributes", name, "values"))
+        if kind is AttributeKind.STR and entry.values is not None and not values:
+            self._error(f"'{name}' admits no value", spec.span("attributes", name, "values"))
+        if kind is AttributeKind.AXIS:
+            self._axis_attribute(name, entry)
+        if kind is AttributeKind.DTYPE:
+            self._dtype_attribute(name, entry)
+        required = ("attributes", name, "default") not in spec.keys
+        attribute = Attribute(
+            name,
+            kind,
+            length,
+            required,
+            None,
+            values,
+            entry.dim,
+            entry.binds,
+            doc=entry.doc,
+            span=spec.key_span("attributes", name),
+        )
+        if not required:
+            default = self.convert(attribute, entry.default, ("attributes", name, "default"), "the default")
+            attribute = replace(attribute, default=default)
+        self.scope.attributes[name] = attribute
+        self.scope.poisoned.discard(name)
+
+    def _axis_attribute(self, name: str, entry: AttributeModel) -> None:
+        if entry.dim is None:
+            self._error(f"'{name}' does not say which dimension it places", self.spec.key_span("attributes", name), "add dim: N")
+            self.misplaced = True
+            return
+        at = self.spec.span("attributes", name, "dim")
+        owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
+        if not owners:
+            self._error(f"no input has the dimension '{entry.dim}'", at, did_you_mean(entry.dim, self.scope.dims))
+            self.misplaced = True
+        elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
+            shape = f"T[*A, {entry.dim}, *B]"
+            self._error(f"'{entry.dim}' does not stand between two axis groups", at, f"declare an input as {shape}")
+        others = [a.name for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS and a.dim == entry.dim]
+        if others:
+            self._error(f"'{others[0]}' places '{entry.dim}' already", at)
+
+    def _dtype_attribute(self, name: str, entry: AttributeModel) -> None:
+        if entry.binds is None:
+            message = f"'{name}' does not say which type variable it chooses"
+            self._error(message, self.spec.key_span("attributes", name), "add binds: U, and U under types")
+        elif entry.binds not in self.scope.types:
+            at = self.spec.span("attributes", name, "binds")
+            self._error(f"unknown type variable '{entry.binds}'", at, did_you_mean(entry.binds, self.scope.types))
+
+    def convert(self, a: Attribute, value: object, path: tuple[str | int, ...], what: str) -> AttributeValue:
+        """Return a value of the attribute's own type; None, recorded, when it is of another.
+
+        `path` leads to the value in the spec; `what` says what it is, such as "the default".
+        """
+        span = self.spec.span(*path)
+        if a.length is None:
+            return self._scalar(a, value, span, what)
+        if not isinstance(value, list):
+            self._error(f"{what} of '{a.name}' is a list", span, "write [1, 1]")
+            return None
+        if a.length >= 0 and len(value) != a.length:
+            self._error(f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}", span)
+            return None
+        elements = [self._scalar(a, v, self.spec.span(*path, i), f"an element of {what}") for i, v in enumerate(value)]
+        return None if any(e is None for e in elements) else tuple(elements)  # type: ignore[return-value]  # no element is None here
+
+    def _scalar(self, a: Attribute, value: object, span: Span, what: str) -> AttributeValue:
+        match a.kind, value:
+            case AttributeKind.BOOL, bool():
+                return value
+            case ((AttributeKind.INT | AttributeKind.AXIS), int()) if not isinstance(value, bool):
+                if value in _INT64:
+                    return value
+                self._error(f"{what} of '{a.name}' does not fit in 64 bits", span)
+                return None
+            case AttributeKind.FLOAT, int() | float() if not isinstance(value, bool):
+                return float(value)
+            case AttributeKind.STR, str():
+                if a.values and value not in a.values:
+                    hint = did_you_mean(value, a.values) or f"its values are {', '.join(a.values)}"
+                    self._error(f"'{value}' is none of the values of '{a.name}'", span, hint)
+                    return None
+                return value
+            case AttributeKind.DTYPE, str():
+                members = self.scope.types[a.binds].dtypes if a.binds in self.scope.types else ANY
+                if value not in {d.value for d in members}:
+                    names = [d.value for d in members]
+                    hint = did_you_mean(value, names) or f"the dtypes are {', '.join(names)}"
+                    self._error(f"'{value}' is no dtype of '{a.binds or a.name}'", span, hint)
+                    return None
+                return value
+        self._error(f"{what} of '{a.name}' is {_EXPECTED[a.kind]}", span)
+        return None
+
+    def _meets_check(self, a: Attribute, check: Expr) -> None:
+        """Record a default that its own check refuses, where the check is over attributes that have defaults."""
+
+        def value(name: str, element: int) -> int | float | bool | str:
+            default = self.scope.attributes[name].default
+            found = default[element] if isinstance(default, tuple) else default
+            if found is None:
+                raise LookupError(name)
+            return found
+
+        def symbol(s: Symbol) -> int:
+            if not isinstance(s, AttrInt):
+                raise LookupError(str(s))
+            return int(value(s.name, s.element))
+
+        try:
+            holds = evaluate(check, symbol, value)
+        except (LookupError, ZeroDivisionError, ArithmeticError):
+            return
+        if not holds:
+            self._error(f"the default of '{a.name}' does not meet its check", self.spec.span("attributes", a.name, "default"))
+
+    def checks(self) -> None:
+        """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
+        kept = self.scope.operands, self.scope.dims
+        used = set(self.scope.used)
+        self.scope.operands, self.scope.dims = {}, {}
+        for name, entry in self.spec.model.attributes.items():
+            attribute = self.scope.attributes.get(name)
+            if attribute is None or entry.check is None:
+                continue
+            tree = parse_expression(self.spec.text("attributes", name, "check"), self.found)
+            if tree is None:
+                continue
+            # Typed once for a list's element, then written for every element.
+            self.scope.attributes[name] = replace(attribute, length=None)
+            check = self.typer.condition(tree)
+            self.scope.attributes[name] = attribute
+            if check is None:
+                continue
+            if attribute.length is not None:
+                check = self._each_element(attribute, check, tree.span)
+            if check is not None:
+                text = " ".join(entry.check.split())
+                self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
+                if not attribute.required and attribute.default is not None:
+                    self._meets_check(attribute, check)
+        self.scope.operands, self.scope.dims = kept
+        # Naming an attribute in its own check is no use of it.
+        self.scope.used.intersection_update(used)
+
+    def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
+        assert a.length is not None
+        if a.length < 0:
+            self._error(f"'{a.name}' has no fixed length, so it takes no check", span, f"declare {a.kind.value}[2], say")
+            return None
+
+        def at(k: int) -> Expr:
+            return rewrite(check, lambda e: replace(e, element=k) if isinstance(e, AttrRef) and e.name == a.name else e)
+
+        result = at(0)
+        for k in range(1, a.length):
+            result = Call("and", (result, at(k)), DType.BOOL, span)
+        return result

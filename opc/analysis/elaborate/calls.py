@@ -1,0 +1,268 @@
+"""Calls and reductions: the function table, cast, present, size, and what runs over axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opc.analysis.elaborate.ranges import infer_ranges
+from opc.analysis.elaborate.scope import FORMS, WORDS, Scope
+from opc.analysis.value_types import element_type
+from opc.analysis.wording import count, type_text
+from opc.diagnostics import Span, did_you_mean
+from opc.ir.affine import Affine
+from opc.ir.dtypes import is_bool, is_floating
+from opc.ir.expr import (
+    REDUCTIONS,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Reduce,
+    ReduceAxis,
+)
+from opc.ir.functions import CALLABLE, FUNCTIONS
+from opc.ir.rules import reduction_type
+from opc.lang.tree import Apply, Dots, Item, Name, Range, Reduction, Star
+from opc.spec.text import name_problem
+
+if TYPE_CHECKING:
+    from opc.analysis.elaborate.expression import ExpressionTyper
+
+# What people write from other languages, and what it is called here.
+_INSTEAD = {
+    "max": "maximum(a, b) compares two values; max[k](...) runs over an axis",
+    "min": "minimum(a, b) compares two values; min[k](...) runs over an axis",
+    "pow": "write x ** y",
+    "power": "write x ** y",
+    "where": "write a if condition else b",
+    "select": "write a if condition else b",
+    "clip": "write minimum(maximum(x, low), high)",
+    "clamp": "write minimum(maximum(x, low), high)",
+    "relu": "write maximum(x, 0)",
+    "len": "the size of an axis is its dimension's name",
+    "float": "write cast(float32, x)",
+    "int": "write cast(int64, x)",
+    "bool": "write x != 0",
+    "ln": "write log(x)",
+    "fabs": "write abs(x)",
+    "arctan": "write atan(x)",
+    "arcsin": "write asin(x)",
+    "arccos": "write acos(x)",
+}
+
+
+class CallTyper:
+    """The part of `ExpressionTyper` that knows what is called."""
+
+    def __init__(self, typer: ExpressionTyper) -> None:
+        self.typer = typer
+        self.scope = typer.scope
+        self.found = typer.found
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def apply(self, tree: Apply) -> Expr | None:
+        """Return a function call as a typed expression."""
+        name = tree.fn.id
+        match name:
+            case "cast":
+                return self._cast(tree)
+            case "present":
+                return self._present(tree)
+            case "pad":
+                return self.typer.reads.pad(tree)
+            case "size" | "position":
+                return self._of_group(tree)
+        if name not in CALLABLE:
+            for a in tree.args:
+                if not isinstance(a, Dots | Star | Range):
+                    self.typer.value(a)
+            self._unknown_function(tree.fn)
+            return None
+        arity = FUNCTIONS[name].arity
+        if len(tree.args) != arity:
+            self._error(f"{name} takes {count(arity, 'argument', 'arguments')}, not {len(tree.args)}", tree.span)
+            return None
+        args = [self.argument(a) for a in tree.args]
+        known = tuple(a for a in args if a is not None)
+        return self.typer.call(name, known, tree.span, name) if len(known) == arity else None
+
+    def argument(self, item: Item) -> Expr | None:
+        """Return an argument that must be an expression."""
+        if isinstance(item, Dots | Star | Range):
+            self._error("an argument is an expression", item.span)
+            return None
+        return self.typer.value(item)
+
+    def _unknown_function(self, fn: Name) -> None:
+        if fn.id in _INSTEAD:
+            self._error(f"there is no function '{fn.id}' here", fn.span, _INSTEAD[fn.id])
+        elif fn.id in REDUCTIONS:
+            self._error(f"'{fn.id}' does not say what it runs over", fn.span, f"write {fn.id}[k](...) with the axis in brackets")
+        elif self.scope.is_index(fn.id) or fn.id in (*self.scope.operands, *self.scope.attributes, *self.scope.dims):
+            self._error(f"'{fn.id}' is no function", fn.span, "elements are written with brackets: x[i]")
+        else:
+            self._error(f"unknown function '{fn.id}'", fn.span, did_you_mean(fn.id, [*CALLABLE, *FORMS, *REDUCTIONS]))
+
+    def _cast(self, tree: Apply) -> Expr | None:
+        if len(tree.args) != 2:
+            self._error("cast takes a type and an expression", tree.span, "write cast(T, x)")
+            return None
+        kind = element_type(tree.args[0], self.scope, self.found)
+        arg = self.argument(tree.args[1])
+        if kind is None or arg is None or not self.typer.is_value(arg):
+            return None
+        return Cast(arg, kind, tree.span)
+
+    def _present(self, tree: Apply) -> Expr | None:
+        if len(tree.args) != 1 or not isinstance(tree.args[0], Name):
+            self._error("present takes the name of an optional input", tree.span)
+            return None
+        name = tree.args[0]
+        operand = self.scope.operands.get(name.id)
+        if operand is None:
+            optional = [o.name for o in self.scope.operands.values() if o.optional]
+            self._error(f"'{name.id}' is no input", name.span, did_you_mean(name.id, optional))
+            return None
+        if not operand.optional:
+            self._error(f"'{name.id}' is always present", name.span, f"declare it as {name.id}? to make it optional")
+            return None
+        self.scope.used.add(name.id)
+        return Present(name.id, tree.span)
+
+    def _of_group(self, tree: Apply) -> Expr | None:
+        """Return the number of points of a group, or which of them this is."""
+        form = tree.fn.id
+        match tree.args:
+            case (Dots(),):
+                name = "..."
+            case (Star(name=name),) | (Name(id=name),):
+                pass
+            case _:
+                self._error(f"{form} takes an axis group", tree.span, f"write {form}(...) or {form}(*A)")
+                return None
+        if name not in self.scope.groups and not self.scope.lenient:
+            self._error(f"there is no axis group {GroupRef(name)}", tree.span, "a dimension's size is its name")
+        if name not in self.scope.groups:
+            return None
+        if form == "size":
+            return IndexValue(self.scope.group_size(name), tree.span)
+        if name not in self.scope.bound_groups and not self.scope.lenient:
+            hint = f"{GroupRef(name)} stands on the left or under a reduction where its points are told apart"
+            self._error(f"there are no points of {GroupRef(name)} here", tree.span, hint)
+            return None
+        return Place(name, tree.span)
+
+    # reductions
+
+    def reduction(self, tree: Reduction) -> Expr | None:
+        """Return a reduction as a typed expression; its indices are in scope in its body only."""
+        kind = tree.kind.id
+        if kind not in REDUCTIONS:
+            self._error(f"unknown reduction '{kind}'", tree.kind.span, did_you_mean(kind, REDUCTIONS))
+            return None
+        axes: list[ReduceAxis | None] = []
+        extents: dict[str, Affine | None] = {}
+        groups: set[str] = set()
+        for item in tree.axes:
+            axes.append(self._axis(item, tree, extents, groups))
+        if not tree.axes:
+            self._error(f"{kind} runs over no axis", tree.span, f"write {kind}[k](...)")
+        with self.scope.indices(extents, groups):
+            body = self.typer.value(tree.body)
+        known = tuple(a for a in axes if a is not None)
+        if body is None or not tree.axes or len(known) < len(axes) or not self.typer.is_value(body):
+            return None
+        return self._reduce(kind, known, body, tree.span)
+
+    def _axis(self, item: Item, tree: Reduction, extents: dict[str, Affine | None], groups: set[str]) -> ReduceAxis | None:
+        scope = self.scope
+        match item:
+            case Dots() | Star():
+                name = "..." if isinstance(item, Dots) else item.name
+                if name not in scope.groups:
+                    if not scope.lenient:
+                        self._error(f"there is no axis group {GroupRef(name)}", item.span, _groups_hint(scope))
+                    return None
+                groups.add(name)
+                return GroupAxis(name)
+            case Apply(fn=Name(id="broadcast"), args=(Name(id=operand),)):
+                if not scope.broadcast or operand not in scope.operands:
+                    self._error("broadcast(x) names an input of an op with broadcast", item.span)
+                    return None
+                return BroadcastAxis("...", operand)
+            case Name() | Range():
+                name_tree = item if isinstance(item, Name) else item.name
+                name = name_tree.id
+                extent: Affine | None = None
+                if isinstance(item, Range):
+                    extent = self.typer.index(item.extent, "an index's range")
+                    extents[name] = extent
+                if not self.index_name(name_tree, extents if isinstance(item, Name) else {}):
+                    return None
+                if isinstance(item, Name):
+                    extent = infer_ranges(name_tree, [tree.body], scope, self.found)
+                    extents[name] = extent
+                return None if extent is None else Axis(name, extent)
+            case _:
+                self._error("an axis is a name, name:extent, ... or *A", item.span, f"write {tree.kind.id}[k](...)")
+                return None
+
+    def index_name(self, tree: Name, taken: dict[str, Affine | None]) -> bool:
+        """Whether a name can be a new index variable; records why not."""
+        scope, name = self.scope, tree.id
+        if name in taken or scope.is_index(name):
+            self._error(f"the index '{name}' is in use already", tree.span, "choose another letter")
+            return False
+        for kind, names in (
+            ("a dimension", scope.dims),
+            ("an attribute", scope.attributes),
+            ("a tensor", (*scope.operands, *scope.later, *scope.bound)),
+            ("a type", scope.types),
+            ("a word of the language", WORDS),
+        ):
+            if name in names:
+                self._error(f"'{name}' is {kind}, so it can't name an index", tree.span, "choose another letter")
+                return False
+        problem = name_problem(name)
+        if problem is not None:
+            self._error(f"'{name}' can't name an index: {problem}", tree.span)
+        return problem is None
+
+    def _reduce(self, kind: str, axes: tuple[ReduceAxis, ...], body: Expr, span: Span) -> Expr | None:
+        t = body.type
+        if kind in ("any", "all") and not is_bool(t):
+            self._error(f"{kind} needs booleans, not {type_text(t)}", body.span, "compare first: x != 0")
+            return None
+        if kind in ("max", "min", "argmax", "argmin", "sum", "prod", "mean") and is_bool(t):
+            hint = "any[k] and all[k] run over booleans; sum[k](cast(int64, x)) counts"
+            self._error(f"{kind} needs numbers, not bool", body.span, hint)
+            return None
+        if kind == "mean":
+            if not is_floating(t):
+                self._error(f"mean needs a floating value, not {type_text(t)}", body.span, "convert with cast(float32, x)")
+                return None
+            size = Affine.of(1)
+            for axis in axes:
+                match axis:
+                    case Axis():
+                        size = size * axis.extent
+                    case GroupAxis():
+                        size = size * self.scope.group_size(axis.name)
+                    case BroadcastAxis():
+                        self._error("mean does not run over broadcast axes", span)
+                        return None
+            return Call("div", (Reduce("sum", axes, body, t, span), IndexValue(size, span)), t, span)
+        result = reduction_type(kind, t)
+        return None if result is None else Reduce(kind, axes, body, result, span)
+
+
+def _groups_hint(scope: Scope) -> str | None:
+    return f"the groups are {', '.join(str(GroupRef(g)) for g in scope.groups)}" if scope.groups else None

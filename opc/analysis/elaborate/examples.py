@@ -1,0 +1,112 @@
+"""The examples of a spec: values by name that fit the signature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from opc.analysis.elaborate.attribute_types import AttributeTyper
+from opc.analysis.shapes.attributes import ShapeError
+from opc.analysis.shapes.inference import infer
+from opc.diagnostics import Diagnostics, did_you_mean
+from opc.ir.dtypes import candidates
+from opc.ir.op import Example, Op, Operand
+from opc.spec.loader import Spec
+
+
+class ExampleTyper:
+    """Checks the examples of one spec against its op."""
+
+    def __init__(self, spec: Spec, op: Op, attributes: AttributeTyper, found: Diagnostics) -> None:
+        self.spec = spec
+        self.op = op
+        self.attributes = attributes
+        self.found = found
+
+    def examples(self) -> tuple[Example, ...]:
+        """Return the examples that fit, in order; mistakes in the others are recorded."""
+        every = [self._example(i, values) for i, values in enumerate(self.spec.model.examples)]
+        return tuple(e for e in every if e is not None)
+
+    def _example(self, position: int, values: dict[str, Any]) -> Example | None:
+        op, spec, path = self.op, self.spec, ("examples", position)
+        before = len(self.found.items)
+        operands = {o.name: o for o in (*op.inputs, *op.outputs)}
+        attributes = {a.name: a for a in op.attributes}
+        kept: list[tuple[str, object]] = []
+        shapes: dict[str, tuple[int, ...] | None] = {o.name: None for o in op.inputs}
+        for name, value in values.items():
+            if name in operands:
+                shape = self._array(operands[name], value, (*path, name))
+                if shape is not None:
+                    shapes[name] = shape
+                    kept.append((name, value))
+            elif name in attributes:
+                kept.append((name, self.attributes.convert(attributes[name], value, (*path, name), "the value")))
+            else:
+                hint = did_you_mean(name, [*operands, *attributes])
+                self.found.error(f"'{name}' is no operand or attribute", spec.key_span(*path, name), hint)
+        for o in op.inputs:
+            if o.name not in values and not o.optional:
+                self.found.error(f"the example lacks the input '{o.name}'", spec.span(*path))
+        for a in op.attributes:
+            if a.name not in values and a.required:
+                self.found.error(f"the example lacks the attribute '{a.name}'", spec.span(*path))
+        if not any(o.name in values for o in op.outputs):
+            self.found.error("the example says no output", spec.span(*path))
+        if len(self.found.items) > before:
+            return None
+        example = Example(tuple(kept), spec.span(*path))
+        return example if self._fits(shapes, dict(kept), path) else None
+
+    def _array(self, operand: Operand, value: object, path: tuple[str | int, ...]) -> tuple[int, ...] | None:
+        """Return the shape of nested lists of numbers; None, recorded, when they are no array of the operand's type."""
+        spec = self.spec
+        if isinstance(value, list):
+            shapes = [self._array(operand, v, (*path, i)) for i, v in enumerate(value)]
+            if any(s is None for s in shapes):
+                return None
+            for i, shape in enumerate(shapes):
+                if shape != shapes[0]:
+                    self.found.error(f"the rows of '{operand.name}' have different lengths", spec.span(*path, i))
+                    return None
+            return (len(value), *(shapes[0] or ())) if shapes else (0,)
+        dtypes = candidates(operand.type)
+        span = spec.span(*path)
+        if isinstance(value, bool):
+            if all(d.value != "bool" for d in dtypes):
+                self.found.error(f"'{operand.name}' is {operand.type}, not a boolean", span)
+                return None
+        elif not isinstance(value, int | float):
+            self.found.error(f"'{operand.name}' holds numbers", span, "infinity is .inf and not-a-number .nan")
+            return None
+        elif isinstance(value, float) and not any(d.is_floating for d in dtypes) and not _whole(value):
+            self.found.error(f"'{operand.name}' is {operand.type}, not a fraction", span)
+            return None
+        return ()
+
+    def _fits(self, shapes: dict[str, tuple[int, ...] | None], values: dict[str, object], path: tuple[str | int, ...]) -> bool:
+        """Whether the shapes of an example meet the op's rules, outputs included."""
+        op = self.op
+        inputs = {o.name: shapes[o.name] for o in op.inputs}
+        given = {a.name: values[a.name] for a in op.attributes if a.name in values}
+        try:
+            outputs = infer(op, inputs, given).outputs
+        except ShapeError as error:
+            self.found.error(f"the example does not fit: {error}", self.spec.span(*path))
+            return False
+        for o in op.outputs:
+            shape = shapes.get(o.name)
+            if shape is not None and shape != outputs[o.name]:
+                message = f"'{o.name}' has the shape {_shape(shape)}, and the op gives {_shape(outputs[o.name])}"
+                self.found.error(message, self.spec.span(*path, o.name))
+                return False
+        return True
+
+
+def _whole(value: float) -> bool:
+    return math.isfinite(value) and value == int(value)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"

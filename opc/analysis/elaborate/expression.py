@@ -1,0 +1,275 @@
+"""Untyped expression trees -> typed IR expressions.
+
+Every mistake is recorded and answered by None, the poison that makes the enclosing expression None too, so that each mistake is
+told once and all are told.
+"""
+
+from __future__ import annotations
+
+from opc.analysis.elaborate.calls import CallTyper
+from opc.analysis.elaborate.reading import ReadTyper
+from opc.analysis.elaborate.scope import CONSTANTS, DTYPES, FORMS, Scope
+from opc.analysis.value_types import affine_of, presence
+from opc.analysis.wording import article, type_text
+from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, Dim, Index, maximum, minimum
+from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Const, Expr, IndexValue, Select, StrConst
+from opc.ir.functions import CALLABLE, FUNCTIONS, join, result_type
+from opc.ir.op import Attribute, AttributeKind
+from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, Reduction, Subscript, Tree
+
+_KIND_TYPE: dict[AttributeKind, ValueType] = {
+    AttributeKind.INT: Weak.INT,
+    AttributeKind.FLOAT: Weak.FLOAT,
+    AttributeKind.BOOL: DType.BOOL,
+    AttributeKind.STR: DType.BOOL,
+}
+_MAX_TERMS = 256
+"""How many terms a product of integer expressions may have to be written out; powers of sums would grow without bound."""
+_INT64 = range(-(2**63), 2**63)
+
+
+class ExpressionTyper:
+    """Types expressions in a scope; one instance serves one spec or text."""
+
+    def __init__(self, scope: Scope, found: Diagnostics) -> None:
+        self.scope = scope
+        self.found = found
+        self.sizes = False
+        """Whether what is typed is a size, in which the lesser of two sizes is a size."""
+        self.reads = ReadTyper(self)
+        self.calls = CallTyper(self)
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def value(self, tree: Tree) -> Expr | None:
+        """Return the typed expression, or None after recording why there is none."""
+        match tree:
+            case Literal():
+                if isinstance(tree.value, str):
+                    self._error("a text is only compared with a str attribute", tree.span, "write mode == 'name'")
+                    return None
+                kind: ValueType = Weak.FLOAT if isinstance(tree.value, float) else Weak.INT
+                return Const(tree.value, DType.BOOL if isinstance(tree.value, bool) else kind, tree.span)
+            case Name():
+                return self._name(tree)
+            case Operation():
+                return self._operation(tree)
+            case Conditional():
+                return self._conditional(tree)
+            case Subscript():
+                return self.reads.subscript(tree, None)
+            case Apply():
+                return self.calls.apply(tree)
+            case Reduction():
+                return self.calls.reduction(tree)
+
+    def condition(self, tree: Tree) -> Expr | None:
+        """Return the typed expression of a condition, which is a boolean."""
+        cond = self.value(tree)
+        if cond is None or not self.is_value(cond):
+            return None
+        if not is_bool(cond.type):
+            self._error(f"a condition is a boolean; this is {type_text(cond.type)}", tree.span, "compare it: x != 0")
+            return None
+        return cond
+
+    def index(self, tree: Tree, what: str) -> Affine | None:
+        """Return an integer expression over dimensions, attributes and index variables; `what` says what needs it."""
+        e = self.value(tree)
+        if e is None:
+            return None
+        value = affine_of(e)
+        if value is None:
+            hint = "`//` divides whole numbers" if any(isinstance(n, Operation) and n.op == "div" for n in [tree]) else None
+            self._error(f"{what} is a whole number over dimensions and int attributes", tree.span, hint)
+        return value
+
+    # names
+
+    def _name(self, tree: Name) -> Expr | None:
+        name, scope = tree.id, self.scope
+        if name in scope.bound:
+            scope.used.add(name)
+            return scope.bound[name]
+        if scope.is_index(name):
+            return IndexValue(Affine.of(Index(name)), tree.span) if name in scope.extents else None
+        if name in scope.operands:
+            return self.reads.bare(scope.operands[name], tree.span)
+        if name in scope.attributes:
+            return self.attribute(scope.attributes[name], -1, tree.span)
+        if name in scope.dims:
+            return IndexValue(Affine.of(Dim(name)), tree.span)
+        if name in CONSTANTS:
+            return Const(CONSTANTS[name], Weak.FLOAT, tree.span)
+        self.unknown(name, tree.span)
+        return None
+
+    def unknown(self, name: str, span: Span) -> None:
+        """Record that a name means nothing here, with what was probably meant."""
+        scope = self.scope
+        if name in scope.poisoned:
+            scope.used.add(name)
+            return
+        if name in scope.later:
+            self._error(f"'{name}' is used before it is assigned", span, "a statement reads only what stands above it")
+        elif name in scope.types or name in DTYPES:
+            self._error(f"'{name}' is a type, not a value", span, f"convert with cast({name}, x)")
+        elif name in CALLABLE or name in FORMS:
+            self._error(f"'{name}' is a function: call it", span, f"write {name}(x)")
+        elif name in REDUCTIONS:
+            self._error(f"'{name}' is a reduction", span, f"write {name}[k](...) to say which axis it runs over")
+        elif name in ("true", "false"):
+            self._error(f"unknown name '{name}'", span, f"write {name.capitalize()}")
+        else:
+            self._error(f"unknown name '{name}'", span, did_you_mean(name, scope.names()))
+
+    def attribute(self, a: Attribute, element: int, span: Span) -> Expr | None:
+        """Return the value of an attribute, or of its element where `element` >= 0."""
+        self.scope.used.add(a.name)
+        if a.kind not in _KIND_TYPE:
+            use = "places its dimension" if a.kind is AttributeKind.AXIS else "chooses its type variable"
+            self._error(f"'{a.name}' is {article(a.kind.value)} attribute, which only {use}", span)
+            return None
+        if element < 0 and a.length is not None:
+            self._error(f"'{a.name}' is a list; name the element, such as {a.name}[0]", span)
+            return None
+        return AttrRef(a.name, _KIND_TYPE[a.kind], element, span)
+
+    def is_value(self, e: Expr) -> bool:
+        """Whether `e` is a value; a str attribute is none, and this says so."""
+        attribute = self.scope.attributes.get(e.name) if isinstance(e, AttrRef) else None
+        if attribute is not None and attribute.kind is AttributeKind.STR:
+            self._error(
+                f"'{attribute.name}' is a str attribute, which is only compared", e.span, f"write {attribute.name} == 'name'"
+            )
+            return False
+        return not isinstance(e, StrConst)
+
+    # operators and conditionals
+
+    def _operation(self, tree: Operation) -> Expr | None:
+        if tree.op in ("eq", "ne") and any(self._is_str(a) for a in tree.args):
+            return self._compare_str(tree)
+        args = [self.value(a) for a in tree.args]
+        known = tuple(a for a in args if a is not None)
+        if len(known) < len(args):
+            return None
+        return self.call(tree.op, known, tree.span, f"`{tree.op_text}`")
+
+    def _is_str(self, tree: Tree) -> bool:
+        if isinstance(tree, Literal):
+            return isinstance(tree.value, str)
+        attribute = self.scope.attributes.get(tree.id) if isinstance(tree, Name) else None
+        return attribute is not None and attribute.kind is AttributeKind.STR
+
+    def _compare_str(self, tree: Operation) -> Expr | None:
+        left, right = tree.args
+        if isinstance(left, Literal):
+            left, right = right, left
+        attribute = self.scope.attributes.get(left.id) if isinstance(left, Name) else None
+        if attribute is None or attribute.kind is not AttributeKind.STR:
+            self._error("a text is only compared with a str attribute", right.span)
+            return None
+        if not isinstance(right, Literal) or not isinstance(right.value, str):
+            self._error(f"'{attribute.name}' is a str attribute, which is compared with a text", right.span, "write it in quotes")
+            return None
+        self.scope.used.add(attribute.name)
+        if attribute.values and right.value not in attribute.values:
+            hint = did_you_mean(right.value, attribute.values) or f"its values are {', '.join(attribute.values)}"
+            self._error(f"'{attribute.name}' is never '{right.value}'", right.span, hint)
+            return None
+        reference = AttrRef(attribute.name, DType.BOOL, -1, left.span)
+        return Call(tree.op, (reference, StrConst(right.value, right.span)), DType.BOOL, tree.span)
+
+    def call(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> Expr | None:
+        """Return a function of the table applied to typed arguments; `what` names it in messages."""
+        if sum(not self.is_value(a) for a in args):
+            return None
+        if fn in ("floordiv", "mod") and isinstance(args[1], Const) and args[1].value == 0 and not is_floating(args[0].type):
+            self._error("division by zero", span)
+            return None
+        folded = self._fold(fn, args)
+        if folded is not None:
+            return self.index_value(folded, span)
+        row = FUNCTIONS[fn]
+        result = result_type(row, tuple(a.type for a in args))
+        # A type variable that may be bool is no number.
+        if row.types == "number" and result is not None and not isinstance(result, Weak) and DType.BOOL in candidates(result):
+            self._error(f"{what} needs numbers, and {type_text(result)} may be bool", span, "convert with cast(...)")
+            return None
+        if result is None:
+            self._mismatch(fn, args, span, what)
+            return None
+        return Call(fn, args, result, span)
+
+    def _fold(self, fn: str, args: tuple[Expr, ...]) -> Affine | None:
+        """Return integer arithmetic over indices, dimensions and attributes as one expression, where the notation holds it."""
+        a = affine_of(args[0])
+        if fn == "neg":
+            return None if a is None else -a
+        b = affine_of(args[1]) if len(args) == 2 else None
+        if a is None or b is None:
+            return None
+        match fn:
+            case "add":
+                return a + b
+            case "sub":
+                return a - b
+            case "mul" if not (a.indices() and b.indices()) and len(a.terms) * len(b.terms) <= _MAX_TERMS:
+                return a * b
+            case "floordiv" | "mod" if not b.indices() and b.constant != 0:
+                return a // b if fn == "floordiv" else a % b
+            case "minimum" | "maximum" if self.sizes and not a.indices() and not b.indices():
+                return minimum(a, b) if fn == "minimum" else maximum(a, b)
+            case _:
+                return None
+
+    def index_value(self, value: Affine, span: Span) -> Expr | None:
+        """Return an integer expression as a value: a literal where it is a plain number."""
+        constant = value.constant
+        if constant is None:
+            return IndexValue(value, span)
+        if constant not in _INT64:
+            self._error("this number does not fit in 64 bits", span)
+            return None
+        return Const(constant, Weak.INT, span)
+
+    def _mismatch(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> None:
+        types = [a.type for a in args]
+        row = FUNCTIONS[fn]
+        names = " and ".join(dict.fromkeys(type_text(t) for t in types))
+        joined: ValueType | None = types[0]
+        for t in types[1:]:
+            joined = None if joined is None else join(joined, t)
+        if row.types == "logic":
+            self._error(f"{what} needs booleans, not {names}", span, "compare first: x != 0")
+        elif joined is None and Weak.FLOAT in types and any(is_integer(t) for t in types):
+            self._error(
+                f"a fraction does not become {names.replace('weak float and ', '')}", span, "convert with cast(float32, x)"
+            )
+        elif joined is None:
+            self._error(f"{what} mixes {names}", span, "convert one side with cast(T, x)")
+        elif fn == "div" and not is_floating(joined):
+            self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
+        elif row.types in ("float", "test"):
+            self._error(f"{what} needs a floating value, not {names}", span, "convert with cast(float32, x)")
+        else:
+            self._error(f"{what} needs numbers, not {names}", span)
+
+    def _conditional(self, tree: Conditional) -> Expr | None:
+        cond = self.condition(tree.cond)
+        with self.scope.knowing(presence(cond, True) if cond is not None else frozenset()):
+            then = self.value(tree.then)
+        with self.scope.knowing(presence(cond, False) if cond is not None else frozenset()):
+            other = self.value(tree.other)
+        if cond is None or then is None or other is None or not (self.is_value(then) and self.is_value(other)):
+            return None
+        result = join(then.type, other.type)
+        if result is None:
+            message = f"the two sides of `if` are {type_text(then.type)} and {type_text(other.type)}"
+            self._error(message, tree.span, "convert one side with cast(T, x)")
+            return None
+        return Select(cond, then, other, result, tree.span)

@@ -1,0 +1,85 @@
+"""The range of each index variable, from where it is used bare.
+
+An index takes its range from a bare use `x[i]`, from the declared output it indexes, or from `p:extent`; nothing is guessed
+beyond that. Uses that disagree are an error naming both. A bare use inside `pad` or on a side of a conditional counts only when
+there is no other: such a read is meant to fall outside, or stands only where its condition holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from opc.analysis.elaborate.scope import Scope
+from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
+from opc.ir.affine import Affine
+from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Star, Subscript, parts
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A bare use of an index on an axis of size `extent`; `loose` when it stands in `pad` or on a side of a conditional."""
+
+    extent: Affine
+    span: Span
+    loose: bool
+
+
+def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Iterator[Use]:
+    """Yield every bare use of the index `name` in `tree`, in the order written."""
+    if isinstance(tree, Apply) and tree.fn.id == "pad" and tree.args and isinstance(tree.args[0], Subscript):
+        yield from bare_uses(name, tree.args[0], scope, True)
+        for other in tree.args[1:]:
+            yield from bare_uses(name, other, scope, loose)
+        return
+    if isinstance(tree, Conditional):
+        yield from bare_uses(name, tree.then, scope, True)
+        yield from bare_uses(name, tree.cond, scope, loose)
+        yield from bare_uses(name, tree.other, scope, True)
+        return
+    if isinstance(tree, Subscript):
+        operand = scope.operands.get(tree.base.id) if isinstance(tree.base, Name) else None
+        if operand is not None and len(operand.dims) == len(tree.items):
+            for item, dim in zip(tree.items, operand.dims):
+                if isinstance(item, Name) and item.id == name and isinstance(dim, Affine):
+                    yield Use(dim, tree.span, loose)
+        for item in tree.items:
+            # A read inside an index is a read of its own: it is not the padded one.
+            yield from bare_uses(name, item, scope, False)
+        return
+    for part in parts(tree):
+        if not isinstance(part, Dots | Star):
+            yield from bare_uses(name, part, scope, loose)
+
+
+def infer_ranges(
+    index: Name, trees: Iterable[Item], scope: Scope, found: Diagnostics, declared: tuple[Affine, Span] | None = None
+) -> Affine | None:
+    """Return the extent of an index variable; None, recorded, when there is none or uses disagree.
+
+    `declared` is the axis of the declared output that the index stands on, and where that is.
+    """
+    uses = [u for tree in trees for u in bare_uses(index.id, tree, scope)]
+    firm = [u for u in uses if not u.loose]
+    if declared is not None:
+        firm.insert(0, Use(declared[0], declared[1], False))
+    if not firm:
+        firm = [u for u in uses if u.loose]
+    if not firm and scope.lenient:
+        return None
+    if not firm:
+        found.error(
+            f"the index '{index.id}' has no range",
+            index.span,
+            f"use it bare, as in x[{index.id}], or write {index.id}:extent in a reduction",
+        )
+        return None
+    first = firm[0]
+    for use in firm[1:]:
+        if scope.expand(use.extent) != scope.expand(first.extent):
+            # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
+            note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)
+            message = f"the index '{index.id}' runs over {first.extent} and over {use.extent}"
+            found.error(message, use.span, "use two indices, or pad(...) where a read may fall outside", [note])
+            return None
+    return first.extent

@@ -1,0 +1,289 @@
+"""The signature of an op out of a spec: type variables, operands with shapes, attributes, derived dimensions, requirements."""
+
+from __future__ import annotations
+
+from opc.analysis.elaborate.attribute_types import AttributeTyper
+from opc.analysis.elaborate.expression import ExpressionTyper
+from opc.analysis.elaborate.scope import DTYPES, RESERVED, WORDS, Scope
+from opc.analysis.value_types import element_type
+from opc.diagnostics import Diagnostics, Span, did_you_mean
+from opc.ir.affine import Affine, Dim
+from opc.ir.dtypes import ANY, TYPE_SETS, Acc, DType, ElementType, TypeVar
+from opc.ir.expr import ELLIPSIS
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
+from opc.lang.parse import parse_expression
+from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript, Tree
+from opc.spec.loader import Spec
+from opc.spec.text import name_problem
+
+
+class Signature:
+    """Reads everything of a spec but its bodies into a `Scope` and the tuples an `Op` holds."""
+
+    def __init__(self, spec: Spec, found: Diagnostics) -> None:
+        self.spec = spec
+        self.found = found
+        self.scope = Scope(broadcast=spec.model.broadcast, out_of_range=spec.model.out_of_range)
+        self.typer = ExpressionTyper(self.scope, found)
+        self.inputs: list[Operand] = []
+        self.outputs: list[Operand] = []
+        self.dims: list[tuple[str, Affine]] = []
+        self.require: list[Requirement] = []
+        self.broken_types: set[str] = set()
+        self._names()
+        self._types()
+        self._inputs()
+        self.attribute_typer = AttributeTyper(spec, self.scope, self.typer, self.inputs, found)
+        self.attribute_typer.declare()
+        # What a broken input would have bound is not missing.
+        whole = len(self.inputs) == len(spec.model.inputs) and len(self.attributes) == len(spec.model.attributes)
+        self.scope.lenient = not whole or self.attribute_typer.misplaced
+        self._shape()
+        self.attribute_typer.checks()
+        self._outputs()
+        self._require()
+        self._determined()
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes in the order of the spec."""
+        return tuple(self.scope.attributes.values())
+
+    def _error(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.error(message, span, hint)
+
+    def _names(self) -> None:
+        model = self.spec.model
+        for section in ("types", "inputs", "attributes", "outputs", "shape"):
+            for key in getattr(model, section):
+                name = key.removesuffix("?")
+                if section == "types" and name in DTYPES:
+                    continue  # said where types are read
+                if name in (WORDS if section == "shape" else RESERVED):
+                    message = f"'{name}' is a word of the language, so nothing else can be called that"
+                    self._error(message, self.spec.key_span(section, key))
+
+    def _types(self) -> None:
+        for name, members in self.spec.model.types.items():
+            dtypes: list[DType] = []
+            before = len(self.found.items)
+            for i, member in enumerate(members):
+                path = ("types", name, i)
+                at = self.spec.span(*(path if path in self.spec.values else path[:2]))
+                if member in TYPE_SETS:
+                    dtypes += TYPE_SETS[member]
+                elif member in DTYPES:
+                    dtypes.append(DType(member))
+                else:
+                    hint = did_you_mean(member, [*TYPE_SETS, *DTYPES])
+                    if member.startswith("complex"):
+                        hint = "complex types are not part of version 1"
+                    self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(str(d) for d in ANY)}")
+            if not members:
+                self._error(f"the type '{name}' stands for no dtype", self.spec.key_span("types", name))
+            if name in DTYPES or name in TYPE_SETS:
+                self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
+            # Even an empty set declares the name: one mistake is told once.
+            if len(self.found.items) > before:
+                self.broken_types.add(name)
+            self.scope.types[name] = TypeVar(name, tuple(dict.fromkeys(dtypes)) or ANY)
+
+    # operands
+
+    def _inputs(self) -> None:
+        for key, entry in self.spec.model.inputs.items():
+            name, optional = key.removesuffix("?"), key.endswith("?")
+            self.scope.poisoned.add(name)
+            parsed = self._operand_type(("inputs", key))
+            if parsed is None:
+                continue
+            kind, items, span = parsed
+            dims = [self._input_dim(item, name) for item in items]
+            known = tuple(d for d in dims if d is not None)
+            if self._one_group_each(known, span) and len(known) == len(dims):
+                operand = Operand(name, kind, known, optional, entry.doc, self.spec.key_span("inputs", key))
+                self.inputs.append(operand)
+                self.scope.operands[name] = operand
+                self.scope.poisoned.discard(name)
+
+    def _operand_type(self, path: tuple[str, str]) -> tuple[ElementType, tuple[Item, ...], Span] | None:
+        whole = path if path in self.spec.values and self.spec.keys.get((*path, "type")) is None else (*path, "type")
+        text = self.spec.text(*whole)
+        tree = parse_expression(text, self.found)
+        if tree is None:
+            return None
+        if not isinstance(tree, Subscript):
+            self._error("expected a type and a shape", tree.span, f"write {text.value.strip()}[...], or [] for rank 0")
+            return None
+        kind = element_type(tree.base, self.scope, self.found)
+        return None if kind is None else (kind, tree.items, tree.span)
+
+    def _input_dim(self, item: Item, owner: str) -> DimSpec | None:
+        match item:
+            case Dots():
+                self.scope.groups.setdefault(ELLIPSIS, item.span)
+                return Group(ELLIPSIS, owner if self.spec.model.broadcast else None)
+            case Star():
+                if self._dimension_name(item.name, item.span):
+                    self.scope.groups.setdefault(item.name, item.span)
+                    return Group(item.name)
+            case Name():
+                if self._dimension_name(item.id, item.span):
+                    if item.id in self.scope.groups:
+                        self._error(f"'{item.id}' is an axis group", item.span, f"write *{item.id}")
+                        return None
+                    self.scope.dims.setdefault(item.id, None)
+                    return Affine.of(Dim(item.id))
+            case Literal(value=int() as size) if not isinstance(size, bool) and size >= 0:
+                return Affine.of(size)
+            case _:
+                message = "a dimension of an input is a name, a number, ... or *A"
+                self._error(message, item.span, "sizes derived from others stand under shape or in an output")
+        return None
+
+    def _dimension_name(self, name: str, span: Span) -> bool:
+        problem = name_problem(name)
+        model = self.spec.model
+        if problem is not None:
+            self._error(f"'{name}' can't name a dimension: {problem}", span)
+            return False
+        if name in WORDS:
+            self._error(f"'{name}' is a word of the language, so nothing else can be called that", span)
+            return False
+        for section, names in (
+            ("an attribute", model.attributes),
+            ("a type", model.types),
+            ("an operand", [k.removesuffix("?") for k in (*model.inputs, *model.outputs)]),
+        ):
+            if name in names:
+                self._error(f"'{name}' is {section}, so it can't name a dimension", span)
+                return False
+        return True
+
+    def _one_group_each(self, dims: tuple[DimSpec, ...], span: Span) -> bool:
+        names = [d.name for d in dims if isinstance(d, Group)]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        for name in twice:
+            self._error(f"the axis group {Group(name)} stands twice in one shape", span)
+        return not twice
+
+    def _outputs(self) -> None:
+        for key, entry in self.spec.model.outputs.items():
+            self.scope.poisoned.add(key)
+            parsed = self._operand_type(("outputs", key))
+            if parsed is None:
+                continue
+            kind, items, span = parsed
+            dims = [self._output_dim(item) for item in items]
+            known = tuple(d for d in dims if d is not None)
+            if self._one_group_each(known, span) and len(known) == len(dims):
+                self.outputs.append(Operand(key, kind, known, False, entry.doc, self.spec.key_span("outputs", key)))
+                self.scope.poisoned.discard(key)
+
+    def _output_dim(self, item: Item) -> DimSpec | None:
+        if isinstance(item, Dots | Star):
+            name = ELLIPSIS if isinstance(item, Dots) else item.name
+            if name not in self.scope.groups:
+                if self.scope.lenient:
+                    return None
+                self._error(f"no input has the axis group {Group(name)}", item.span)
+                return None
+            return Group(name)
+        if isinstance(item, Range):
+            self._error("a range is no size", item.span)
+            return None
+        size = self._size(item, "the size of an axis")
+        if size is not None and (size.constant or 0) < 0:
+            self._error("the size of an axis is not negative", item.span)
+            return None
+        return size
+
+    def _size(self, item: Tree, what: str) -> Affine | None:
+        if isinstance(item, Name) and item.id not in self.scope.dims and item.id not in self.scope.attributes:
+            if self.scope.lenient:
+                return None
+            hint = did_you_mean(item.id, self.scope.dims) or "an input binds it, or an entry under shape derives it"
+            self._error(f"unknown dimension '{item.id}'", item.span, hint)
+            return None
+        # Sizes are over dimensions and attributes: operands have no place in them.
+        kept, self.scope.operands = self.scope.operands, {}
+        self.typer.sizes = True
+        try:
+            return self.typer.index(item, what)
+        finally:
+            self.typer.sizes = False
+            self.scope.operands = kept
+
+    def _shape(self) -> None:
+        for name in self.spec.model.shape:
+            span = self.spec.key_span("shape", name)
+            model = self.spec.model
+            taken = (*model.attributes, *model.types, *model.outputs, *(k.removesuffix("?") for k in model.inputs))
+            if name in taken or name == model.op:
+                self._error(f"'{name}' has another meaning already", span, "give the dimension a name of its own")
+            tree = parse_expression(self.spec.text("shape", name), self.found)
+            value = None if tree is None else self._size(tree, "a dimension")
+            if value is not None:
+                self.dims.append((name, value))
+            # Declared in any case, so that its uses are not errors too; Dim(name) of an unknown value stands for itself.
+            self.scope.dims[name] = value
+
+    def _require(self) -> None:
+        optional = {o.name: o for o in self.inputs if o.optional}
+        kept, self.scope.operands = self.scope.operands, dict(optional)
+        for i, text in enumerate(self.spec.model.require):
+            tree = parse_expression(self.spec.text("require", i), self.found)
+            if tree is None:
+                continue
+            condition = self.typer.condition(tree)
+            if condition is not None:
+                self.require.append(Requirement(condition, " ".join(text.split()), tree.span))
+        self.scope.operands = kept
+
+    # what a call determines
+
+    def _determined(self) -> None:
+        """Check that every type variable, axis group and dimension is known once the operands are given."""
+        if self.scope.lenient:
+            return  # an input or attribute with a mistake of its own may be the one that tells
+        bound = {a.binds for a in self.scope.attributes.values() if a.binds}
+        given = [o for o in self.inputs if not o.optional]
+        for name in self.spec.model.types:
+            holders = [o for o in given if _type_variable(o.type) == name and not isinstance(o.type, Acc)]
+            if name not in bound and not holders and name not in self.broken_types:
+                message = f"nothing determines the type '{name}'"
+                hint = "give it to an input that is not optional, or add a dtype attribute that binds it"
+                self._error(message, self.spec.key_span("types", name), hint)
+        self._groups_determined()
+        firm = {d.single.name for o in given for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
+        loose = {n for n, value in self.scope.dims.items() if value is None} - firm
+        sizes = [(o.span, d) for o in self.outputs for d in o.dims if isinstance(d, Affine)]
+        sizes += [(self.spec.span("shape", n), v) for n, v in self.dims]
+        for span, size in sizes:
+            for atom in size.atoms():
+                if isinstance(atom, Dim) and atom.name in loose:
+                    self._error(f"'{atom.name}' is known only when an optional input is given", span)
+
+    def _groups_determined(self) -> None:
+        placed = {a.dim for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS}
+        known: set[str] = set()
+        pending = [o for o in self.inputs if not o.optional]
+        while True:
+            before = len(known)
+            for o in pending:
+                groups = [d.name for d in o.dims if isinstance(d, Group)]
+                open_groups = [g for g in groups if g not in known]
+                split = any(isinstance(d, Affine) and isinstance(d.single, Dim) and d.single.name in placed for d in o.dims)
+                if len(open_groups) == 1 or (len(open_groups) == 2 and split):
+                    known.update(open_groups)
+            if len(known) == before:
+                break
+        for name, span in self.scope.groups.items():
+            if name not in known:
+                hint = "let an axis attribute place the dimension between two groups, or use the group alone in another input"
+                self._error(f"how many axes {Group(name)} has can't be told", span, hint)
+
+
+def _type_variable(t: ElementType) -> str | None:
+    base = t.of if isinstance(t, Acc) else t
+    return base.name if isinstance(base, TypeVar) else None

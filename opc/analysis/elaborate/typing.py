@@ -1,0 +1,156 @@
+"""Elaboration: a spec and its untyped bodies become typed ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from opc.analysis.bounds.access import check_inplace
+from opc.analysis.bounds.checker import check_bounds
+from opc.analysis.bounds.value_range import without_needless_checks
+from opc.analysis.elaborate.body import Body, BodyTyper
+from opc.analysis.elaborate.examples import ExampleTyper
+from opc.analysis.elaborate.explicit import explicit_backward
+from opc.analysis.elaborate.expression import ExpressionTyper
+from opc.analysis.elaborate.references import reference_for
+from opc.analysis.elaborate.scope import Scope
+from opc.analysis.elaborate.signature import Signature
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError
+from opc.ir.expr import Expr
+from opc.ir.op import AttributeKind, Example, Op, Reference
+from opc.ir.verify import verify
+from opc.lang.parse import parse_expression
+from opc.lang.tree import Tree
+from opc.spec.loader import Spec
+from opc.spec.text import Text
+
+
+def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
+    """Return the typed op of a spec.
+
+    Its examples and references are checked too. Warnings are recorded in `diagnostics` where one is given.
+
+    Raises:
+        SpecError: with every mistake found in the spec.
+    """
+    elaborated = _elaborate(spec)
+    if diagnostics is not None:
+        diagnostics.extend(elaborated.warnings)
+    return elaborated.op
+
+
+def elaborate_gradient(spec: Spec, forward_op: Op, diagnostics: Diagnostics | None = None) -> Op:
+    """Return the vjp that the spec's own gradient body states.
+
+    Warnings are recorded in `diagnostics` where one is given.
+
+    Raises:
+        SpecError: with every mistake found in the body.
+    """
+    found = Diagnostics()
+    backward = explicit_backward(spec, forward_op, found)
+    if backward is not None:
+        verify(backward)
+        check_bounds(backward, found)
+    found.raise_errors()
+    if backward is None:
+        raise SpecError(found.items)
+    if diagnostics is not None:
+        diagnostics.extend(found.items)
+    return without_needless_checks(backward)
+
+
+def examples_of(spec: Spec) -> tuple[Example, ...]:
+    """Return the examples of a spec, checked against its op; SpecError as `elaborate`."""
+    return _elaborate(spec).examples
+
+
+def reference_of(spec: Spec) -> Reference:
+    """Return the references of a spec, checked against its op; SpecError as `elaborate`."""
+    return _elaborate(spec).reference
+
+
+@dataclass(frozen=True, slots=True)
+class _Elaborated:
+    op: Op
+    examples: tuple[Example, ...]
+    reference: Reference
+    warnings: tuple[Diagnostic, ...]
+
+
+@lru_cache(maxsize=8)
+def _elaborate(spec: Spec) -> _Elaborated:
+    found = Diagnostics()
+    model = spec.model
+    signature = Signature(spec, found)
+    scope = signature.scope
+    given = model.kernel is not None
+    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
+    op = Op(
+        name=model.op,
+        domain=model.domain,
+        version=model.version,
+        doc=model.doc.strip(),
+        types=tuple(scope.types.values()),
+        inputs=tuple(signature.inputs),
+        attributes=signature.attributes,
+        outputs=tuple(signature.outputs),
+        temporaries=tuple(body.temporaries),
+        dims=tuple(signature.dims),
+        require=tuple(signature.require),
+        body=tuple(body.assigns),
+        broadcast=model.broadcast,
+    )
+    reference = reference_for(spec, op, found)
+    # What follows looks at the whole op, which is whole only without mistakes.
+    found.raise_errors()
+    pairs = [(y, x) for y, x in model.inplace.items() if check_inplace(op, y, x, spec.span("inplace", y), found)]
+    for o in signature.inputs if given else ():
+        if o.name not in scope.used:
+            found.warning(f"the input '{o.name}' is not used", o.span)
+    for a in signature.attributes if given else ():
+        if a.name not in scope.used and a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE):
+            found.warning(f"the attribute '{a.name}' is not used", a.span)
+    op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
+    verify(op)
+    check_bounds(op, found)
+    examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
+    if model.gradient.mode == "body":
+        backward = explicit_backward(spec, op, found)
+        if backward is not None:
+            check_bounds(backward, found)
+    found.raise_errors()
+    return _Elaborated(without_needless_checks(op), examples, reference, tuple(found.items))
+
+
+@lru_cache(maxsize=256)
+def _parse_derivative(text: str) -> Tree:
+    found = Diagnostics()
+    tree = parse_expression(Text.of(text, "derivative"), found)
+    found.raise_errors()
+    if tree is None:  # pragma: no cover - a failed parse has recorded an error
+        raise SpecError(found.items)
+    return tree
+
+
+def derivative_template(text: str) -> Callable[[Expr, Expr | None, Expr], Expr]:
+    """Return a function that writes a derivative text of the function table over given arguments.
+
+    The text is an expression of the body language over the arguments `x`, `y` and the result `r`. The function takes those (None
+    for `y` of a function of one argument) and returns the typed expression.
+
+    Raises:
+        SpecError: when the text has a mistake, or does not fit the arguments' types.
+    """
+    tree = _parse_derivative(text)
+
+    def write(x: Expr, y: Expr | None, r: Expr) -> Expr:
+        found = Diagnostics()
+        bound = {"x": x, "r": r} if y is None else {"x": x, "y": y, "r": r}
+        result = ExpressionTyper(Scope(bound=bound), found).value(tree)
+        if result is None:
+            raise SpecError(found.items)
+        return result
+
+    return write

@@ -1,0 +1,1 @@
+"""How a call is checked and its sizes are bound: the plan, its steps, and running it on numbers."""

@@ -1,0 +1,331 @@
+"""Plans how a call of an op is checked and its sizes are bound; `opc.analysis.shapes.steps` says what the steps are."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from opc.analysis.shapes.steps import (
+    AxisMatch,
+    BindType,
+    BroadcastGroup,
+    CheckAttribute,
+    CheckCondition,
+    DeriveDim,
+    GroupKey,
+    GroupLength,
+    Known,
+    MatchDim,
+    MatchGroup,
+    MatchOperand,
+    MatchSize,
+    MatchType,
+    NeedOne,
+    PlaceAxis,
+    Rest,
+    Same,
+    ShapePlan,
+    SizeOutput,
+    SkipAxis,
+    Step,
+    TypeName,
+    Unsure,
+    UpTo,
+    symbol_text,
+)
+from opc.ir.affine import Affine, Dim, GroupSize, Symbol
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.expr import Expr, IndexValue, walk
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
+
+
+class UndeterminedError(ValueError):
+    """Some of an op's sizes or types cannot be told from its inputs; `symbols` names them."""
+
+    def __init__(self, op: Op, symbols: tuple[str, ...]) -> None:
+        self.symbols = symbols
+        super().__init__(f"{op.name}: the inputs do not determine {', '.join(symbols)}")
+
+
+def group_key(group: Group) -> GroupKey:
+    """Return the key of a group in an environment."""
+    return group.name, group.of
+
+
+def symbols_of(e: Expr) -> set[Symbol]:
+    """Return the dimensions, group sizes and integer attributes that a condition's index values use."""
+    return {s for node in walk(e) if isinstance(node, IndexValue) for s in node.value.atoms()}
+
+
+def _needs_sizes(e: Expr) -> bool:
+    return any(isinstance(s, Dim | GroupSize) for s in symbols_of(e))
+
+
+def undetermined(op: Op) -> tuple[str, ...]:
+    """Return the dimensions, groups and types that the op's inputs do not determine; empty for a well-formed op."""
+    return _Planner(op).run()[1]
+
+
+_recent: deque[tuple[Op, ShapePlan]] = deque(maxlen=16)
+"""The plans asked for last. They are found by identity: to compare ops takes longer than to check a call."""
+
+
+def plan(op: Op) -> ShapePlan:
+    """Return the steps that check a call of `op` and bind its sizes; every call of an op asks for them, so they are kept.
+
+    Raises:
+        UndeterminedError: when the inputs do not determine every size and type that the op's outputs and temporaries use.
+    """
+    for known, kept in tuple(_recent):
+        if known is op:
+            return kept
+    result, missing = _Planner(op).run()
+    if missing:
+        raise UndeterminedError(op, missing)
+    _recent.append((op, result))
+    return result
+
+
+class _Planner:
+    """Builds the plan of one op, keeping track of what is bound so far."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.steps: list[Step] = []
+        self.dims: dict[str, Known] = {}
+        self.groups: dict[GroupKey, Known] = {}
+        self.types: dict[str, Known] = {}
+        self.placed: dict[str, Known] = {}
+        self.axes = {a.dim: a for a in op.attributes if a.kind is AttributeKind.AXIS and a.dim is not None}
+        self.binders: dict[Unsure, list[str]] = {}
+        self.derived = dict(op.dims)
+
+    def run(self) -> tuple[ShapePlan, tuple[str, ...]]:
+        """Return the plan and what it could not determine."""
+        self._attributes()
+        self._types()
+        missing = self._operands()
+        self._broadcast()
+        missing += self._needed()
+        for name, size in self.op.dims:
+            self.steps.append(DeriveDim(name, size))
+        self._match_sizes()
+        for attribute in self.op.attributes:
+            if attribute.check is not None and _needs_sizes(attribute.check):
+                self.steps.append(CheckCondition(attribute.check, attribute.check_text, attribute))
+        self.steps += [CheckCondition(r.condition, r.text) for r in self.op.require]
+        self._outputs()
+        dims = (*self.dims, *self.derived)
+        return ShapePlan(self.op, tuple(self.steps), dims, tuple(self.groups)), tuple(dict.fromkeys(missing))
+
+    def _attributes(self) -> None:
+        self.steps += [CheckAttribute(a) for a in self.op.attributes]
+        for a in self.op.attributes:
+            if a.check is not None and not _needs_sizes(a.check):
+                self.steps.append(CheckCondition(a.check, a.check_text, a))
+
+    def _types(self) -> None:
+        variables = {t.name: t for t in self.op.types}
+        for a in self.op.attributes:
+            if a.binds is not None:
+                self.steps.append(BindType(a, variables[a.binds]))
+                self.types[a.binds] = Known.YES
+        for operand in self.op.inputs:
+            if isinstance(operand.type, TypeVar):
+                known = self.types.get(operand.type.name, Known.NO)
+                self.steps.append(MatchType(operand, known))
+                self.types[operand.type.name] = _bound(known, operand)
+                self.binders.setdefault(TypeName(operand.type.name), []).append(operand.name)
+        for operand in self.op.inputs:
+            if not isinstance(operand.type, TypeVar):
+                name = _variable(operand.type)
+                self.steps.append(MatchType(operand, Known.YES if name is None else self.types.get(name, Known.NO)))
+
+    def _operands(self) -> list[str]:
+        """Match the inputs in order, but an input whose groups' ranks a later one determines after that one."""
+        waiting = list(self.op.inputs)
+        while waiting:
+            ready = next((o for o in waiting if self._lengths(o) is not None), None)
+            if ready is None:
+                return [f"the ranks of {o.name}'s groups" for o in waiting]
+            waiting.remove(ready)
+            self._operand(ready)
+        return []
+
+    def _lengths(self, operand: Operand) -> list[GroupLength] | None:
+        """Return how many axes each group of the operand takes, or None when that is not known yet."""
+        dims = operand.dims
+        positions = [i for i, d in enumerate(dims) if isinstance(d, Group)]
+        lengths: list[GroupLength] = []
+        for n, i in enumerate(positions):
+            following = positions[n + 1] if n + 1 < len(positions) else None
+            if following is None:
+                lengths.append(Rest(len(dims) - i - 1))
+                continue
+            placed = next((j for j in range(i + 1, following) if self._axis(dims[j]) is not None), None)
+            after = sum(not isinstance(d, Group) for d in dims[i:])
+            attribute = None if placed is None else self._axis(dims[placed])
+            if self.groups.get(group_key(_as_group(dims[i]))) is Known.YES:
+                lengths.append(Same(after))
+            elif placed is not None and attribute is not None:
+                lengths.append(UpTo(attribute.name, placed - i - 1, after))
+            else:
+                return None
+        return lengths
+
+    def _axis(self, dim: DimSpec) -> Attribute | None:
+        """Return the axis attribute that places this dimension, if one does."""
+        name = _dim_name(dim)
+        return None if name is None else self.axes.get(name)
+
+    def _operand(self, operand: Operand) -> None:
+        lengths = self._lengths(operand) or []
+        places = self._places(operand)
+        axes: list[AxisMatch] = []
+        for dim in operand.dims:
+            name = _dim_name(dim)
+            if isinstance(dim, Group):
+                key = group_key(dim)
+                known = self.groups.get(key, Known.NO)
+                axes.append(MatchGroup(key, lengths.pop(0), known))
+                self.groups[key] = _bound(known, operand)
+                self.binders.setdefault(key, []).append(operand.name)
+            elif name is not None and name not in self.derived:
+                known = self.dims.get(name, Known.NO)
+                axes.append(MatchDim(name, known))
+                self.dims[name] = _bound(known, operand)
+                self.binders.setdefault(name, []).append(operand.name)
+            else:
+                axes.append(SkipAxis(dim))
+        fixed = sum(not isinstance(d, Group) for d in operand.dims)
+        exact = fixed == len(operand.dims)
+        self.steps.append(MatchOperand(operand, fixed, exact, places, tuple(axes)))
+
+    def _places(self, operand: Operand) -> tuple[PlaceAxis, ...]:
+        places = []
+        for i, dim in enumerate(operand.dims):
+            attribute = self._axis(dim)
+            known = Known.NO if attribute is None else self.placed.get(attribute.name, Known.NO)
+            if attribute is None or known is Known.YES or operand not in self.op.placing(attribute):
+                continue
+            before = [isinstance(d, Group) for d in operand.dims[:i]]
+            after = [isinstance(d, Group) for d in operand.dims[i + 1 :]]
+            places.append(PlaceAxis(attribute, before.count(False), after.count(False), known))
+            self.placed[attribute.name] = _bound(known, operand)
+        return tuple(places)
+
+    def _broadcast(self) -> None:
+        if not self.op.broadcast:
+            return
+        for name in dict.fromkeys(name for name, of in self.groups):
+            sources = tuple(k for k in self.groups if k[0] == name and k[1] is not None)
+            known = self.groups.get((name, None), Known.NO)
+            if sources:
+                self.steps.append(BroadcastGroup(name, sources, known))
+            if any(self.groups[s] is Known.YES for s in sources):
+                self.groups[(name, None)] = Known.YES
+            elif sources and known is Known.NO:
+                self.groups[(name, None)] = Known.MAYBE
+
+    def _needed(self) -> list[str]:
+        """Ask for what rules and required outputs use; return what nothing binds."""
+        entries: list[DimSpec] = [size for _, size in self.op.dims]
+        conditions = [r.condition for r in self.op.require]
+        conditions += [a.check for a in self.op.attributes if a.check is not None]
+        entries += [Affine.of(s) for c in conditions for s in sorted(symbols_of(c), key=str)]
+        used: list[Unsure] = [s for entry in entries for s in _symbols(entry)]
+        used += [s for o in self.op.outputs if not o.optional for s in _operand_symbols(o)]
+        self.steps += self._unsure(used)
+        used += [s for o in (*self.op.outputs, *self.op.inputs, *self.op.temporaries) for s in _operand_symbols(o)]
+        return [symbol_text(s) for s in dict.fromkeys(used) if self._known(s) is Known.NO]
+
+    def _unsure(self, symbols: Iterable[Unsure]) -> list[NeedOne]:
+        """Return what must be given so that each of these symbols is bound."""
+        unsure = [s for s in dict.fromkeys(symbols) if self._known(s) is Known.MAYBE]
+        needs = [NeedOne(s, tuple(dict.fromkeys(self._binders(s)))) for s in unsure]
+        # The operands that tell a size tell the type too, most often.
+        sized = {n.operands for n in needs if not isinstance(n.symbol, TypeName)}
+        return [n for n in needs if not (isinstance(n.symbol, TypeName) and n.operands in sized)]
+
+    def _binders(self, symbol: Unsure) -> list[str]:
+        if isinstance(symbol, tuple) and symbol[1] is None:
+            return [
+                name for key, names in self.binders.items() if isinstance(key, tuple) and key[0] == symbol[0] for name in names
+            ]
+        return self.binders[symbol]
+
+    def _known(self, symbol: Unsure) -> Known:
+        match symbol:
+            case TypeName():
+                return self.types.get(symbol.name, Known.NO)
+            case str():
+                return Known.YES if symbol in self.derived else self.dims.get(symbol, Known.NO)
+            case _:
+                return self.groups.get(symbol, Known.NO)
+
+    def _outputs(self) -> None:
+        for operand in self.op.outputs:
+            needs = self._unsure(_operand_symbols(operand)) if operand.optional else []
+            self.steps.append(SizeOutput(operand, tuple(needs)))
+
+    def _match_sizes(self) -> None:
+        for operand in self.op.inputs:
+            groups = [i for i, d in enumerate(operand.dims) if isinstance(d, Group)]
+            for i, dim in enumerate(operand.dims):
+                name = _dim_name(dim)
+                if isinstance(dim, Group) or (name is not None and name not in self.derived):
+                    continue
+                before = [d for d in operand.dims[:i] if isinstance(d, Group)]
+                if 0 < len(before) < len(groups):
+                    keys = tuple(group_key(g) for g in before)
+                    self.steps.append(MatchSize(operand, i - len(before), dim, keys))
+                    continue
+                # Counted from the end where a group stands before the axis.
+                self.steps.append(MatchSize(operand, i - len(operand.dims) if before else i, dim))
+
+
+def _bound(known: Known, operand: Operand) -> Known:
+    """Return what is known of a symbol after `operand` used it."""
+    return known if known is Known.YES else Known.MAYBE if operand.optional else Known.YES
+
+
+def _dim_name(dim: DimSpec) -> str | None:
+    atom = None if isinstance(dim, Group) else dim.single
+    return atom.name if isinstance(atom, Dim) else None
+
+
+def _as_group(dim: DimSpec) -> Group:
+    if not isinstance(dim, Group):
+        raise TypeError(f"{dim} is no group")
+    return dim
+
+
+def _variable(t: ElementType) -> str | None:
+    match t:
+        case TypeVar():
+            return t.name
+        case Acc(of=TypeVar() as variable):
+            return variable.name
+        case Acc() | DType():
+            return None
+
+
+def _operand_symbols(operand: Operand) -> Iterator[Unsure]:
+    """Yield the dimensions, groups and type variable that an operand's declaration uses."""
+    for dim in operand.dims:
+        yield from _symbols(dim)
+    name = _variable(operand.type)
+    if name is not None:
+        yield TypeName(name)
+
+
+def _symbols(entry: DimSpec) -> Iterator[str | GroupKey]:
+    """Yield the dimensions and groups that one entry of a shape uses."""
+    if isinstance(entry, Group):
+        yield group_key(entry)
+        return
+    for atom in sorted(entry.atoms(), key=str):
+        if isinstance(atom, Dim):
+            yield atom.name
+        elif isinstance(atom, GroupSize):
+            yield atom.name, None

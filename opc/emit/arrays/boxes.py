@@ -1,0 +1,115 @@
+"""Brings an op's body into the form that array programs take: reductions over boxes.
+
+`sum[k:i + 1](f(k))` runs over another range at each point. An array has one size an axis, so the reduction is said as one over
+the largest range there is, of what is left out where `k < i + 1` does not hold: 0 for a sum, -inf for a maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+
+from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.prover import Prover
+from opc.analysis.patterns import conjunction
+from opc.emit.arrays.frames import NotExpressible
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol
+from opc.ir.dtypes import DType, ValueType, Weak, is_floating
+from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
+from opc.ir.op import Op
+
+NEUTRAL: Mapping[str, int | float | bool] = {
+    "sum": 0,
+    "prod": 1,
+    "max": float("-inf"),
+    "argmax": float("-inf"),
+    "min": float("inf"),
+    "argmin": float("inf"),
+    "any": False,
+    "all": True,
+}
+"""What an element that takes no part counts for. An infinity of integer type stands for the type's least or greatest number."""
+
+
+class Boxes:
+    """What is known of one op's ranges: facts from its checks and requirements."""
+
+    def __init__(self, op: Op) -> None:
+        self.known = Knowledge(op)
+
+    def boxed(self, e: Reduce, ranges: Mapping[str, Affine]) -> Reduce:
+        """Return a reduction over ranges that are the same at all points; `ranges` are those of the indices around it.
+
+        Raises:
+            NotExpressible: when the largest range of the reduction is not known.
+        """
+        axes, conditions, inner = list[ReduceAxis](), list[Expr](), dict(ranges)
+        for axis in e.axes:
+            if isinstance(axis, Axis):
+                if axis.extent.indices():
+                    index = IndexValue(Affine.of(Index(axis.index)))
+                    conditions.append(Call("lt", (index, IndexValue(axis.extent)), DType.BOOL))
+                    axis = replace(axis, extent=self.largest(axis.extent, inner))
+                inner[axis.index] = axis.extent
+            axes.append(axis)
+        if not conditions:
+            return e
+        other = _neutral(e.kind, e.body.type)
+        return replace(e, axes=tuple(axes), body=Select(conjunction(conditions), e.body, other, e.body.type))
+
+    def largest(self, extent: Affine, ranges: Mapping[str, Affine]) -> Affine:
+        """Return a bound of an extent over the ranges of the indices in it.
+
+        Raises:
+            NotExpressible: when none is found.
+        """
+        least = Prover(self.known.facts, ranges).least(-extent)
+        if least is None:
+            expand = self.known.expand
+            least = Prover(self.known.facts, {n: expand(r) for n, r in ranges.items()}).least(expand(-extent))
+        if least is None:
+            raise NotExpressible(f"the range of a reduction, {extent}, has no bound that is known")
+        return -least
+
+    def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether an extent is proved greater than 0 at every point of the ranges."""
+        return self.known.nonnegative(extent - 1, ranges)
+
+    def groups_of(self, extent: Affine, size: Affine) -> Affine | None:
+        """Return how many groups of a size an extent is, None where the size is not known to divide it."""
+        plain = self.known.plain
+        inner = size.single
+        counts = [inner.denominator] if isinstance(inner, FloorDiv) else []
+        counts += [self.known.expand(extent) // size, extent // size]
+        return next((c for c in counts if plain(c * size - extent) == Affine.of(0)), None)
+
+    def is_equal(self, a: Affine, b: Affine) -> bool:
+        """Whether two sizes are known to be the same."""
+        return self.known.plain(a - b) == Affine.of(0)
+
+    def differs(self, extent: Affine, dim: Affine) -> bool:
+        """Whether an index may run over another number of places than an axis has; of sizes that a flag decides, one is meant."""
+        difference = self.known.plain(extent - dim)
+        facts = self.known.prover({}).facts
+        flags = sorted({a for f in (difference, *facts) for a in f.atoms() if isinstance(a, AttrInt) and a.flag})
+        for values in product((0, 1), repeat=len(flags)):
+            known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
+            decided = difference.substitute(known.get)
+            case = Prover(tuple(f.substitute(known.get) for f in facts))
+            if case.nonnegative(decided) and case.nonnegative(-decided):
+                return False
+        return True
+
+    def is_inside(self, index: Affine, size: Affine, ranges: Mapping[str, Affine]) -> bool:
+        """Whether an index is proved to stand inside an axis at every point of the ranges, whatever conditions stand around."""
+        return self.known.nonnegative(index, ranges) and self.known.nonnegative(size - 1 - index, ranges)
+
+
+def _neutral(kind: str, body: ValueType) -> Const:
+    value = NEUTRAL[kind]
+    if isinstance(value, bool):
+        return Const(value, DType.BOOL)
+    if isinstance(value, int):
+        return Const(value, Weak.INT)
+    return Const(value, Weak.FLOAT if is_floating(body) else body)

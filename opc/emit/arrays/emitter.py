@@ -1,0 +1,341 @@
+"""From index notation to whole arrays: what the NumPy and the ONNX emitters share.
+
+An expression of the IR is a value at one point; an array program computes it at all points at once. `ArrayEmitter` walks a
+statement with a frame: the index variables and axis groups that the statement (and the reductions around an expression) run over,
+in the order of the array's axes. Every subexpression becomes the text of a Python expression whose value broadcasts, by NumPy's
+rules, to the frame.
+
+A subclass writes the leaves and operations of its dialect. Text that would not fit a line goes into a local variable first, so
+that generated code is formatted as `ruff format` would.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from opc.analysis.patterns import Entry, conjunction, conjuncts
+from opc.emit.arrays.frames import (
+    ATOM,
+    COMPARE,
+    TERNARY,
+    Frame,
+    Names,
+    NotExpressible,
+    Position,
+    Scope,
+    Text,
+    bare_entries,
+    missing_entries,
+    with_ordered_temporaries,
+)
+from opc.ir.affine import Affine
+from opc.ir.expr import (
+    AttrRef,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    reads,
+)
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.transform.scalar import negation
+
+LIMIT = 60
+"""The longest text of an expression; beyond it, subexpressions get names of their own."""
+
+SHORT = 8
+"""A text that gains nothing from a name."""
+
+
+class ArrayEmitter(ABC):
+    """Writes one op as a Python function body over whole arrays; see the module's docstring."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        op = with_ordered_temporaries(op)
+        self.op = op
+        self.names = Names(reserved)
+        operands = (*op.inputs, *op.outputs, *op.temporaries)
+        self.local = {o.name: self.names.fresh(o.name) for o in operands}
+        self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
+        self.operands = {o.name: o for o in operands}
+        self.lines: list[str] = []
+        self.blocks: list[dict[str, str]] = [{}]
+
+    # ---- the dialect -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def constant(self, e: Const) -> Text:
+        """A literal."""
+
+    @abstractmethod
+    def attribute(self, e: AttrRef) -> Text:
+        """An attribute's value."""
+
+    @abstractmethod
+    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+        """An integer expression over indices, sizes and attributes."""
+
+    @abstractmethod
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        """Which point of a group this is."""
+
+    @abstractmethod
+    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+        """A function of the table."""
+
+    @abstractmethod
+    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        """`then` where the condition holds, else `other`, point by point."""
+
+    @abstractmethod
+    def cast(self, e: Cast, argument: Text) -> Text:
+        """A conversion."""
+
+    @abstractmethod
+    def transpose(self, text: str, order: tuple[int, ...]) -> str:
+        """The array with its axes in another order; no groups among them."""
+
+    @abstractmethod
+    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
+        """The array with axes of size 1 inserted at places of the result: one axis, or as many as the named group has."""
+
+    @abstractmethod
+    def gather(self, e: Read, scope: Scope) -> Text:
+        """A read at computed indices, or with padding."""
+
+    @abstractmethod
+    def reduction(self, e: Reduce, scope: Scope) -> Text:
+        """A reduction over axes, whole groups, or the axes an operand was broadcast along."""
+
+    @abstractmethod
+    def broadcast(self, body: Text, scope: Scope) -> Text:
+        """The array repeated to the full size of the frame."""
+
+    @abstractmethod
+    def is_static(self, condition: Expr) -> bool:
+        """Whether the condition is the same at every point and known where Python runs: a plain `if` of Python."""
+
+    @abstractmethod
+    def static(self, condition: Expr) -> str:
+        """A condition for a plain `if`."""
+
+    def call_pattern(self, e: Expr, scope: Scope) -> Text | None:
+        """A function of the table together with its arguments, where the dialect has a name for that; else None."""
+        return None
+
+    # ---- statements --------------------------------------------------------------------------------------------------
+
+    def statement(self, s: Assign) -> Text:
+        """Return the value of a statement at every point of its target."""
+        target = self.operands[s.target]
+        scope = Scope(s.indices, self.extents_of(target, s.indices))
+        value = self.assigned(s, target, scope)
+        if self.is_full(value, self.wanted(target, scope.frame)):
+            return value
+        return self.composed([value], lambda parts: self.broadcast_target(parts[0], target, scope))
+
+    @abstractmethod
+    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+        """The array repeated to the target's shape."""
+
+    def extents_of(self, target: Operand, indices: Sequence[str | GroupRef]) -> dict[str, Affine]:
+        """Return the extent of each index variable of a statement."""
+        return {i: d for i, d in zip(indices, target.dims, strict=True) if isinstance(i, str) and not isinstance(d, Group)}
+
+    def sharers(self, group: str) -> list[str]:
+        """Return whose own groups a group is broadcast from, as `Group.of` names them; empty where nothing is broadcast."""
+        dims = (d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims)
+        return list(dict.fromkeys(d.of for d in dims if isinstance(d, Group) and d.name == group and d.of is not None))
+
+    def wanted(self, target: Operand, frame: Frame) -> list[set[str]]:
+        """Return for each axis of a target the support any superset of which is its full size."""
+        result = []
+        for entry, dim in zip(frame, target.dims, strict=True):
+            if isinstance(dim, Group) and dim.of is not None:
+                result.append({f"{entry}@{dim.of}"})
+            else:
+                result.append(self.full(entry))
+        return result
+
+    def full(self, entry: Entry) -> set[str]:
+        """Return the support that means an entry of a frame has its full size."""
+        sharers = self.sharers(entry.name) if isinstance(entry, GroupRef) else []
+        return {f"{entry}@{name}" for name in sharers} or {str(entry)}
+
+    def is_full(self, value: Text, wanted: Sequence[set[str]]) -> bool:
+        """Whether a value has its full size along every axis."""
+        return all(w <= value.support for w in wanted)
+
+    # ---- lines -------------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Add one line at the current depth."""
+        self.lines.append(text)
+
+    def capture(self, write: Callable[[], Text]) -> tuple[list[str], Text]:
+        """Return the lines that `write` adds, not added, and its result."""
+        outer, self.lines = self.lines, []
+        self.blocks.append({})
+        try:
+            result = write()
+            return self.lines, result
+        finally:
+            self.lines = outer
+            self.blocks.pop()
+
+    def named(self, value: Text, wanted: str | None = None) -> Text:
+        """Put a value into a local variable, unless it is one."""
+        if wanted is None and value.text.isidentifier():
+            return value
+        name = self.names.fresh(wanted)
+        self.line(f"{name} = {value.text}")
+        return replace(value, text=name, strength=ATOM)
+
+    def named_once(self, text: str, wanted: str | None = None) -> str:
+        """Put a text into a local variable, or return that which holds it already."""
+        for block in self.blocks:
+            if text in block:
+                return block[text]
+        self.blocks[-1][text] = self.named(Text(text), wanted).text
+        return self.blocks[-1][text]
+
+    def is_read(self, target: str) -> bool:
+        """Whether a later statement reads an output."""
+        return any(r.operand == target for s in self.op.body for r in reads(s.value))
+
+    def composed(self, parts: Sequence[Text], build: Callable[[Sequence[Text]], Text]) -> Text:
+        """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
+        parts = list(parts)
+        while True:
+            result = build(parts)
+            longest = max(range(len(parts)), key=lambda i: len(parts[i].text))
+            if len(result.text) <= LIMIT or len(parts[longest].text) <= SHORT:
+                return result
+            parts[longest] = self.named(parts[longest])
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def expr(self, e: Expr, scope: Scope) -> Text:
+        """Return the text of an expression over a frame."""
+        match e:
+            case Const():
+                return self.constant(e)
+            case AttrRef():
+                return self.attribute(e)
+            case IndexValue():
+                return self.index_value(e, scope)
+            case Place():
+                return self.place_of(e, scope)
+            case Read():
+                return self.read(e, scope)
+            case Call() if (found := self.call_pattern(e, scope)) is not None:
+                return found
+            case Call():
+                arguments = [self.argument(a, e, scope) for a in e.args]
+                support = frozenset[str]().union(*(a.support for a in arguments))
+                return replace(self.composed(arguments, lambda parts: self.call(e, parts)), support=support)
+            case Select() if self.is_static(e.cond):
+                return self.choice(e, scope)
+            case Select(cond=Call(fn="and")) if any(self.is_static(c) for c in conjuncts(e.cond)):
+                return self.expr(self.static_first(e), scope)
+            case Select():
+                parts = [self.expr(e.cond, scope), self.side(e.then, e, scope.under(e.cond))]
+                parts.append(self.side(e.other, e, scope.under(negation(e.cond))))
+                support = frozenset[str]().union(*(p.support for p in parts))
+                return replace(self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)), support=support)
+            case Reduce():
+                return self.reduction(e, scope)
+            case Cast():
+                argument = self.expr(e.arg, scope)
+                return replace(self.composed([argument], lambda parts: self.cast(e, parts[0])), support=argument.support)
+            case Present():
+                return Text(self.static(e), COMPARE)
+            case _:
+                raise NotExpressible("a string is no array")
+
+    def static_first(self, e: Select) -> Select:
+        """Return a conditional on `a and b` as nested ones, the outer on what Python decides.
+
+        What the inner one chooses from may read an operand that is only there where the outer condition holds.
+        """
+        parts = conjuncts(e.cond)
+        outer = [c for c in parts if self.is_static(c)]
+        inner = [c for c in parts if not self.is_static(c)]
+        return replace(e, cond=conjunction(outer), then=replace(e, cond=conjunction(inner)))
+
+    def choice(self, e: Select, scope: Scope) -> Text:
+        """A conditional that Python itself decides: only the chosen side is computed."""
+        condition = self.static(e.cond)
+        then_lines, then = self.capture(lambda: self.side(e.then, e, scope))
+        other_lines, other = self.capture(lambda: self.side(e.other, e, scope))
+        support = then.support & other.support
+        short = len(then.text) + len(condition) + len(other.text) <= LIMIT
+        if not then_lines and not other_lines and short:
+            return Text(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, support)
+        name = self.names.fresh()
+        self.line(f"if {condition}:")
+        for line in (*then_lines, f"{name} = {then.text}"):
+            self.line(f"    {line}")
+        self.line("else:")
+        for line in (*other_lines, f"{name} = {other.text}"):
+            self.line(f"    {line}")
+        return Text(name, ATOM, support)
+
+    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+        """One side of a conditional."""
+        return self.expr(side, scope)
+
+    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+        """One argument of a function."""
+        return self.expr(argument, scope)
+
+    def reduced(self, e: Reduce, scope: Scope) -> Text:
+        """What a reduction runs over."""
+        return self.expr(e.body, scope)
+
+    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+        """What a statement computes."""
+        return self.expr(s.value, scope)
+
+    def read(self, e: Read, scope: Scope) -> Text:
+        """A read: the array itself, transposed and expanded to the frame, where every index is bare."""
+        entries = bare_entries(e)
+        operand = self.operands[e.operand]
+        name = self.local[e.operand]
+        if entries is None or e.pad is not None or not set(entries) <= set(scope.frame) or len(set(entries)) < len(entries):
+            return self.gather(e, scope)
+        if any(isinstance(i, str) and not self.is_whole(scope.extents[i], d) for i, d in zip(entries, operand.dims, strict=True)):
+            return self.gather(e, scope)
+        order = sorted(range(len(entries)), key=lambda i: scope.frame.index(entries[i]))
+        text = name
+        if order != list(range(len(entries))):
+            if any(isinstance(i, GroupRef) for i in entries):
+                return self.gather(e, scope)
+            text = self.transpose(text, tuple(order))
+        missing = missing_entries(scope.frame, entries)
+        if missing:
+            text = self.expand(text, missing)
+        return Text(text, ATOM, self.support_of(operand, entries))
+
+    def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
+        """Whether an index of this extent may be taken to run over the whole of an axis."""
+        return extent == dim
+
+    def support_of(self, operand: Operand, entries: Sequence[Entry]) -> frozenset[str]:
+        """Return the axes along which an operand read at bare indices has its full size."""
+        result: set[str] = set()
+        for entry, dim in zip(entries, operand.dims, strict=True):
+            if isinstance(dim, Group) and dim.of is not None:
+                result.add(f"{entry}@{dim.of}")
+            else:
+                result |= self.full(entry)
+        return frozenset(result)

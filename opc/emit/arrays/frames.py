@@ -1,0 +1,167 @@
+"""Frames of array programs: what axes an expression runs over, and where an operand's axes lie among them.
+
+See `opc.emit.arrays.emitter`, which walks expressions with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from opc.analysis.patterns import Entry, Factor
+from opc.ir.affine import Affine
+from opc.ir.expr import Expr, GroupRef, Read, reads, rewrite
+from opc.ir.op import Op
+
+# Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
+TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
+
+Frame: TypeAlias = tuple[Entry, ...]
+"""The index variables and groups that an array's axes stand for, in order."""
+
+
+class NotExpressible(Exception):
+    """The dialect has no way to say an expression; the message is the reason, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A Python expression: its text, how strongly its outermost operator binds, and along which axes it has its full size.
+
+    `support` holds index variables, groups as `*A` or `...`, and in an op with broadcasting `...@x` for the share that x has.
+    """
+
+    text: str
+    strength: int = ATOM
+    support: frozenset[str] = frozenset()
+
+    def at(self, strength: int) -> str:
+        """Return the text, in parentheses where it binds weaker than `strength`."""
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place of an axis: so many axes and the axes of `groups` after the first, or, if `end`, so many before the end."""
+
+    fixed: int
+    groups: tuple[str, ...] = ()
+    end: bool = False
+
+
+@dataclass(slots=True)
+class Scope:
+    """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for."""
+
+    frame: Frame
+    extents: Mapping[str, Affine] = field(default_factory=dict)
+    guards: tuple[Expr, ...] = ()
+
+    def under(self, condition: Expr) -> Scope:
+        """Return the scope of what only counts where a condition holds too."""
+        return replace(self, guards=(*self.guards, condition))
+
+
+class Names:
+    """Local variable names of one generated function."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self.taken = set(taken)
+        self.count = 0
+
+    def fresh(self, wanted: str | None = None) -> str:
+        """Return a name not used yet: `wanted`, or that with underscores, or `t1`, `t2`, ..."""
+        if wanted is None:
+            self.count += 1
+            return self.fresh(f"t{self.count}")
+        while wanted in self.taken:
+            wanted += "_"
+        self.taken.add(wanted)
+        return wanted
+
+
+def bare_entries(e: Read) -> tuple[Entry, ...] | None:
+    """Return a read's indices as entries of a frame, or None where one is computed."""
+    entries: list[Entry] = []
+    for i in e.indices:
+        entry = i if isinstance(i, GroupRef) else i.index if isinstance(i, Affine) else None
+        if entry is None:
+            return None
+        entries.append(entry)
+    return tuple(entries)
+
+
+def factor_frame(f: Factor, order: Sequence[Entry]) -> Frame:
+    """Return the frame of a contraction's factor: as the operand has its axes where it is one as it stands, else as `order`."""
+    entries = bare_entries(f.value) if isinstance(f.value, Read) and f.value.pad is None else None
+    if entries is not None and not f.conditions and len(set(entries)) == len(entries):
+        return entries
+    return tuple(i for i in order if i in f.entries)
+
+
+def merge(frame: Frame, entries: Sequence[Entry], own: Sequence[Entry]) -> Frame:
+    """Return the frame with the `own` entries inserted as `entries` orders them."""
+    result = list(frame)
+    for k, entry in enumerate(entries):
+        if entry not in own:
+            continue
+        before = [i for i in entries[:k] if i in result]
+        after = [i for i in entries[k + 1 :] if i in result]
+        at = result.index(before[-1]) + 1 if before else result.index(after[0]) if after else len(result)
+        result.insert(at, entry)
+    return tuple(result)
+
+
+def position(frame: Frame, k: int) -> Position:
+    """Return the place of entry `k` of a frame: counted from the end where no group follows, else from the start."""
+    if not any(isinstance(i, GroupRef) for i in frame[k:]):
+        return Position(len(frame) - k, (), end=True)
+    return Position(sum(isinstance(i, str) for i in frame[:k]), tuple(i.name for i in frame[:k] if isinstance(i, GroupRef)))
+
+
+def missing_entries(frame: Frame, entries: Sequence[Entry]) -> list[tuple[Position, str | None]]:
+    """Return the places, in the array that broadcasts to the frame, of the frame's entries that an operand lacks.
+
+    Those before the operand's first entry need no place: broadcasting adds them.
+    """
+    if not entries:
+        return []
+    first = min(frame.index(i) for i in entries)
+    rest = frame[first:]
+    return [(position(rest, k), i.name if isinstance(i, GroupRef) else None) for k, i in enumerate(rest) if i not in entries]
+
+
+def with_ordered_temporaries(op: Op) -> Op:
+    """Return the op with each temporary's axes in the order that an input has them, where one has them all.
+
+    The order of a temporary's axes is nobody's business, and this one saves transposing groups, whose ranks are not known.
+    """
+    order: dict[str, list[int]] = {}
+    for t in op.temporaries:
+        like = next((o for o in op.inputs if all(d in o.dims for d in t.dims)), None)
+        if like is not None and len(set(t.dims)) == len(t.dims):
+            order[t.name] = sorted(range(len(t.dims)), key=lambda i: like.dims.index(t.dims[i]))
+
+    def reordered(e: Expr) -> Expr:
+        if isinstance(e, Read) and e.operand in order:
+            return replace(e, indices=tuple(e.indices[i] for i in order[e.operand]))
+        return e
+
+    body = []
+    for s in op.body:
+        indices = tuple(s.indices[i] for i in order[s.target]) if s.target in order else s.indices
+        body.append(replace(s, indices=indices, value=rewrite(s.value, reordered)))
+    temporaries = (replace(t, dims=tuple(t.dims[i] for i in order[t.name])) if t.name in order else t for t in op.temporaries)
+    return replace(op, temporaries=tuple(temporaries), body=tuple(body))
+
+
+def outputs_that_need(op: Op) -> dict[str, set[str]]:
+    """Return for each statement's target the outputs that its value takes part in, itself included where it is one."""
+    outputs = {o.name for o in op.outputs}
+    needs: dict[str, set[str]] = {s.target: {s.target} & outputs for s in op.body}
+    for s in reversed(op.body):
+        for read in reads(s.value):
+            if read.operand in needs:
+                needs[read.operand] |= needs[s.target]
+    return needs

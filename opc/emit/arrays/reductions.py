@@ -1,0 +1,302 @@
+"""Reductions as array programs: by what they are recognised as, else over a box with the reduced axes put in.
+
+`sum[k](a(i, k) * b(k, j))` would need an array over i, k and j at once; as a contraction it needs none. A cumulative sum
+would need one over i and k, and a scatter one over the places and what is added to them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from opc.analysis.patterns import (
+    Contraction,
+    Entry,
+    Scan,
+    Scatter,
+    conjuncts,
+    contraction,
+    entries_of,
+    is_number,
+    own_entries,
+    scan,
+    scatter,
+)
+from opc.analysis.windows import Split, divisor, split_reduction, split_value
+from opc.emit.arrays.boxes import NEUTRAL, Boxes
+from opc.emit.arrays.emitter import LIMIT, ArrayEmitter
+from opc.emit.arrays.frames import ATOM, Frame, Position, Scope, Text, bare_entries, merge, missing_entries, position
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    reads,
+)
+from opc.ir.op import DimSpec, Group, Op, Operand
+
+
+class ReducingEmitter(ArrayEmitter):
+    """Adds reductions to an `ArrayEmitter`; a dialect says the patterns it has a way to say."""
+
+    splits_sums = False
+    """Whether a sum of two contractions is said as two sums. An overflow in one then shows where the other would undo it."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        super().__init__(op, reserved)
+        self.boxes = Boxes(op)
+
+    # ---- the dialect -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+        """A reduction over axes or whole groups of a box."""
+
+    @abstractmethod
+    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+        """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
+
+    @abstractmethod
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        """Refuse a call where a reduction that has no value for nothing runs over nothing at some point of the scope."""
+
+    def pattern(self, e: Reduce, scope: Scope) -> Text | None:
+        """A reduction that has a name of its own in the dialect, over the scope's frame; None for one that has not."""
+        return None
+
+    @abstractmethod
+    def computes_floating(self, t: ValueType) -> str:
+        """A condition for a plain `if`: whether a type variable stands for a floating type."""
+
+    @abstractmethod
+    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+        """The elements of an array in the shape of a frame."""
+
+    def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
+        """A contraction over the frame `c.outer(scope.frame)`; None where the dialect has no way to say it."""
+        return None
+
+    def cumulate(self, s: Scan, body: Text, axis: Position, scope: Scope) -> str | None:
+        """The array of the running reductions along an axis: each element the reduction up to itself; None as above."""
+        return None
+
+    def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
+        """The scatter over `frame`; None as above."""
+        return None
+
+    # ---- reductions --------------------------------------------------------------------------------------------------
+
+    def reduction(self, e: Reduce, scope: Scope) -> Text:
+        """A reduction: by its pattern where it has one, else over a box."""
+        spread = self.spread(e)
+        if spread is not None:
+            return self.expr(spread, scope)
+        named = self.pattern(e, scope) or self.scanned(e, scope) or self.scattered(e, scope) or self.contracted(e, scope)
+        return named or self.boxed(e, scope)
+
+    def spread(self, e: Reduce) -> Expr | None:
+        """Return a sum in parts: what Python decides outside of it, and each contraction among its terms alone."""
+        if e.kind != "sum":
+            return None
+        back = tuple(a for a in e.axes if isinstance(a, BroadcastAxis))
+        if back:
+            inner = replace(e, axes=tuple(a for a in e.axes if a not in back))
+            return replace(e, axes=back, body=inner) if inner.axes and self.is_worth(inner) else None
+        match e.body:
+            case Select(cond=cond) as body if self.is_static(cond):
+                if not any(self.is_worth(replace(e, body=side)) for side in (body.then, body.other)):
+                    return None
+                then, other = (s if is_number(s, 0) else replace(e, body=s) for s in (body.then, body.other))
+                return replace(body, then=then, other=other, type=e.type)
+            case Select(cond=cond) as body if any(self.is_static(c) for c in conjuncts(cond)):
+                return self.spread(replace(e, body=self.static_first(body)))
+            case Call(fn="add" | "sub", args=(left, right)) as body if self.splits_sums and is_floating(e.type):
+                parts = [replace(e, body=left), replace(e, body=right)]
+                if any(self.is_worth(p) for p in parts):
+                    return replace(body, args=tuple(parts), type=e.type)
+                return None
+            case _:
+                return None
+
+    def is_worth(self, e: Reduce) -> bool:
+        """Whether a sum is a contraction, or has one among its parts."""
+        return contraction(e) is not None or self.spread(e) is not None
+
+    def outer(self, e: Expr, scope: Scope) -> Frame:
+        """Return what of a scope's frame a reduction runs over."""
+        used = entries_of(e)
+        if any(r.checked for r in reads(e)):
+            # Whether a read is asked for decides whether it is refused.
+            used = used.union(*map(entries_of, scope.guards))
+        own = own_entries(e) if isinstance(e, Reduce) else ()
+        return tuple(i for i in scope.frame if i in used and i not in own)
+
+    def within(self, e: Reduce, frame: Frame, scope: Scope) -> Scope:
+        """Return the scope of a reduction's body."""
+        extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
+        return Scope(frame, extents, scope.guards)
+
+    def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
+        """Return a value over some entries of a scope's frame as one that broadcasts to it."""
+        missing = missing_entries(scope.frame, frame)
+        return replace(value, text=self.expand(value.text, missing), strength=ATOM) if missing else value
+
+    def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
+        """As `ArrayEmitter.is_whole` says, with what is known of sizes."""
+        return not (isinstance(dim, Affine) and self.boxes.differs(extent, dim))
+
+    def boxed(self, e: Reduce, scope: Scope) -> Text:
+        """A reduction over a box: the body over a frame with the reduced axes put in, then reduced over these."""
+        if e.kind in ("max", "min", "argmax", "argmin"):
+            for extent in (a.extent for a in e.axes if isinstance(a, Axis) and a.extent.indices()):
+                if not self.boxes.is_never_empty(extent, scope.extents):
+                    self.check_not_empty(e, extent, scope)
+        e = self.boxes.boxed(e, scope.extents)
+        own = own_entries(e)
+        outer = self.outer(e, scope)
+        frame = self.body_frame(e, outer, own)
+        inner = self.within(e, frame, scope)
+        body = self.filled(self.reduced(e, inner), inner)
+        support = body.support - frozenset().union(*(self.full(entry) for entry in own))
+        if own:
+            positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
+            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner), ATOM, support))
+        for axis in e.axes:
+            if isinstance(axis, BroadcastAxis):
+                rest = support - self.full(GroupRef(axis.name))
+                body = self.named(body) if len(body.text) > LIMIT // 2 else body
+                text = self.sum_to(body, Group(axis.name, axis.operand), replace(inner, frame=outer))
+                body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
+        return self.put_back(body, outer, scope)
+
+    def filled(self, value: Text, scope: Scope) -> Text:
+        """Return a value with its full size along every axis of the frame."""
+        if self.is_full(value, [self.full(entry) for entry in scope.frame]):
+            return value
+        return self.composed([value], lambda parts: self.broadcast(parts[0], scope))
+
+    def body_frame(self, e: Reduce, frame: Frame, own: Sequence[Entry]) -> Frame:
+        """Return the frame of a reduction's body: its own axes put where the operands it reads have them.
+
+        Several axes of an argmax, and groups, stay together at the end, in order, where they can be flattened.
+        """
+        if e.kind.startswith("arg") and (len(own) > 1 or any(isinstance(i, GroupRef) for i in own)):
+            return (*frame, *own)
+        for read in reads(e.body):
+            entries = bare_entries(read)
+            if entries is None or not set(own) <= set(entries):
+                continue
+            kept = [i for i in entries if i in frame]
+            if kept != [i for i in frame if i in kept]:
+                continue
+            return merge(frame, entries, own)
+        return (*frame, *own)
+
+    # ---- patterns ----------------------------------------------------------------------------------------------------
+
+    def split(self, e: Reduce, scope: Scope) -> Text | None:
+        """A sum with an index that counts groups: over the groups and what is in each, which are then one axis again."""
+        extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        for index in sorted(i for i in entries_of(e.body) if isinstance(i, str)):
+            size = divisor(e.body, index)
+            count = None if size is None or extents[index].indices() else self.boxes.groups_of(extents[index], size)
+            if size is None or count is None:
+                continue
+            split = Split(index, f"{index}'g", f"{index}'r", count, size)
+            parts: list[Entry] = [split.group, split.member]
+            changed = split_reduction(e, split)
+            if contraction(changed) is None:
+                continue
+            extents |= {split.group: count, split.member: size}
+            if index not in scope.frame:
+                return self.reduction(changed, replace(scope, extents=extents))
+            outer = self.outer(e, scope)
+            frame = tuple(j for i in outer for j in (parts if i == index else [i]))
+            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards))
+            value = self.filled(self.reduction(changed, inner), inner)
+            return self.put_back(self.reshape(value, outer, scope), outer, scope)
+        return None
+
+    def contracted(self, e: Reduce, scope: Scope) -> Text | None:
+        """A contraction, where it is one."""
+        c = contraction(e)
+        if c is not None and not is_integer(e.type):
+            split = self.split(e, scope)
+            if split is not None:
+                return split
+        if c is None or is_integer(e.type) or is_bool(e.body.type) or any(r.checked for r in reads(e.body)):
+            return None
+        outer = c.outer(scope.frame)
+        if is_floating(e.type):
+            value = self.contract(c, e, scope)
+            return None if value is None else self.put_back(value, outer, scope)
+        # A type variable that may be an integer: its products wrap around before they are summed in a wider type.
+        lines, found = self.capture(lambda: self.contract(c, e, scope) or Text(""))
+        if not found.text:
+            return None
+        general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
+        name = self.names.fresh()
+        self.line(f"if {self.computes_floating(e.body.type)}:")
+        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
+        self.line("else:")
+        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
+        return self.put_back(Text(name, ATOM, found.support & other.support), outer, scope)
+
+    def scattered(self, e: Reduce, scope: Scope) -> Text | None:
+        """A scatter, where it is one and runs over no condition of its own."""
+        s = scatter(e, scope.frame)
+        if s is None or any(r.checked for r in reads(e.body)):
+            return None
+        outer = self.outer(e, scope)
+        value = self.scatter(s, e, outer, scope)
+        return None if value is None else self.put_back(value, outer, scope)
+
+    def scanned(self, e: Reduce, scope: Scope) -> Text | None:
+        """A cumulative reduction: all of its values at once, and then a read of the one that is meant."""
+        s = scan(e, scope.extents)
+        if s is None or any(r.checked for r in reads(e.body)):
+            return None
+        index = s.index if s.index in scope.frame and scope.extents[s.index] == s.size else None
+        if index is None and e.kind not in ("sum", "prod"):
+            return None
+        used = entries_of(s.body)
+        order = [i for i in scope.frame if i in used or i == index]
+        frame = (
+            tuple(s.axis if i == index else i for i in order)
+            if index
+            else self.body_frame(replace(e, body=s.body), tuple(order), [s.axis])
+        )
+        inner = Scope(frame, {**scope.extents, s.axis: s.size}, scope.guards)
+        body = self.filled(self.reduced(replace(e, body=s.body), inner), inner)
+        where = position(frame, frame.index(s.axis))
+        text = self.cumulate(s, body, where, inner)
+        if text is None:
+            return None
+        if index is not None:
+            value = Text(text, ATOM, frozenset().union(*(self.full(i) for i in order)))
+            return self.put_back(value, tuple(order), scope)
+        operand = self.intermediate(text, e, frame, inner)
+        at: Expr = IndexValue(s.bound if s.reverse else s.bound - 1)
+        last = IndexValue(s.size - 1)
+        at = Call("maximum", (at, Const(0, Weak.INT)), Weak.INT) if s.reverse else Call("minimum", (at, last), Weak.INT)
+        indices = tuple(at if i == s.axis else i if isinstance(i, GroupRef) else Affine.of(Index(i)) for i in frame)
+        neutral = Const(NEUTRAL[s.kind], Weak.INT)
+        return self.expr(Read(operand, indices, e.type, neutral), scope)
+
+    def intermediate(self, text: str, e: Reduce, frame: Frame, scope: Scope) -> str:
+        """Put an array over a frame into a variable that expressions can read as an operand; return the operand's name."""
+        local = self.named(Text(text)).text
+        name = f"{local}'"  # No operand of a spec is called that.
+        dims: tuple[DimSpec, ...] = tuple(Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame)
+        kind = DType.INT64 if isinstance(e.type, Weak) else e.type
+        self.operands[name], self.local[name] = Operand(name, kind, dims), local
+        return name

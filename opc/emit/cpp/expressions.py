@@ -1,0 +1,316 @@
+"""Typed scalar expressions as C++ text.
+
+Values are computed in C++ types named by type variables: a template parameter `T` stands for the compute type of the type
+variable T, float for float16. Weak values are int64_t and double until they meet a typed one, and are then converted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opc.emit.cpp.text import string_literal
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
+from opc.ir.expr import (
+    AttrRef,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+)
+from opc.ir.functions import FUNCTIONS, join
+from opc.ir.op import AttributeKind, Op
+
+_C_COMPUTE = {
+    DType.FLOAT16: "float",
+    DType.BFLOAT16: "float",
+    DType.FLOAT32: "float",
+    DType.FLOAT64: "double",
+    DType.INT8: "int8_t",
+    DType.INT16: "int16_t",
+    DType.INT32: "int32_t",
+    DType.INT64: "int64_t",
+    DType.UINT8: "uint8_t",
+    DType.BOOL: "bool",
+}
+
+# Binding strength of C++ operators, strongest last.
+_TERNARY, _OR, _AND, _EQUAL, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
+_STRENGTH = {
+    "or": _OR, "and": _AND, "eq": _EQUAL, "ne": _EQUAL, "lt": _COMPARE, "le": _COMPARE, "gt": _COMPARE, "ge": _COMPARE,
+    "add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "neg": _UNARY, "not": _UNARY,
+}  # fmt: skip
+_LARGEST_POWER = 16
+
+
+def c_compute(t: ValueType) -> str:
+    """Return the C++ type values of type `t` are computed in, inside a template over the type variables."""
+    match t:
+        case Weak.INT:
+            return "int64_t"
+        case Weak.FLOAT:
+            return "double"
+        case DType():
+            return _C_COMPUTE[t]
+        case TypeVar():
+            return t.name
+        case Acc():
+            if isinstance(t.of, DType):
+                return _C_COMPUTE[t.of.accumulator]
+            if is_floating(t.of):
+                return t.of.name
+            return "int64_t" if not any(d.is_floating for d in t.of.dtypes) else f"opc::accumulator<{t.of.name}>"
+
+
+def compute_types(t: TypeVar) -> tuple[DType, ...]:
+    """Return the distinct compute dtypes of a type variable, in the order of the spec."""
+    return tuple(dict.fromkeys(d.compute for d in t.dtypes))
+
+
+def _narrow(t: ValueType) -> bool:
+    """Whether C++ promotes arithmetic on `t` to int, so that results must be cut back to wrap."""
+    return not isinstance(t, Weak) and any(not d.is_floating and d.bits < 32 for d in candidates(t))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """C++ text of a value, the binding strength of its outermost operator, and its value type."""
+
+    text: str
+    strength: int
+    type: ValueType
+
+    def at(self, strength: int) -> str:
+        """Return the text as an operand of an operator of this strength."""
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+class ExprText:
+    """Writes expressions of one op.
+
+    The callables say how a read, an attribute (by name, element and wanted C++ type), a symbol of a size, the presence of an
+    operand and a nested reduction are written.
+    """
+
+    def __init__(
+        self,
+        op: Op,
+        read: Callable[[Read], Text],
+        attribute: Callable[[str, int, str], str],
+        symbol: Callable[[Dim | GroupSize | Index], str],
+        present: Callable[[str], str],
+        reduce: Callable[[Reduce], Text] | None = None,
+    ) -> None:
+        self.op, self.read, self.attribute, self.symbol = op, read, attribute, symbol
+        self.present, self.reduce = present, reduce
+        self.given: frozenset[str] = frozenset()
+        """The optional operands known to be present where an expression is being written."""
+
+    def place(self, e: Place) -> Text:
+        """Return which point of a group this is; only where groups are walked point by point."""
+        raise TypeError(f"{GroupRef(e.group)} is one loop here")
+
+    def convert(self, e: Expr, wanted: ValueType) -> Text:
+        """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
+        target = c_compute(wanted)
+        if isinstance(e, Const):
+            return Text(literal(e.value, wanted), _UNARY if _negative(e.value) else _ATOM, wanted)
+        if isinstance(e, AttrRef) and not self._is_text(e):
+            return Text(self.attribute(e.name, e.element, target), _ATOM, wanted)
+        own = self.expr(e)
+        if c_compute(own.type) == target:
+            return Text(own.text, own.strength, wanted)
+        return Text(f"{target}({own.text})", _ATOM, wanted)
+
+    def branch(self, e: Expr, wanted: ValueType) -> Text:
+        """Return `e` where it counts only under a condition; here that makes no difference."""
+        return self.convert(e, wanted)
+
+    def _is_text(self, e: AttrRef) -> bool:
+        return self.op.attribute(e.name).kind is AttributeKind.STR
+
+    def expr(self, e: Expr) -> Text:
+        """Return `e` in its own type."""
+        match e:
+            case Const():
+                return Text(literal(e.value, e.type), _UNARY if _negative(e.value) else _ATOM, e.type)
+            case AttrRef():
+                return Text(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
+            case IndexValue():
+                return Text(self.affine(e.value), _ATOM if e.value.single is not None else _SUM, Weak.INT)
+            case Read():
+                return self.read(e)
+            case Call():
+                return self._call(e)
+            case Select():
+                # Both sides of a choice are pure, so the compiler may compute both and blend.
+                cond, other = self.expr(e.cond), self.branch(e.other, e.type)
+                before, self.given = self.given, self.given | presences(e.cond)
+                then = self.branch(e.then, e.type)
+                self.given = before
+                return Text(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
+            case Cast():
+                return self._cast(e)
+            case Present():
+                return Text(self.present(e.operand), _ATOM, DType.BOOL)
+            case Place():
+                return self.place(e)
+            case Reduce() if self.reduce is not None:
+                return self.reduce(e)
+            case _:
+                raise TypeError(f"{type(e).__name__} has no C++ text here")
+
+    def _cast(self, e: Cast) -> Text:
+        own = self.expr(e.arg)
+        target = c_compute(e.type)
+        if c_compute(own.type) == target:
+            return Text(own.text, own.strength, e.type)
+        if isinstance(e.arg, Const):
+            return Text(literal(e.arg.value, e.type), _UNARY if _negative(e.arg.value) else _ATOM, e.type)
+        return Text(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
+
+    def _call(self, e: Call) -> Text:
+        fn = FUNCTIONS[e.fn]
+        if any(isinstance(a, StrConst) for a in e.args):
+            return self._text_comparison(e)
+        if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
+            base = self.convert(e.args[0], e.type)
+            return Text(f"opc::power<{power}>({self._argument(e.args[0], base)})", _ATOM, e.type)
+        common: ValueType = DType.BOOL if fn.types == "logic" else e.type
+        if fn.types in ("compare", "test"):
+            common = e.args[0].type
+            for a in e.args[1:]:
+                joined = join(common, a.type)
+                assert joined is not None, "the typed IR only compares values that mix"
+                common = joined
+        args = [self.convert(e.args[0], common)]
+        args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
+        if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
+            args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
+        if fn.c == "{0}":
+            return Text(args[0].text, args[0].strength, e.type)
+        strength = _STRENGTH.get(e.fn)
+        if strength is None:
+            text = fn.c.format(*(self._argument(a, arg) for a, arg in zip(e.args, args)))
+            return Text(text, _ATOM, e.type)
+        if fn.arity == 1:
+            text = fn.c.format(args[0].at(_UNARY + (args[0].text.startswith("-"))))
+        else:
+            right = strength + 1
+            text = fn.c.format(args[0].at(strength), args[1].at(right))
+        if fn.types == "number" and _narrow(e.type):
+            return Text(f"{c_compute(e.type)}({text})", _ATOM, e.type)
+        return Text(text, strength, e.type)
+
+    def _argument(self, e: Expr, text: Text) -> str:
+        """Return an argument of an overloaded function, where a literal must have the exact type."""
+        return _exact(text) if isinstance(e, Select) or _is_loose(e) else text.text
+
+    def _text_comparison(self, e: Call) -> Text:
+        attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
+        assert isinstance(attribute, AttrRef), "strings are only compared with attributes"
+        assert isinstance(constant, StrConst), "strings are only compared with attributes"
+        declared = self.op.attribute(attribute.name)
+        operator = "==" if e.fn == "eq" else "!="
+        name = self.attribute(attribute.name, attribute.element, "")
+        if declared.values:
+            return Text(f"{name} {operator} {declared.values.index(constant.value)}", _EQUAL, DType.BOOL)
+        return Text(f"strcmp({name}, {string_literal(constant.value)}) {operator} 0", _EQUAL, DType.BOOL)
+
+    def affine(self, value: Affine) -> str:
+        """Return an integer expression over indices, sizes and attributes, as int64_t."""
+        if value.constant is not None:
+            return str(value.constant)
+        parts: list[str] = []
+        for monomial, coefficient in value.terms:
+            factors = [self._atom(a) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            text = " * ".join(factors)
+            if not parts:
+                parts.append(f"-{text}" if coefficient < 0 else text)
+            else:
+                parts.append(f"{'-' if coefficient < 0 else '+'} {text}")
+        return " ".join(parts)
+
+    def _atom(self, atom: Atom) -> str:
+        match atom:
+            case FloorDiv():
+                return f"opc::floordiv<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+            case Mod():
+                return f"opc::mod<int64_t>({self.affine(atom.numerator)}, {self.affine(atom.denominator)})"
+            case Minimum():
+                return f"opc::minimum<int64_t>({self.affine(atom.left)}, {self.affine(atom.right)})"
+            case AttrInt():
+                return self.attribute(atom.name, atom.element, "int64_t")
+            case _:
+                return self.symbol(atom)
+
+
+def _is_loose(e: Expr) -> bool:
+    """Whether an expression is made of literals alone, whose text may be an integer where a floating value is meant."""
+    match e:
+        case Const():
+            return True
+        case Cast(arg=arg):
+            return isinstance(arg, Const)
+        case Select(then=then, other=other):
+            return _is_loose(then) and _is_loose(other)
+        case _:
+            return False
+
+
+def _exact(text: Text) -> str:
+    """Return a value in a text of exactly its type."""
+    exact = f"{c_compute(text.type)}("
+    return text.text if text.text.lstrip("-").startswith(exact) else f"{exact}{text.text})"
+
+
+def presences(condition: Expr) -> frozenset[str]:
+    """Return the operands that are present wherever the condition holds."""
+    match condition:
+        case Present():
+            return frozenset([condition.operand])
+        case Call(fn="and"):
+            return frozenset().union(*(presences(a) for a in condition.args))
+        case _:
+            return frozenset()
+
+
+def _negative(value: int | float | bool) -> bool:
+    return not isinstance(value, bool) and value < 0
+
+
+def _small_power(e: Expr) -> int | None:
+    """Return the exponent when it is a small constant integer, so that the power is a few multiplications."""
+    if isinstance(e, Const) and not isinstance(e.value, bool) and float(e.value).is_integer() and abs(e.value) <= _LARGEST_POWER:
+        return int(e.value)
+    return None
+
+
+def literal(value: int | float | bool, t: ValueType) -> str:
+    """Return a literal as a C++ value of type `t`; an integer in a floating context stays a plain integer where it is exact."""
+    target = c_compute(t)
+    if isinstance(value, bool):
+        return ("true" if value else "false") if t is DType.BOOL else str(int(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        text = '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()"
+        return f"{'-' if value < 0 else ''}{target}({text})"
+    if isinstance(value, int) or value.is_integer():
+        if t is Weak.FLOAT:
+            return repr(float(value))
+        if abs(value) < 1 << 11 and not (value == 0 and math.copysign(1, value) < 0):
+            return str(int(value))
+        if isinstance(value, int) and t is Weak.INT:
+            return f"INT64_C({value})"
+    return repr(value) if t is Weak.FLOAT else f"{target}({value!r})"

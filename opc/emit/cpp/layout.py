@@ -1,0 +1,105 @@
+"""Breaks long lines of generated C++, and names what stands in it so that nothing clashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opc.emit.cpp.text import WIDTH
+from opc.ir.affine import Dim, GroupSize
+from opc.ir.expr import ELLIPSIS
+from opc.ir.op import Op
+
+# What a line may be broken before, loosest binding first.
+_OPERATORS = (("? ", ": "), ("|| ",), ("&& ",), ("== ", "!= "), ("< ", "> ", "<= ", ">= "), ("+ ", "- "), ("* ", "/ "))
+
+
+def wrap(line: str) -> list[str]:
+    """Return a statement as lines of at most WIDTH columns, broken at its loosest operators or after commas.
+
+    Comments and lines without a place to break stay as they are.
+    """
+    if len(line) <= WIDTH or line.lstrip().startswith(("/*", "*", "//", "#")):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    places = _places(line, len(indent))
+    if not places:
+        return [line]
+    rank = min(r for r, _ in places)
+    after_equals = next((at for r, at in places if r[0] == _LAST_RESORT), None)
+    if after_equals is not None and (rank[0] == _LAST_RESORT or len(indent) + len(line) - after_equals - 1 <= WIDTH):
+        return [line[:after_equals], *wrap(indent + line[after_equals + 1 :])]
+    # All the places of one level break together where one would not do.
+    cuts = [at for r, at in places if r == rank]
+    lines = [line[: cuts[0]]]
+    for begin, end in zip(cuts, [*cuts[1:], len(line)]):
+        piece = line[begin + 1 : end]
+        joined = f"{lines[-1]} {piece}"
+        fills = lines[-1].endswith(",") or len(lines) > 1
+        if fills and len(joined) <= WIDTH and not piece.startswith(_OPERATORS[0]):
+            lines[-1] = joined
+        else:
+            lines.append(indent + piece)
+    return [deeper for rest in lines for deeper in wrap(rest)]
+
+
+_LAST_RESORT = 1000
+
+
+def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
+    """Return where a line may be broken, with a rank: depth of brackets and looseness of the operator."""
+    places = []
+    depth = 0
+    quoted = escaped = False
+    for at, char in enumerate(line):
+        if escaped or quoted:
+            escaped, quoted = not escaped and char == "\\", escaped or char != '"'
+            continue
+        if char == '"':
+            quoted = True
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == " " and at > start:
+            rest = line[at + 1 :]
+            level = next((n for n, names in enumerate(_OPERATORS) if rest.startswith(names)), None)
+            if line[at - 1] == ",":
+                places.append(((depth, 0), at))
+            elif level is not None:
+                places.append(((depth, level), at))
+            elif line[at - 1] == "=" and at < WIDTH:
+                places.append(((_LAST_RESORT, 0), at))
+    return places
+
+
+class Names:
+    """Hands out C++ names: the wanted one, or with a suffix where it is taken."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = set(taken)
+
+    def fresh(self, wanted: str) -> str:
+        """Return a name nothing else has, and take it."""
+        name, count = wanted, 2
+        while name in self.taken:
+            name, count = f"{wanted}_{count}", count + 1
+        self.taken.add(name)
+        return name
+
+
+def size_member(symbol: Dim | GroupSize) -> str:
+    """Return the member of the arguments struct that holds a size."""
+    if isinstance(symbol, Dim):
+        return symbol.name
+    return f"size_{'ellipsis' if symbol.name == ELLIPSIS else symbol.name}"
+
+
+def present_member(operand: str) -> str:
+    """Return the member of the arguments struct that tells whether an optional operand was given."""
+    return f"has_{operand}"
+
+
+def spec_names(op: Op) -> set[str]:
+    """Return every name the spec gave."""
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}

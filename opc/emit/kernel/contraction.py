@@ -1,0 +1,146 @@
+"""Contractions as C++: what the entry function says of loops, factors and operands. The loops themselves are the runtime's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from opc.emit.cpp.scalars import ScalarText
+from opc.emit.shapes.cpp import group_member
+from opc.ir.affine import Affine
+from opc.ir.dtypes import ValueType
+from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef
+from opc.ir.op import Group, Op
+from opc.lower.contractions.factors import AxisIndex, Factor, Part
+from opc.lower.loop_ir import ContractionStage, Term
+
+_ANY_SIZE = "opc::any_size"
+
+
+class ContractionText:
+    """Writes the call of one contraction inside an entry function.
+
+    `computed` gives the C++ text of the dtype that values of a type are computed in; `function` is the epilogue's tile function.
+    """
+
+    def __init__(
+        self, op: Op, stage: ContractionStage, scalar: ScalarText, computed: Callable[[ValueType], str], function: str
+    ) -> None:
+        self.op, self.stage, self.scalar, self.computed, self.function = op, stage, scalar, computed, function
+        self.inputs = [o.name for o in op.inputs]
+        self.outputs = [o.name for o in op.outputs]
+        self.axes: dict[str | GroupRef, str] = {}
+        self.names: set[str] = set()
+        self.across: dict[str, str] = {}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the statements that describe the contraction and run it."""
+        s = self.stage
+        target = self.op.operand(s.assign.target)
+        yield f"  opc::operand operands[{len(s.epilogue.operands)}];"
+        yield "  opc::stage stage;"
+        yield "  opc::start(stage, context, operands);"
+        for entry, dim in zip(s.assign.indices, target.dims, strict=True):
+            name = self._axis(entry)
+            if isinstance(dim, Group):
+                yield f"  const opc::axes {name} = opc::add_axes(stage, call.{group_member((dim.name, dim.of))});"
+            else:
+                yield f"  const opc::axes {name} = opc::add_axis(stage, {self._size(dim)});"
+        yield f"  const opc::dtype computed = {self.computed(s.type)};"
+        yield "  opc::add_sum(stage, computed);"
+        for operand, (name, indices) in zip(s.epilogue.operands[1:], s.places, strict=True):
+            yield self._operand(name, indices, operand.written)
+        yield f"  opc::term terms[{len(s.terms)}];"
+        yield "  opc::contraction sum;"
+        yield "  opc::start(sum, stage, terms);"
+        for term in s.terms:
+            condition = " && ".join(self._condition(c) for c in self._conditions(term))
+            yield f"  if ({condition}) {{" if condition else "  {"
+            yield from (f"  {line}" for line in self._term(term))
+            yield "  }"
+        sums = "loops.sums[computed == opc::dtype_float64]"
+        yield f"  code = opc::run(sum, {sums}, loops.rows, computed, {self.function}, &arguments);"
+
+    def _axis(self, entry: str | GroupRef) -> str:
+        wanted = "axes" if isinstance(entry, GroupRef) and entry.name == "..." else f"axis_{getattr(entry, 'name', entry)}"
+        name, count = wanted, 2
+        while name in self.names:
+            name, count = f"{wanted}_{count}", count + 1
+        self.names.add(name)
+        self.axes[entry] = name
+        return name
+
+    def _size(self, e: Affine) -> str:
+        return str(e.constant) if e.constant is not None else f"{self.scalar.integer(e)}.value"
+
+    def _conditions(self, term: Term) -> list[str]:
+        return [self.scalar.condition(c) for c in term.conditions]
+
+    @staticmethod
+    def _condition(text: str) -> str:
+        return f"({text})" if "||" in text else text
+
+    def _operand(self, name: str, indices: tuple[Affine | GroupRef, ...], written: bool) -> str:
+        places = "".join(f", {self.axes[i if isinstance(i, GroupRef) else str(i)]}" for i in indices)
+        role = "opc::role_output" if written else "opc::role_input"
+        if name in self.inputs:
+            return f"  opc::add_tensor(stage, {role}, opc::in_rows, inputs[{self.inputs.index(name)}]{places});"
+        if name in self.outputs:
+            return f"  opc::add_tensor(stage, {role}, opc::in_rows, outputs[{self.outputs.index(name)}]{places});"
+        computed = self.computed(self.op.operand(name).type)
+        return f"  opc::add_temporary(stage, {role}, opc::in_rows, {name}, {computed}{places});"
+
+    def _term(self, term: Term) -> Iterator[str]:
+        outer, names = dict(self.axes), set(self.names)
+        self.across = {}
+        yield "  opc::term &term = opc::add_term(sum);"
+        for axis in term.axes:
+            match axis:
+                case Axis():
+                    yield f"  const opc::axes {self._axis(axis.index)} = opc::add_inner(sum, {self._size(axis.extent)});"
+                case GroupAxis():
+                    group = group_member((axis.name, None))
+                    yield f"  const opc::axes {self._axis(GroupRef(axis.name))} = opc::add_inner(sum, call.{group});"
+                case BroadcastAxis():
+                    own = next(d for d in self.op.operand(axis.operand).dims if isinstance(d, Group) and d.name == axis.name)
+                    groups = f"call.{group_member((axis.name, None))}, call.{group_member((own.name, own.of))}"
+                    self.across[axis.name] = "across"
+                    yield f"  const opc::axes across = opc::add_broadcast(sum, {groups});"
+        for n, factor in enumerate(term.factors):
+            yield from self._factor(n, factor)
+        self.axes, self.names = outer, names
+
+    def _factor(self, position: int, f: Factor) -> Iterator[str]:
+        name = f.read.operand
+        local = ("left", "right")[position]
+        slot = f"term.factors[{position}]"
+        if name in self.inputs:
+            tensor = f"opc::tensor_factor({slot}, inputs[{self.inputs.index(name)}])"
+        elif name in self.outputs:
+            tensor = f"opc::tensor_factor({slot}, outputs[{self.outputs.index(name)}])"
+        else:
+            tensor = f"opc::temporary_factor({slot}, {name}, {self.computed(self.op.operand(name).type)})"
+        yield f"  opc::factor_axes {local} = {tensor};"
+        for axis, dim in zip(f.axes, self.op.operand(name).dims, strict=True):
+            if isinstance(axis, GroupRef):
+                assert isinstance(dim, Group), "a group is indexed by a group"
+                across = f", {self.across[axis.name]}" if axis.name in self.across else ""
+                yield f"  opc::add_group({local}, {self.axes[axis]}, call.{group_member((dim.name, dim.of))}{across});"
+            else:
+                guard = "opc::skipped" if axis.skips else "opc::padded" if axis.guarded else "opc::inside"
+                numbers = f"{self._size(axis.offset)}, {self._size(axis.divisor)}"
+                yield from self._index(f"opc::add_index({local}, {numbers}, {guard})", axis)
+        for condition in f.guards:
+            size = _ANY_SIZE if condition.size is None else self._size(condition.size)
+            yield from self._index(f"opc::add_guard({local}, {size}, {self._size(condition.offset)})", condition)
+
+    def _index(self, start: str, axis: AxisIndex) -> Iterator[str]:
+        text = start
+        for part in axis.parts:
+            text = f"opc::add_part({text}, {self._part(part)})"
+        yield f"  {text};"
+
+    def _part(self, part: Part) -> str:
+        texts = [self.axes[part.index], self._size(part.times)]
+        if part.divisor != Affine.of(1) or part.scale != Affine.of(1) or part.shift != Affine.of(0):
+            texts += [self._size(part.scale), self._size(part.shift), self._size(part.divisor)]
+        return ", ".join(texts)

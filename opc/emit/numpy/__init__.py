@@ -1,0 +1,1 @@
+"""NumPy source of ops: reference implementations that generated packages carry."""

@@ -1,0 +1,419 @@
+"""Expressions, reductions and reads in generated NumPy code: the operations of `opc.emit.numpy.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from opc.analysis.patterns import Contraction, Scan, Scatter, conjunction, entries_of, is_uniform
+from opc.emit.arrays.emitter import LIMIT
+from opc.emit.arrays.frames import (
+    ATOM,
+    BITAND,
+    BITOR,
+    COMPARE,
+    PRODUCT,
+    SUM,
+    TERNARY,
+    UNARY,
+    Frame,
+    Position,
+    Scope,
+    Text,
+    factor_frame,
+    missing_entries,
+)
+from opc.emit.numpy.sizes import NumpySizes
+from opc.emit.onnx.types import type_variable
+from opc.emit.python.text import quoted
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    walk,
+)
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Group, Operand
+
+_STRENGTH = {
+    "add": SUM, "sub": SUM, "mul": PRODUCT, "div": PRODUCT, "rsqrt": PRODUCT, "neg": UNARY, "not": UNARY, "and": BITAND,
+    "or": BITOR, "lt": COMPARE, "le": COMPARE, "gt": COMPARE, "ge": COMPARE, "eq": COMPARE, "ne": COMPARE,
+}  # fmt: skip
+_PYTHON = {"and": "and", "or": "or"}
+_COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+class NumpyOperations(NumpySizes):
+    """The part of the NumPy emitter that writes values."""
+
+    # ---- leaves ------------------------------------------------------------------------------------------------------
+
+    def constant(self, e: Const) -> Text:
+        """As `ArrayEmitter.constant` says."""
+        value = e.value
+        if not isinstance(e.type, Weak) and is_integer(e.type) and isinstance(value, float):
+            return Text(f"np.iinfo({self.dtype(e.type)}).{'max' if value > 0 else 'min'}")
+        if isinstance(value, float) and value != value:
+            return Text("np.nan")
+        if value in (float("inf"), float("-inf")):
+            return Text("np.inf") if value > 0 else Text("-np.inf", UNARY)
+        return Text(repr(value), UNARY if repr(value).startswith("-") else ATOM)
+
+    def attribute(self, e: AttrRef) -> Text:
+        """As `ArrayEmitter.attribute` says."""
+        name = self.attribute_local[e.name]
+        return Text(name if e.element < 0 else f"{name}[{e.element}]")
+
+    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+        """As `ArrayEmitter.index_value` says."""
+        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
+
+    def index(self, name: str, scope: Scope) -> Text:
+        """Return the values of an index variable, along its axis of the frame."""
+        text = f"np.arange({self.affine(scope.extents[name]).text})"
+        missing = missing_entries(scope.frame, (name,))
+        if missing:
+            text = self.named_once(self.expand(text, missing))
+        return Text(text, ATOM, frozenset((name,)))
+
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        """As `ArrayEmitter.place_of` says."""
+        sizes = self.group(e.group)
+        text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")
+        missing = missing_entries(scope.frame, (GroupRef(e.group),))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
+
+    # ---- operations --------------------------------------------------------------------------------------------------
+
+    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+        """As `ArrayEmitter.call` says."""
+        types = [a.type for a in e.args]
+        args = [self.fitted(a, t, types) for a, t in zip(e.args, arguments, strict=True)]
+        if all(is_uniform(a) for a in e.args) and e.type is Weak.FLOAT:
+            # Python's own numbers raise where NumPy's give inf or nan; but only they take the type of what they meet.
+            args = [Text(f"np.float64({args[0].text})"), *args[1:]]
+            return Text(f"float({self.applied(e, args).text})")
+        return self.applied(e, args)
+
+    def applied(self, e: Call, args: Sequence[Text]) -> Text:
+        """Return a function applied to arguments."""
+        fn = FUNCTIONS[e.fn]
+        if e.fn == "div" and not args[0].support and not is_uniform(e):
+            # A number of Python's own stands for an absent operand, say; divided by 0 it would raise.
+            return Text(f"np.divide({args[0].text}, {args[1].text})")
+        if e.fn in ("and", "or", "not") and all(is_uniform(a) for a in e.args):
+            # Python's own bools: ~True would be -2.
+            return self.static_text(e)
+        strength = _STRENGTH.get(e.fn, ATOM)
+        if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
+            base = args[0].at(ATOM)
+            return Text(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
+        if strength == ATOM:
+            return Text(fn.numpy.format(*(a.text for a in args)))
+        left = strength + 1 if strength in (COMPARE, UNARY) and e.fn != "neg" else strength
+        if e.fn in ("and", "or"):
+            return Text(fn.numpy.format(args[0].at(strength), args[1].at(strength)), strength)
+        if fn.arity == 1:
+            return Text(fn.numpy.format(args[0].at(0 if e.fn == "rsqrt" else UNARY)), strength)
+        return Text(fn.numpy.format(args[0].at(left), args[1].at(strength + 1)), strength)
+
+    def fitted(self, e: Expr, value: Text, types: Sequence[ValueType]) -> Text:
+        """Return an argument, an array of weak type, or a literal that would not fit, brought to the dtype it meets."""
+        strong = next((t for t in types if not isinstance(t, Weak)), None)
+        if strong is None or isinstance(strong, Weak) or not isinstance(e.type, Weak) or is_bool(strong):
+            return value
+        if is_floating(strong):
+            if not value.support:
+                return value
+            return Text(f"{value.at(ATOM)}.astype({self.compute(strong)})", ATOM, value.support)
+        if isinstance(e, Const) and all(_holds(d, int(e.value)) for d in candidates(strong) if d.is_integer):
+            return value
+        return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
+
+    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+        """As `ArrayEmitter.side` says."""
+        if isinstance(side, Const) and not isinstance(side.value, bool) and is_floating(e.type):
+            # As an integer of Python's own it would lose the sign of a zero.
+            return self.constant(replace(side, value=float(side.value)))
+        return self.expr(side, scope)
+
+    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        """As `ArrayEmitter.where` says."""
+        return Text(f"np.where({condition.text}, {then.text}, {other.text})")
+
+    def cast(self, e: Cast, argument: Text) -> Text:
+        """As `ArrayEmitter.cast` says."""
+        if isinstance(e.type, Weak) or is_floating(e.type):
+            return Text(f"convert({argument.text}, {self.compute(e.type)})")
+        return Text(f"convert({argument.text}, {self.dtype(e.type)})")
+
+    def transpose(self, text: str, order: tuple[int, ...]) -> str:
+        """As `ArrayEmitter.transpose` says."""
+        return f"{text}.T" if order == (1, 0) else f"np.transpose({text}, {order})"
+
+    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
+        """As `ArrayEmitter.expand` says."""
+        if all(group is None and p.end for p, group in positions):
+            inserted = {p.fixed for p, _ in positions}
+            last = max(inserted)
+            # Only new axes at the end: the usual subscript reads best.
+            if inserted == set(range(1, last + 1)):
+                return f"{text}[..., {', '.join(['None'] * last)}]"
+        return f"np.expand_dims({text}, {self.axes(positions)})"
+
+    def axes(self, positions: Sequence[tuple[Position, str | None]]) -> str:
+        """Return the text of one axis number or of a tuple of them."""
+        parts = [self.position(p) if g is None else f"*{self.group_range(p, g)}" for p, g in positions]
+        if len(parts) == 1:
+            return parts[0] if positions[0][1] is None else f"tuple({parts[0][1:]})"
+        return f"({', '.join(parts)})"
+
+    def group_range(self, p: Position, group: str) -> str:
+        """Return the axes of a group that starts at a place."""
+        start, rank = self.position(p), f"len({self.group(group)})"
+        return f"range({rank})" if start == "0" else f"range({start}, {start} + {rank})"
+
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+        """As `ReducingEmitter.reduce` says."""
+        everything = len(axes) == len(scope.frame)
+        if e.kind in ("max", "min", "argmax", "argmin"):
+            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            where = "None" if everything else self.axes(axes)
+            body = Text(f'some({body.text}, {where}, "{self.op.name}: {e.kind} over {over}")', ATOM, body.support)
+        if e.kind in ("argmax", "argmin"):
+            if len(axes) == 1 and axes[0][1] is None:
+                return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"
+            if everything:
+                return f"np.{e.kind}({body.text})"
+            ranks = [f"len({self.group(g)})" for _, g in axes if g is not None]
+            count = " + ".join([*ranks, *([str(len(axes) - len(ranks))] if len(axes) > len(ranks) else [])])
+            return f"np.{e.kind}(flatten({self.named(body).text}, {count}), axis=-1)"
+        arguments = [body.text] + ([] if everything else [f"axis={self.axes(axes)}"])
+        if e.kind in ("sum", "prod") and not is_floating(e.body.type):
+            exact = is_integer(e.body.type) or is_bool(e.body.type)
+            arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
+        elif e.kind in ("sum", "prod") and any(isinstance(part, Present) for part in walk(e.body)):
+            # Where nothing is given, the terms are numbers of Python's, which NumPy takes for double precision.
+            arguments.append(f"dtype={self.compute(e.body.type)}")
+        return f"np.{e.kind}({', '.join(arguments)})"
+
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        """As `ReducingEmitter.check_not_empty` says."""
+        count = self.affine(extent, {i: self.index(i, scope) for i in sorted(extent.indices())})
+        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+        self.line(f'not_empty({count.text}{self.asked(scope)}, "{self.op.name}: {e.kind} over {over}")')
+
+    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+        """As `ReducingEmitter.sum_to` says."""
+        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
+        return f"sum_to({body.text}, {self.shape(sizes)})"
+
+    def broadcast(self, body: Text, scope: Scope) -> Text:
+        """As `ArrayEmitter.broadcast` says."""
+        dims = [scope.extents[i] if isinstance(i, str) else Group(i.name) for i in scope.frame]
+        support = frozenset[str]().union(*(self.full(i) for i in scope.frame))
+        return Text(f"np.broadcast_to({body.text}, {self.shape(dims)})", ATOM, support)
+
+    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+        """As `ArrayEmitter.broadcast_target` says."""
+        if not target.dims:
+            return value
+        return Text(f"np.broadcast_to({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+
+    def gather(self, e: Read, scope: Scope) -> Text:
+        """As `ArrayEmitter.gather` says."""
+        indices = [self.position_of(i, scope, self.own_sizes(e, axis)) for axis, i in enumerate(e.indices)]
+        indices = [self.named(i) if len(i.text) > LIMIT // 2 and not i.text.startswith("*") else i for i in indices]
+        operand = self.operands[e.operand]
+        for axis in e.checked:
+            dim = operand.dims[axis]
+            if isinstance(dim, Affine):
+                what = quoted(f"{self.op.name}: an index of {e.operand}")
+                self.line(f"inside({indices[axis].text}, {self.affine(dim).text}, {what}{self.asked(scope)})")
+        support = frozenset[str]().union(*(i.support for i in indices))
+        arguments = [self.local[e.operand], self.tuple_of(indices)]
+        if e.pad is not None:
+            pad = self.expr(e.pad, scope)
+            support |= pad.support
+            arguments.append(f"pad={pad.text}")
+        return Text(f"take({', '.join(arguments)})", ATOM, support)
+
+    def own_sizes(self, e: Read, axis: int) -> str | None:
+        """Return the sizes that an operand itself has along a group of a broadcast op; None where they are the group's."""
+        group = e.indices[axis]
+        if not isinstance(group, GroupRef) or not self.sharers(group.name):
+            return None
+        name, after = self.local[e.operand], len(e.indices) - axis - 1
+        return f"{name}.shape[{axis or ''}:{-after or ''}]"
+
+    def tuple_of(self, items: Sequence[Text]) -> str:
+        """Return a tuple, by name where it is long."""
+        text = f"({', '.join(i.text for i in items)}{',' if len(items) == 1 else ''})"
+        return self.named(Text(text)).text if len(text) > 3 * LIMIT // 4 else text
+
+    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope, own: str | None = None) -> Text:
+        """Return the positions along one axis of an operand over a frame, or along each of a group, with a star.
+
+        `own` tells the sizes of an operand that is broadcast along the group.
+        """
+        frame = scope.frame
+        if isinstance(i, GroupRef):
+            after = len(frame) - frame.index(i) - 1
+            rest = [f"len({self.group(g.name)})" for g in frame[frame.index(i) + 1 :] if isinstance(g, GroupRef)]
+            fixed = after - len(rest)
+            trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
+            sizes = self.group(i.name) if own is None else f"{self.group(i.name)}, {own}"
+            if own is None:
+                return Text(f"*grid({sizes}, {trailing})", ATOM, frozenset(self.full(i)))
+            indices = self.named(Text(f"own_grid({sizes}, {trailing})"))
+            return Text(f"*{indices.text}", ATOM, frozenset(self.full(i)))
+        if isinstance(i, Affine):
+            value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
+            return value if i.indices() else replace(value, support=frozenset())
+        return self.expr(i, scope)
+
+    def asked(self, scope: Scope) -> str:
+        """Return the argument that says at which points of a scope something is asked for; empty where it always is."""
+        guards = [g for g in scope.guards if not self.is_static(g)]
+        if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
+            return ""
+        condition = self.expr(conjunction(guards), Scope(scope.frame, scope.extents))
+        return f", where={self.named(condition).text if len(condition.text) > LIMIT // 2 else condition.text}"
+
+    # ---- patterns ----------------------------------------------------------------------------------------------------
+
+    def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
+        """As `ReducingEmitter.contract` says."""
+        outer = c.outer(scope.frame)
+        order = (*outer, *c.axes)
+        inner = self.within(e, order, scope)
+        names = {i: str(i) for i in order}
+        values, conditions, terms = list[str](), list[str](), list[str]()
+        for f in c.factors:
+            own = replace(inner, frame=factor_frame(f, order))
+            terms.append(" ".join(names[i] for i in own.frame))
+            held = self.named(self.expr(conjunction(f.conditions), own)).text if f.conditions else "None"
+            conditions.append(held)
+            under = replace(own, guards=(*own.guards, *f.conditions))
+            values.append(self.named(self.filled(self.fitted_to(f.value, e, under), own)).text)
+        equation = quoted(f"{', '.join(terms)} -> {' '.join(names[i] for i in outer)}".rstrip())
+        arguments = [equation, f"[{', '.join(values)}]"]
+        groups = [i for i in order if isinstance(i, GroupRef)]
+        if len(groups) > 1:
+            arguments.append(f"{{{', '.join(f'{quoted(names[g])}: len({self.group(g.name)})' for g in groups)}}}")
+        if c.is_conditional:
+            arguments.append(f"where=[{', '.join(conditions)}]")
+        support = frozenset[str]().union(*(self.full(i) for i in outer))
+        return Text(f"contract({', '.join(arguments)})", ATOM, support)
+
+    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+        """As `ReducingEmitter.reshape` says."""
+        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
+        return Text(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
+
+    def computes_floating(self, t: ValueType) -> str:
+        """As `ReducingEmitter.computes_floating` says."""
+        variable = type_variable(t) if not isinstance(t, Weak) else None
+        source = next(o for o in sorted(self.op.inputs, key=lambda o: o.optional) if type_variable(o.type) == variable)
+        return f'{self.local[source.name]}.dtype.kind not in "iub"'
+
+    def fitted_to(self, factor: Expr, e: Reduce, scope: Scope) -> Text:
+        """Return a factor in the type of its sum."""
+        value = self.expr(factor, scope)
+        if isinstance(factor.type, Weak) and not isinstance(e.type, Weak):
+            return Text(f"np.asarray({value.text}).astype({self.compute(e.type)})", ATOM, value.support)
+        return value
+
+    def cumulate(self, s: Scan, body: Text, axis: Position, scope: Scope) -> str:
+        """As `ReducingEmitter.cumulate` says."""
+        at = self.axes([(axis, None)])
+        function = {"sum": "np.add", "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum"}[s.kind]
+        if s.kind in ("sum", "prod") and not is_floating(s.body.type):
+            body = self.accumulated(body, s.body.type)
+        if s.kind == "sum":
+            body = Text(f"{body.at(SUM)} + 0", SUM, body.support)  # A sum starts at 0, so -0 alone gives 0.
+        if not s.reverse:
+            return f"{function}.accumulate({body.text}, axis={at})"
+        return f"np.flip({function}.accumulate(np.flip({body.text}, axis={at}), axis={at}), axis={at})"
+
+    def accumulated(self, value: Text, t: ValueType) -> Text:
+        """Return a value in the type that sums of its own are held in."""
+        if is_integer(t) or is_bool(t):
+            return Text(f"{value.at(ATOM)}.astype(np.int64)", ATOM, value.support)
+        name = self.named(value).text
+        return Text(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
+
+    def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
+        """As `ReducingEmitter.scatter` says."""
+        inner = self.within(e, (*(i for i in frame if i not in s.indices), *s.axes), scope)
+        conditions = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
+        values = self.filled(self.fitted_to(conditions, e, inner), inner)
+        value = (values if is_floating(s.value.type) else self.accumulated(values, s.value.type)).text
+        positions = dict(zip(s.indices, s.positions, strict=True))
+        places = []
+        for i in frame:
+            if isinstance(i, str) and i in positions:
+                places.append(self.named(self.position_of(positions[i], inner)))
+            else:
+                places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
+        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
+        support = frozenset[str]().union(*(self.full(i) for i in frame))
+        return Text(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
+
+    # ---- conditions Python decides -----------------------------------------------------------------------------------
+
+    def is_static(self, condition: Expr) -> bool:
+        """As `ArrayEmitter.is_static` says."""
+        return is_uniform(condition)
+
+    def static(self, condition: Expr) -> str:
+        """As `ArrayEmitter.static` says."""
+        return self.static_text(condition).text
+
+    def static_text(self, e: Expr) -> Text:
+        """Return a condition over attributes, sizes and presence, in plain Python."""
+        match e:
+            case Present():
+                return Text(f"{self.local[e.operand]} is not None", COMPARE)
+            case StrConst():
+                return Text(quoted(e.value))
+            case Const():
+                return self.constant(e)
+            case AttrRef():
+                return self.attribute(e)
+            case IndexValue():
+                return self.affine(e.value)
+            case Call(fn="and" | "or"):
+                parts = [self.static_text(a).at(COMPARE) for a in e.args]
+                return Text(f" {_PYTHON[e.fn]} ".join(parts), TERNARY)
+            case Call(fn="not"):
+                inner = e.args[0]
+                if isinstance(inner, Present):
+                    return Text(f"{self.local[inner.operand]} is None", COMPARE)
+                return Text(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
+            case Call() if e.fn in _COMPARISON:
+                left, right = (self.static_text(a).at(BITOR) for a in e.args)
+                return Text(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
+            case _:
+                return self.expr(e, Scope(()))
+
+
+def _holds(dtype: DType, value: int) -> bool:
+    """Whether an integer dtype has a value."""
+    if dtype is DType.UINT8:
+        return 0 <= value < 1 << dtype.bits
+    half = 1 << (dtype.bits - 1)
+    return -half <= value < half

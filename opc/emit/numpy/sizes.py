@@ -1,0 +1,243 @@
+"""Sizes, places and element types in generated NumPy code: what a function computes at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opc.emit.arrays.emitter import LIMIT
+from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Text
+from opc.emit.arrays.reductions import ReducingEmitter
+from opc.emit.onnx.types import type_variable
+from opc.emit.python.text import WIDTH
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.op import AttributeKind, Group, Op, Operand
+
+
+class NumpySizes(ReducingEmitter):
+    """The part of the NumPy emitter that names dtypes, sizes and axes. Each is computed once, before the body."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        super().__init__(op, reserved)
+        self.prologue: dict[object, str] = {}
+        self.prologue_names: dict[object, str] = {}
+
+    def once(self, key: object, wanted: str, value: str) -> str:
+        """Return the local name of a value computed at the start of the function."""
+        if key not in self.prologue_names:
+            name = self.names.fresh(wanted)
+            self.prologue_names[key] = name
+            self.prologue[key] = f"{name} = {value}"
+        return self.prologue_names[key]
+
+    def dtype(self, t: ElementType) -> str:
+        """Return the text of the NumPy dtype of an element type."""
+        match t:
+            case DType.BFLOAT16:
+                return "ml_dtypes.bfloat16"
+            case DType():
+                return f"np.{t.value}" if t is not DType.BOOL else "np.bool_"
+            case Acc(of=of):
+                if is_floating(of):
+                    return f"accumulator({self.dtype(of)})"
+                return "np.int64" if is_integer(of) or is_bool(of) else f"accumulator({self.dtype(of)})"
+            case TypeVar():
+                if len(t.dtypes) == 1:
+                    return self.dtype(t.dtypes[0])
+                bound = next((a for a in self.op.attributes if a.binds == t.name), None)
+                if bound is not None:
+                    return f"np.dtype({self.attribute_local[bound.name]})"
+                sources = sorted((o for o in self.op.inputs if o.type == t), key=lambda o: o.optional)
+                alone = len([v for v in self.op.types if len(v.dtypes) > 1]) == 1
+                # An input that is absent with all others of its type is of no use to what is wanted.
+                given = f"{self.first(sources)}.dtype" if not sources[0].optional else self.of_given("dtype_of", sources)
+                return self.once(t, "dtype" if alone else f"dtype_{t.name}", given)
+
+    def compute(self, t: ValueType) -> str:
+        """Return the text of the NumPy dtype that values of a floating type are computed in."""
+        variable = type_variable(t) if not isinstance(t, Weak) else None
+        if isinstance(t, Weak):
+            return "np.int64" if t is Weak.INT else "np.float64"
+        dtypes = {d.compute for d in candidates(t)}
+        if variable is None or len(dtypes) == 1:
+            return self.dtype(dtypes.pop())
+        bound = self.dtype(variable)
+        if all(d.compute is d for d in variable.dtypes):
+            return bound
+        wanted = "compute" + bound.removeprefix("dtype") if bound.startswith("dtype") else "compute"
+        return self.once(("compute", variable), wanted, f"np.result_type({bound}, np.float32)")
+
+    def of_given(self, function: str, sources: Sequence[Operand]) -> str:
+        """Return a helper's call on some optional inputs, all of which may be absent."""
+        return f"{function}({', '.join(self.local[o.name] for o in sources)})"
+
+    def first(self, sources: Sequence[Operand]) -> str:
+        """Return the text of the first given of some inputs."""
+        if not sources[0].optional or len(sources) == 1:
+            return self.local[sources[0].name]
+        return f"first({', '.join(self.local[o.name] for o in sources)})"
+
+    def axis_attribute(self) -> tuple[str, Position] | None:
+        """Return the name of the normalised axis attribute and the place it stands for."""
+        for a in self.op.attributes:
+            if a.kind is not AttributeKind.AXIS:
+                continue
+            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
+                groups = tuple(d.name for d in before if isinstance(d, Group))
+                local = self.attribute_local[a.name]
+                if a not in self.prologue_names:
+                    self.prologue_names[a] = local
+                    self.prologue[a] = f"{local} = {local} % {self.local[o.name]}.ndim"
+                return local, Position(len(before) - len(groups), groups)
+        return None
+
+    def position(self, p: Position) -> str:
+        """Return the text of an axis number."""
+        if p.end:
+            return str(-p.fixed)
+        if not p.groups:
+            return str(p.fixed)
+        axis = self.axis_attribute()
+        if axis and axis[1].groups == p.groups:
+            return axis[0] + _plus(p.fixed - axis[1].fixed)
+        ranks = " + ".join(f"len({self.group(g)})" for g in p.groups)
+        return ranks + _plus(p.fixed)
+
+    def place(self, o: Operand, k: int, after: bool = False) -> str | None:
+        """Return the bound of a slice at entry `k` of an operand's shape; empty at its start and (with `after`) at its end."""
+        dims = o.dims
+        if not any(isinstance(d, Group) for d in dims[:k]):
+            return str(k) if k else ""
+        if not any(isinstance(d, Group) for d in dims[k:]):
+            return "" if k == len(dims) and after else str(k - len(dims))
+        axis = self.axis_attribute()
+        groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
+        if axis and axis[1].groups == groups:
+            return axis[0] + _plus(k - len(groups) - axis[1].fixed)
+        return None
+
+    def group(self, name: str) -> str:
+        """Return the local name of a group's sizes, a tuple."""
+        wanted = "lead" if name == "..." else name
+        sharers = self.sharers(name)
+        if sharers and not any(Group(name) in o.dims for o in self.op.inputs if not o.optional):
+            shapes = [self.own_group(Group(name, of), "()") for of in sharers]
+            return self.once(("group", name), wanted, spread("np.broadcast_shapes", shapes, 4 + len(wanted) + 4))
+        return self.once(("group", name), wanted, self.own_group(Group(name)))
+
+    def own_group(self, group: Group, absent: str | None = None) -> str:
+        """Return the text of a group's sizes, from the first given operand that has it; `absent` where none is."""
+        sources = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if group in o.dims]
+        if not sources[0].optional:
+            return self.slice_of(sources[0], group)
+        locals_ = [self.local[o.name] for o in sources]
+        slices = [self.slice_of(o, group).removeprefix(f"{local}.shape") for o, local in zip(sources, locals_, strict=True)]
+        if len(set(slices)) == 1 and (absent is None or len(sources) == 1):
+            return self.of_given("shape_of", sources) + slices[0]
+        texts = [f"{local}.shape{part} if {local} is not None else " for local, part in zip(locals_, slices, strict=True)]
+        return "".join(texts) + (absent or "()")
+
+    def slice_of(self, o: Operand, group: Group) -> str:
+        """Return the text of the part of an operand's shape that a group is."""
+        k = o.dims.index(group)
+        start, stop = self.place(o, k), self.place(o, k + 1, after=True)
+        return f"{self.local[o.name]}.shape" + ("" if not start and not stop else _slice(start or "", stop or ""))
+
+    def dim(self, name: str) -> str:
+        """Return the local name of a dimension's size."""
+        derived = dict(self.op.dims)
+        if name in derived:
+            return self.once(("dim", name), name, self.affine(derived[name]).text)
+        sources = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if Affine.of(Dim(name)) in o.dims]
+        required = [o for o in sources if not o.optional][:1] or sources
+        places = [self.place(o, o.dims.index(Affine.of(Dim(name)))) or "0" for o in required]
+        if not required[0].optional:
+            return self.once(("dim", name), name, f"{self.first(required)}.shape[{places[0]}]")
+        locals_ = [self.local[o.name] for o in required]
+        texts = [f"{local}.shape[{at}] if {local} is not None else " for local, at in zip(locals_, places, strict=True)]
+        return self.once(("dim", name), name, "".join(texts) + "0")
+
+    def shape(self, dims: Sequence[object]) -> str:
+        """Return the text of a shape."""
+        for o in self.op.inputs:
+            if tuple(dims) == o.dims and not o.optional:
+                return f"{self.local[o.name]}.shape"
+        parts = []
+        for d in dims:
+            if isinstance(d, Group):
+                if d.of is None:
+                    parts.append(f"*{self.group(d.name)}")
+                else:
+                    own = self.own_group(d)
+                    parts.append(f"*({own})" if " if " in own else f"*{own}")
+            elif isinstance(d, Affine):
+                parts.append(self.affine(d).text)
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def affine(self, value: Affine, index: dict[str, Text] | None = None) -> Text:
+        """Return an affine expression, with the given texts for its index variables."""
+        terms: list[tuple[int, str, int]] = []
+        for monomial, coefficient in value.terms:
+            factors = [self.atom(a, index or {}, len(monomial) > 1 or abs(coefficient) != 1) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.append(str(abs(coefficient)))
+            text = " * ".join(factors)
+            text = self.named_once(text) if index and len(text) > LIMIT // 2 else text
+            terms.append((coefficient, text, SUM if " " not in text else PRODUCT))
+        support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
+        if not terms:
+            return Text("0", ATOM, support)
+        text = ("-" if terms[0][0] < 0 else "") + terms[0][1]
+        text += "".join(f" {'-' if c < 0 else '+'} {t}" for c, t, _ in terms[1:])
+        strength = SUM if len(terms) > 1 else UNARY if terms[0][0] < 0 else PRODUCT if " " in text else ATOM
+        return Text(text, strength, support)
+
+    def atom(self, a: object, index: dict[str, Text], factor: bool) -> str:
+        """Return one atom of an affine expression."""
+        match a:
+            case Index():
+                return index[a.name].at(PRODUCT if factor else SUM)
+            case Dim():
+                return self.dim(a.name)
+            case GroupSize():
+                return f"math.prod({self.group(a.name)})"
+            case AttrInt():
+                name = self.attribute_local[a.name]
+                if self.op.attribute(a.name).kind is AttributeKind.AXIS:
+                    self.axis_attribute()
+                return name if a.element < 0 else f"{name}[{a.element}]"
+            case FloorDiv() | Mod():
+                sign = "//" if isinstance(a, FloorDiv) else "%"
+                numerator, denominator = self.affine(a.numerator, index), self.affine(a.denominator, index)
+                if len(numerator.text) > LIMIT // 2:
+                    name = self.named_once(numerator.text) if index else self.once(("of", a.numerator), "span", numerator.text)
+                    numerator = Text(name)
+                if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
+                    denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
+                text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
+                return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
+            case Minimum():
+                return f"min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
+            case _:
+                raise TypeError(f"{a} is no atom")
+
+
+def spread(function: str, arguments: Sequence[str], used: int) -> str:
+    """Return a call of so many characters' indent on one line, or else with one argument a line."""
+    one = f"{function}({', '.join(arguments)})"
+    if used + len(one) <= WIDTH:
+        return one
+    return "\n".join([f"{function}(", *(f"        {a}," for a in arguments), "    )"])
+
+
+def _plus(n: int) -> str:
+    return "" if n == 0 else f" + {n}" if n > 0 else f" - {-n}"
+
+
+def _slice(start: str, stop: str) -> str:
+    """Return a slice as `ruff format` spaces it: blanks around the colon where a bound is an expression."""
+    complex_bound = " " in start or " " in stop
+    if not complex_bound:
+        return f"[{start}:{stop}]"
+    return f"[{start}{' ' if start else ''}:{' ' if stop else ''}{stop}]"

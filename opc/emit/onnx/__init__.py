@@ -1,0 +1,1 @@
+"""Ops as functions in standard ONNX operators."""

@@ -1,0 +1,361 @@
+"""ONNX functions: an op's body in standard ONNX operators, as Python source that writes the nodes.
+
+A FunctionProto has no types, no optional values and no branches. So the generated source is a Python function over a `Body` (the
+builder of the generated package, `onnx/builder.py`): `body.Add(a, b)` adds a node and returns the name of its output. What is
+known when a model is made, which optional operands are given and the value of a string or bool attribute, is decided by Python's
+own `if`; number attributes become references, so that one function serves all their values. A half-precision function brings its
+inputs to float32 and rounds its outputs once, as the kernel does.
+
+Not every op can be said like that; then `function_body` returns the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from opc.analysis.patterns import own_entries
+from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.onnx.sizes import BUILDER
+from opc.emit.onnx.types import type_variable
+from opc.emit.onnx.windows import OnnxWindows
+from opc.emit.python.layout import laid_out
+from opc.emit.python.text import WIDTH, docstring, quoted
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+
+COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc", "sigmoid")
+"""Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
+
+_STATIC = (AttributeKind.STR, AttributeKind.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an op has no body in standard ONNX operators."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBody:
+    """An op's body: the Python source of the function that writes its nodes, and what that function is called."""
+
+    name: str
+    source: str
+
+
+def body_name(op: Op) -> str:
+    """Return the name of the generated function that writes the nodes of an op: `write_leaky_relu`."""
+    return f"write_{op.name}"
+
+
+def function_body(op: Op) -> FunctionBody | Refusal:
+    """Return the source of the function that writes an op's nodes, or why there is none."""
+    try:
+        return FunctionBody(body_name(op), _OnnxEmitter(op).function())
+    except NotExpressible as reason:
+        return Refusal(str(reason))
+
+
+class _OnnxEmitter(OnnxWindows):
+    """Writes one op as calls of the builder."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op, (BUILDER, "wanted", "TensorProto", "first"))
+
+    # ---- the function --------------------------------------------------------------------------------------------------
+
+    def function(self) -> str:
+        """Return the whole function."""
+        for s in self.op.body:
+            self.assign(s.target)
+        static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC]
+        parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
+        if any(o.optional for o in self.op.outputs):
+            parameters += [*([] if static else ["*"]), "wanted"]
+        names = [self.result(o) for o in self.op.outputs]
+        one = f"def {body_name(self.op)}({', '.join(parameters)}):"
+        definition = [one] if len(one) <= WIDTH else [f"def {body_name(self.op)}(", *(f"    {p}," for p in parameters), "):"]
+        returned = f"return ({names[0]},)" if len(names) == 1 else f"return {', '.join(names)}"
+        if len(returned) + 4 > WIDTH:
+            returned = "\n".join(["return (", *(f"        {n}," for n in names), "    )"])
+        lines = [*self.reading(), *self.prologue.values(), *self.lines, returned]
+        title = docstring(f"Write the nodes of {self.op.class_name}; return the names of its outputs.", 4)
+        return "\n".join([*definition, title, *(laid_out(f"    {line}") for line in lines)]) + "\n"
+
+    def reading(self) -> list[str]:
+        """Return the lines that bring inputs to the type they are computed in."""
+        lines = []
+        for o in self.op.inputs:
+            local = self.local[o.name]
+            if isinstance(o.type, TypeVar) and any(d.compute is not d for d in o.type.dtypes):
+                lines.append(f"{local} = {BUILDER}.compute({local}, {quoted(o.type.name)})")
+            elif isinstance(o.type, DType) and o.type.compute is not o.type:
+                lines.append(f"{local} = {BUILDER}.cast({local}, {self.onnx_type(o.type.compute)})")
+        return lines
+
+    def assign(self, target: str) -> None:
+        """Write one statement; that of an optional output under a condition."""
+        s = self.op.assignments[target]
+        operand = self.operands[target]
+        name = self.local[target]
+        output = next((o for o in self.op.outputs if o.name == target), None)
+        if output is None or self.is_read(target):
+            self.line(f"{name} = {self.statement(s).text}")
+            return
+        lines, value = self.capture(lambda: self.stored(self.statement(s), operand.type))
+        lines.append(f"{name} = {value.text}")
+        if output.optional:
+            self.line(f"{name} = None")
+            self.line(f"if {quoted(target)} in wanted:")
+            lines = [f"    {line}" for line in lines]
+        self.lines += lines
+
+    def result(self, o: Operand) -> str:
+        """Return the text of one output as it is returned."""
+        name = self.local[o.name]
+        if not self.is_read(o.name):
+            return name
+        stored = self.stored(Text(name), o.type).text
+        return f"{stored} if {quoted(o.name)} in wanted else None" if o.optional else stored
+
+    def stored(self, value: Text, t: ElementType) -> Text:
+        """Return an output in the type it is stored as: a type variable's name, or an ONNX type."""
+        variable = type_variable(t)
+        if variable is None:
+            kind = self.onnx_type(candidates(t)[0])
+        else:
+            kind = quoted(variable.name) if t is variable else quoted(f"acc({variable.name})")
+        return self.composed([value], lambda parts: Text(f"{BUILDER}.store({parts[0].text}, {kind})"))
+
+    # ---- types ---------------------------------------------------------------------------------------------------------
+
+    def like(self, t: ValueType) -> str:
+        """Return the text of something that has the type values of `t` are computed in: a tensor's name, or an ONNX type."""
+        if isinstance(t, Weak):
+            return self.onnx_type(DType.INT64 if t is Weak.INT else DType.FLOAT64)
+        variable = type_variable(t)
+        if variable is None:
+            return self.onnx_type(candidates(t)[0].compute)
+        same = [o for o in self.op.inputs if type_variable(o.type) == variable and (o.type == variable or is_floating(variable))]
+        given = [o for o in same if not o.optional]
+        if given:
+            return self.local[given[0].name]
+        if not same:
+            raise NotExpressible(f"no input has the type {variable}")
+        return self.local[same[0].name] if len(same) == 1 else f"first({', '.join(self.local[o.name] for o in same)})"
+
+    def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
+        """Return a value in the type `t`, where its own is weak: a literal, size or attribute takes the type of what it meets."""
+        if not isinstance(e.type, Weak) or isinstance(t, Weak):
+            return self.expr(e, scope)
+        like = self.like(t)
+        if isinstance(e, Const):
+            return Text(f"{BUILDER}.number({self.literal(e.value)}, {like})")
+        if isinstance(e, AttrRef):
+            return self.typed_attribute(e, like)
+        value = self.expr(e, scope)
+        return replace(value, text=f"{BUILDER}.cast({value.text}, {like})")
+
+    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+        return self.fit(argument, self.meeting(e), scope)
+
+    def meeting(self, e: Call) -> ValueType:
+        """Return the type that the arguments of a function are brought to."""
+        strong = next((a.type for a in e.args if not isinstance(a.type, Weak)), None)
+        if strong is not None:
+            return strong
+        floating = FUNCTIONS[e.fn].types == "float" or any(a.type is Weak.FLOAT for a in e.args)
+        return DType.FLOAT64 if floating else Weak.INT
+
+    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+        return self.fit(side, e.type, scope)
+
+    def reduced(self, e: Reduce, scope: Scope) -> Text:
+        return self.fit(e.body, e.type, scope)
+
+    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+        return self.fit(s.value, target.type, scope)
+
+    # ---- leaves --------------------------------------------------------------------------------------------------------
+
+    def literal(self, value: float | bool) -> str:
+        """Return the text of a number."""
+        if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+            return f'float("{value}")'
+        return repr(value)
+
+    def constant(self, e: Const) -> Text:
+        return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
+
+    def attribute(self, e: AttrRef) -> Text:
+        return self.typed_attribute(e, self.like(e.type))
+
+    def typed_attribute(self, e: AttrRef, like: str) -> Text:
+        """Return an attribute's value in some type."""
+        if self.op.attribute(e.name).kind is AttributeKind.BOOL and e.element < 0:
+            return Text(f"{BUILDER}.number(int({self.attribute_local[e.name]}), {self.onnx_type(DType.BOOL)})")
+        if self.op.attribute(e.name).kind in _STATIC:
+            raise NotExpressible(f"the attribute {e.name} is used as a value")
+        element = "" if e.element < 0 else f", element={e.element}"
+        return Text(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
+
+    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+        return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
+
+    def index(self, name: str, scope: Scope) -> Text:
+        """Return the values of an index variable, along its axis of the frame."""
+        text = f"{BUILDER}.arange({self.affine(scope.extents[name]).text})"
+        missing = missing_entries(scope.frame, (name,))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
+
+    def place_of(self, e: Place, scope: Scope) -> Text:
+        entry = GroupRef(e.group)
+        text = self.unflatten(f"{BUILDER}.arange({self.flat_size(entry, scope)})", (entry,), scope)
+        missing = missing_entries(scope.frame, (entry,))
+        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(entry)))
+
+    # ---- operations ----------------------------------------------------------------------------------------------------
+
+    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+        t = self.meeting(e)
+        args = [a.text for a in arguments]
+        if e.fn in ("floordiv", "mod"):
+            if not is_integer(t):
+                raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
+            return Text(f"{BUILDER}.{e.fn}({args[0]}, {args[1]})")
+        template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
+        if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
+            template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
+        if template is None:
+            raise NotExpressible(f"no standard operator computes {e.fn}")
+        return Text(self.formula(template, args, t))
+
+    def formula(self, template: str, args: Sequence[str], t: ValueType) -> str:
+        """Return a formula of the table with the arguments put in."""
+
+        def put(match: re.Match[str]) -> str:
+            word = match.group()
+            if word in ("x", "y"):
+                return args["xy".index(word)]
+            if word[0].isdigit():
+                return f"{BUILDER}.number({word}, {self.like(t)})"
+            return f"{BUILDER}.{word}"
+
+        return re.sub(r"[A-Za-z]\w*|\d[\d.]*", put, template)
+
+    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+        if is_bool(e.type):
+            return Text(f"{BUILDER}.where_bool({condition.text}, {then.text}, {other.text})")
+        return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
+
+    def cast(self, e: Cast, argument: Text) -> Text:
+        if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
+            variable = None if isinstance(e.type, Weak) else type_variable(e.type)
+            kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
+            dtype = (
+                f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
+            )
+            return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
+        return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
+
+    def transpose(self, text: str, order: tuple[int, ...]) -> str:
+        return f"{BUILDER}.Transpose({text}, perm={list(order)})"
+
+    def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
+        return f"{BUILDER}.Unsqueeze({text}, {self.axes(positions)})"
+
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+        nan = "" if is_floating(e.body.type) else f", nan={self.computes_floating(e.body.type)}"
+        if e.kind in ("argmax", "argmin"):
+            (p, group), *more = axes
+            if not more and group is None and (p.end or not p.groups):
+                return f"{BUILDER}.{e.kind}({body.text}, {self.place(p)}{nan})"
+            own = own_entries(e)
+            rest = tuple(i for i in scope.frame if i not in own)
+            flat = self.permuted(self.flatten(self.named(body).text, scope.frame, scope), scope.frame, (*rest, *own))
+            if len(own) > 1:
+                sizes = [self.flat_size(i, scope) for i in own]
+                flat = self.reshaped(flat, [*(self.flat_size(i, scope) for i in rest), self.product(sizes)])
+            return self.unflatten(f"{BUILDER}.{e.kind}({flat}, {len(rest)}{nan})", rest, scope)
+        value = body.text
+        if e.kind in ("sum", "prod") and not is_floating(e.body.type):
+            value = self.accumulated(value, e.body.type)
+        arguments = [value]
+        if len(axes) < len(scope.frame):
+            ends = [p for p, group in axes if p.end and group is None]
+            grouped = any(isinstance(i, GroupRef) for i in scope.frame)
+            if ends and grouped:
+                arguments = [self.named(Text(value)).text]
+            arguments.append(self.axes([(self.from_front(p, scope), g) for p, g in axes], arguments[0] if grouped else None))
+        if e.kind in ("max", "min"):
+            return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
+        if e.kind in ("any", "all"):
+            return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)})"
+        # A group may have no axes, and over no axes means over all to a runtime.
+        noop = ", noop_with_empty_axes=1" if len(arguments) > 1 and all(group for _, group in axes) else ""
+        return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0{noop})"
+
+    def from_front(self, p: Position, scope: Scope) -> Position:
+        """Return a place counted from the front where the frame tells the number of axes."""
+        if not p.end or any(isinstance(i, GroupRef) for i in scope.frame):
+            return p
+        return Position(len(scope.frame) - p.fixed)
+
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        raise NotExpressible(f"a function can't refuse the {e.kind} of nothing")
+
+    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
+        return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
+
+    def broadcast(self, body: Text, scope: Scope) -> Text:
+        dims = [scope.extents[i] if isinstance(i, str) else Group(i.name) for i in scope.frame]
+        support = frozenset[str]().union(*(self.full(i) for i in scope.frame))
+        return Text(f"{BUILDER}.Expand({body.text}, {self.shape(dims)})", ATOM, support)
+
+    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+        if not target.dims:
+            return value
+        return Text(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+
+    # ---- conditions Python decides -------------------------------------------------------------------------------------
+
+    def is_static(self, condition: Expr) -> bool:
+        match condition:
+            case Present() | StrConst():
+                return True
+            case Const():
+                return isinstance(condition.value, bool)
+            case AttrRef():
+                return self.op.attribute(condition.name).kind in _STATIC
+            case Call(fn="and" | "or" | "not" | "eq" | "ne"):
+                return all(self.is_static(a) for a in condition.args)
+            case _:
+                return False
+
+    def static(self, condition: Expr) -> str:
+        match condition:
+            case Present():
+                return f"{self.local[condition.operand]} is not None"
+            case StrConst():
+                return quoted(condition.value)
+            case AttrRef():
+                return self.attribute_local[condition.name]
+            case Const():
+                return repr(condition.value)
+            case Call(fn="not", args=(Present() as inner,)):
+                return f"{self.local[inner.operand]} is None"
+            case Call(fn="not", args=(inner,)):
+                return f"not ({self.static(inner)})"
+            case Call(fn="eq" | "ne" as fn, args=(left, right)):
+                return f"{self.static(left)} {'==' if fn == 'eq' else '!='} {self.static(right)}"
+            case Call(fn="and" | "or" as fn, args=args):
+                return f" {fn} ".join(f"({self.static(a)})" if isinstance(a, Call) else self.static(a) for a in args)
+            case _:
+                raise NotExpressible("a condition is not known when the model is made")

@@ -1,0 +1,208 @@
+"""Sizes and axis numbers in ONNX functions: what `opc.emit.onnx.function` reads off the inputs' shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from opc.emit.arrays.emitter import LIMIT
+from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Text
+from opc.emit.arrays.reductions import ReducingEmitter
+from opc.emit.onnx.types import TENSOR_TYPE
+from opc.emit.python.text import quoted
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.dtypes import DType
+from opc.ir.op import AttributeKind, Group, Op, Operand
+
+BUILDER = "body"
+"""The builder's name in generated source."""
+
+
+class OnnxSizes(ReducingEmitter):
+    """The part of the ONNX emitter that says sizes and places, as int64 tensors unless they are known numbers."""
+
+    def __init__(self, op: Op, reserved: Sequence[str]) -> None:
+        super().__init__(op, reserved)
+        self.prologue: dict[str, str] = {}
+
+    def onnx_type(self, dtype: DType) -> str:
+        """Return the text of an ONNX element type."""
+        return f"TensorProto.{TENSOR_TYPE[dtype]}"
+
+    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+        """Return an integer expression as an int64 tensor."""
+        support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
+        total: str | None = None
+        for monomial, coefficient in value.terms:
+            factors = [self.atom(a, index or {}) for a in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.append(f"{BUILDER}.number({abs(coefficient)})")
+            term = factors[0]
+            for factor in factors[1:]:
+                term = f"{BUILDER}.Mul({term}, {factor})"
+            if total is None:
+                total = f"{BUILDER}.Neg({term})" if coefficient < 0 else term
+            else:
+                total = f"{BUILDER}.{'Sub' if coefficient < 0 else 'Add'}({total}, {term})"
+            if len(total) > LIMIT:
+                total = self.named(Text(total)).text
+        return Text(total or f"{BUILDER}.number(0)", ATOM, support)
+
+    def atom(self, a: Atom, index: Mapping[str, Text]) -> str:
+        """Return one atom of an integer expression."""
+        match a:
+            case Index():
+                return index[a.name].text
+            case Dim():
+                return self.dim(a.name)
+            case GroupSize():
+                return f"{BUILDER}.ReduceProd({self.group_shape(Group(a.name))}, keepdims=0)"
+            case AttrInt():
+                element = "" if a.element < 0 else f", element={a.element}"
+                if self.op.attribute(a.name).kind is AttributeKind.AXIS:
+                    return self.axis()[0]
+                if a.flag:
+                    return f"{BUILDER}.number(int({self.attribute_local[a.name]}))"
+                value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
+                return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
+            case FloorDiv() | Mod():
+                name = "floordiv" if isinstance(a, FloorDiv) else "mod"
+                return f"{BUILDER}.{name}({self.affine(a.numerator, index).text}, {self.affine(a.denominator, index).text})"
+            case Minimum():
+                return f"{BUILDER}.Min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
+
+    def axis(self) -> tuple[str, Position]:
+        """Return the axis attribute, counted from the front, and the place it stands for."""
+        for a in self.op.attributes:
+            if a.kind is not AttributeKind.AXIS:
+                continue
+            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+                before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
+                groups = tuple(d.name for d in before if isinstance(d, Group))
+                local = self.attribute_local[a.name]
+                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {self.local[o.name]})"
+                return local, Position(len(before) - len(groups), groups)
+        raise NotExpressible("the number of axes of a group is not known when the model is made")
+
+    def place(self, p: Position) -> str:
+        """Return the text of an axis number: an int, or a tensor's name."""
+        if p.end or not p.groups:
+            return str(-p.fixed if p.end else p.fixed)
+        axis = self.placed(p)
+        if axis is not None:
+            return axis
+        total = f"{BUILDER}.number({p.fixed})"
+        for group in p.groups:
+            total = f"{BUILDER}.Add({total}, {BUILDER}.Size({self.group_shape(Group(group))}))"
+        return self.named_once(total)
+
+    def placed(self, p: Position) -> str | None:
+        """Return a place by the axis attribute, where that stands behind the same groups."""
+        if not any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
+            return None
+        axis, own = self.axis()
+        if own.groups != p.groups:
+            return None
+        return axis if own.fixed == p.fixed else f"{BUILDER}.Add({axis}, {BUILDER}.number({p.fixed - own.fixed}))"
+
+    def bound(self, o: Operand, k: int) -> Position:
+        """Return the place where entry `k` of an operand's shape starts."""
+        dims = o.dims
+        if not any(isinstance(d, Group) for d in dims[k:]):
+            return Position(len(dims) - k, (), end=True)
+        groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
+        return Position(k - len(groups), groups)
+
+    def holders(self, dim: Affine | Group) -> list[Operand]:
+        """Return inputs whose shapes have a dimension or group, one of which is given where any is.
+
+        Raises:
+            NotExpressible: when no input has it.
+        """
+        found = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if dim in o.dims]
+        if not found:
+            raise NotExpressible(f"no input has the size {dim}")
+        return [found[0]] if not found[0].optional else found
+
+    def of_first(self, dim: Affine | Group, text: Callable[[str, Operand], str]) -> str:
+        """Return what `text` makes of the first given input that has a dimension or group."""
+        found = self.holders(dim)
+        if all(o.dims == found[0].dims for o in found):
+            return text(self.first(found), found[0])
+        texts = [text(self.local[o.name], o) for o in found]
+        chain = [f"{t} if {self.local[o.name]} is not None else " for t, o in zip(texts[:-1], found, strict=False)]
+        return self.named_once("".join([*chain, texts[-1]]))
+
+    def first(self, operands: Sequence[Operand]) -> str:
+        """Return the text of the first given of some optional inputs."""
+        locals_ = [self.local[o.name] for o in operands]
+        return locals_[0] if len(locals_) == 1 else self.named_once(f"first({', '.join(locals_)})")
+
+    def dim(self, name: str) -> str:
+        """Return the size of a dimension, a scalar."""
+        derived = dict(self.op.dims)
+        if name in derived:
+            return self.affine(derived[name]).text
+        dim = Affine.of(Dim(name))
+        return self.of_first(dim, lambda x, o: f"{BUILDER}.dim({x}, {self.place(self.bound(o, o.dims.index(dim)))})")
+
+    def group_shape(self, group: Group) -> str:
+        """Return the sizes of a group, a vector."""
+        sharers = self.sharers(group.name) if group.of is None else []
+        if sharers and not any(group in o.dims for o in self.op.inputs):
+            return self.broadcast_group(group.name, sharers)
+        return self.of_first(group, lambda x, o: self.own_shape(x, o, group))
+
+    def own_shape(self, text: str, o: Operand, group: Group) -> str:
+        """Return the sizes of an operand's group."""
+        return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({text}, {self.span(o, group)})"
+
+    def broadcast_group(self, name: str, sharers: Sequence[str]) -> str:
+        """Return the sizes that the groups of some inputs broadcast to, a vector."""
+        parts = []
+        for of in sharers:
+            o, *_ = self.holders(Group(name, of))
+            shape = self.own_shape(self.local[o.name], o, Group(name, of))
+            parts.append(f"{shape} if {self.local[o.name]} is not None else None" if o.optional else shape)
+        return self.named_once(f"{BUILDER}.broadcast_shapes({', '.join(parts)})")
+
+    def span(self, o: Operand, group: Group) -> str:
+        """Return from where to where the shape of an operand has a group, as arguments."""
+        k = o.dims.index(group)
+        start = self.place(self.bound(o, k))
+        return start if k + 1 == len(o.dims) else f"{start}, {self.place(self.bound(o, k + 1))}"
+
+    def shape(self, dims: Sequence[Affine | Group]) -> str:
+        """Return a shape, a vector."""
+        for o in self.op.inputs:
+            if tuple(dims) == o.dims and not o.optional:
+                return f"{BUILDER}.Shape({self.local[o.name]})"
+        if len(dims) == 1 and isinstance(dims[0], Group) and dims[0].of is None and self.sharers(dims[0].name):
+            owners = [o for o in self.op.inputs if o.dims in {(Group(dims[0].name, of),) for of in self.sharers(dims[0].name)}]
+            return self.named_once(f"{BUILDER}.broadcast_shape({', '.join(self.local[o.name] for o in owners)})")
+        parts = [self.group_shape(d) if isinstance(d, Group) else self.affine(d).text for d in dims]
+        if len(parts) == 1 and isinstance(dims[0], Group):
+            return parts[0]
+        if sum(len(p) for p in parts) > LIMIT:
+            parts = [self.named_once(p) for p in parts]
+        return self.named_once(f"{BUILDER}.vector({', '.join(parts)})")
+
+    def axes(self, positions: Sequence[tuple[Position, str | None]], of: str | None = None) -> str:
+        """Return axis numbers, a vector; where a tensor `of` is named, all counted from its front.
+
+        ONNX Runtime leaves an axis as it is that is counted from the end of a tensor without elements.
+        """
+        parts = []
+        for p, group in positions:
+            if group is None and p.end and of is not None:
+                parts.append(f"{BUILDER}.from_end({of}, {p.fixed})")
+                continue
+            if group is None:
+                parts.append(self.place(p))
+                continue
+            found = self.holders(Group(group)) if not self.sharers(group) else []
+            start = self.place(p)
+            if len(found) == 1 and start == self.span(found[0], Group(group)).split(", ")[0]:
+                parts.append(f"{BUILDER}.group_axes({self.local[found[0].name]}, {self.span(found[0], Group(group))})")
+            else:
+                parts.append(self.named_once(f"{BUILDER}.axes_from({start}, {self.group_shape(Group(group))})"))
+        return parts[0] if len(parts) == 1 and positions[0][1] else f"{BUILDER}.vector({', '.join(parts)})"

@@ -1,0 +1,152 @@
+"""Convolutions and pooling as the ONNX operators of that name.
+
+They are for a body whose output has as many elements as the operator makes with equal padding on both sides, and whose steps are
+numbers or list attributes, since a function hands an attribute on as it is. Everything else is said by gathers and products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from opc.analysis.patterns import is_number
+from opc.analysis.windows import Convolution, Pooling, Window, convolution, pooling
+from opc.emit.arrays.frames import ATOM, Scope, Text
+from opc.emit.onnx.arrays import OnnxArrays
+from opc.emit.onnx.sizes import BUILDER
+from opc.emit.python.text import quoted
+from opc.ir.affine import Affine, AttrInt
+from opc.ir.dtypes import Weak, is_floating
+from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Read, Reduce, Select
+
+
+class OnnxWindows(OnnxArrays):
+    """The part of the ONNX emitter that knows convolutions and pooling."""
+
+    def pattern(self, e: Reduce, scope: Scope) -> Text | None:
+        """A convolution or a maximum over windows."""
+        if not is_floating(e.type) or scope.guards:
+            return None
+        found = convolution(e)
+        if found is not None:
+            return self.convolved(found, e, scope)
+        windows = pooling(e, scope.frame)
+        if windows is not None and windows.kind == "max":
+            return self.pooled(windows, "max_pool", e, scope)
+        return None
+
+    def call_pattern(self, e: Expr, scope: Scope) -> Text | None:
+        """An average over windows: their sum divided by the size of a window."""
+        match e:
+            case Call(fn="div", args=(Reduce() as total, count)) if is_floating(total.type) and not scope.guards:
+                windows = pooling(total, scope.frame)
+                if windows is None or windows.kind != "sum":
+                    return None
+                if isinstance(count, Select) and self.is_static(count.cond):
+                    then, other = (replace(e, args=(total, side)) for side in (count.then, count.other))
+                    return self.expr(Select(count.cond, then, other, e.type), scope)
+                size = Affine.of(1)
+                for v in windows.windows:
+                    size = size * v.taps
+                return self.pooled(windows, "average_pool", total, scope) if _number(count) == size else None
+            case _:
+                return None
+
+    def convolved(self, c: Convolution, e: Reduce, scope: Scope) -> Text | None:
+        """A convolution; runtimes have none of float64, which is said the other way then."""
+        pad = c.x.pad
+        options = self.options(c.windows, c.x, scope)
+        groups = self.handed_on("group", [c.groups])
+        if options is None or groups is None or not (pad is None or is_number(pad, 0)):
+            return None
+        x, w = self.local[c.x.operand], self.local[c.w.operand]
+        text = f"{BUILDER}.convolution({x}, {w}, {', '.join([*options, groups])})"
+        outer = tuple(i for i in scope.frame if i in c.entries)
+        general, other = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
+        name = self.names.fresh()
+        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
+        lines, found = self.capture(lambda: Text(self.permuted(text, c.entries, outer)))
+        self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
+        self.line("else:")
+        self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
+        return self.put_back(Text(name, ATOM, self.full_support(outer)), outer, scope)
+
+    def pooled(self, p: Pooling, method: str, e: Reduce, scope: Scope) -> Text | None:
+        """Pooling."""
+        pad = p.x.pad
+        options = self.options(p.windows, p.x, scope)
+        shape = self.handed_on("kernel_shape", [v.taps for v in p.windows])
+        empty = float("-inf") if p.kind == "max" else 0
+        if options is None or shape is None or not (pad is None or is_number(pad, empty)):
+            return None
+        outer = tuple(i for i in scope.frame if i in p.entries)
+        if outer != p.entries:
+            return None
+        text = f"{BUILDER}.{method}({self.local[p.x.operand]}, {', '.join([*options, shape])})"
+        if method == "max_pool":
+            return self.put_back(Text(text, ATOM, self.full_support(outer)), outer, scope)
+        general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
+        count = self.fit(self.count_of(p), e.type, Scope(()))
+        name = self.names.fresh()
+        self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
+        self.line(f"    {name} = {text}")
+        self.line("else:")
+        self.lines += [f"    {line}" for line in (*general, f"{name} = {BUILDER}.Div({other.text}, {count.text})")]
+        return self.put_back(Text(name, ATOM, self.full_support(outer)), outer, scope)
+
+    def count_of(self, p: Pooling) -> Expr:
+        """Return the number of elements of a window."""
+        size = Affine.of(1)
+        for v in p.windows:
+            size = size * v.taps
+        return IndexValue(size)
+
+    def variable(self, t: object) -> str:
+        """Return the name of a value's type variable, or of its type."""
+        return str(t).removeprefix("acc(").removesuffix(")")
+
+    def options(self, windows: Sequence[Window], x: Read, scope: Scope) -> list[str] | None:
+        """Return the arguments that say how windows lie; None where the operator can't be told, or makes another size."""
+        for v in windows:
+            length = self.operands[x.operand].dims[v.axis]
+            if not isinstance(length, Affine) or not self.boxes.is_equal(scope.extents[v.out], v.size(length)):
+                return None
+        strides = self.handed_on("strides", [v.stride for v in windows])
+        dilations = self.handed_on("dilations", [v.dilation for v in windows])
+        if strides is None or dilations is None:
+            return None
+        paddings = [self.affine(v.padding).text for v in windows]
+        pads = "None" if all(v.padding == Affine.of(0) for v in windows) else f"[{', '.join(paddings)}]"
+        return [pads, strides, dilations]
+
+    def handed_on(self, name: str, values: Sequence[Affine]) -> str | None:
+        """Return an argument for an operator's attribute: numbers, or the name of the attribute that holds just these values."""
+        constants = [v.constant for v in values]
+        single = name == "group"
+        if all(c is not None for c in constants):
+            return f"{name}={constants[0] if single else constants}"
+        atoms = [v.single for v in values]
+        if not all(isinstance(a, AttrInt) for a in atoms):
+            return None
+        attributes = [a for a in atoms if isinstance(a, AttrInt)]
+        length = self.op.attribute(attributes[0].name).length
+        places = [-1] if single else list(range(len(values)))
+        alike = {a.name for a in attributes} == {attributes[0].name} and [a.element for a in attributes] == places
+        whole = length is None if single else length == len(values)
+        return f"{name}={quoted(attributes[0].name)}" if alike and whole else None
+
+
+def _number(e: Expr) -> Affine | None:
+    """Return an expression over sizes and attributes as one integer expression; None where it is none."""
+    match e:
+        case IndexValue(value=value):
+            return value
+        case Const(value=int() as number):
+            return Affine.of(int(number))
+        case AttrRef(name=name, element=element, type=Weak.INT):
+            return Affine.of(AttrInt(name, element))
+        case Call(fn="mul", args=(left, right)):
+            a, b = _number(left), _number(right)
+            return None if a is None or b is None else a * b
+        case _:
+            return None

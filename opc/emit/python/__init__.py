@@ -1,0 +1,1 @@
+"""Text of Python wherever it stands: conditions, docstrings, literals, and the layout of calls."""

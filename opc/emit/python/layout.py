@@ -1,0 +1,115 @@
+"""Lays out generated Python calls as common formatters do: on one line, on an indented line, or one argument a line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from opc.emit.python.text import WIDTH
+
+
+def tupled(head: str, items: Sequence[str], indent: int = 4, tail: str = "") -> str:
+    """Return `head`, a tuple of the items and `tail`, broken where the line would be too long."""
+    margin = " " * indent
+    line = f"{margin}{head}({', '.join(items)}{',' if len(items) == 1 else ''}){tail}"
+    if len(line) <= WIDTH:
+        return line
+    lines = "".join(f"{margin}    {item},\n" for item in items)
+    return f"{margin}{head}(\n{lines}{margin}){tail}"
+
+
+def unless_any(conditions: Sequence[str], indent: int = 4) -> str:
+    """Return the head of a statement for the case that none of the conditions holds."""
+    margin = " " * indent
+    joined = " or ".join(conditions)
+    if len(conditions) == 1 and " not in " not in joined and " in " in joined and " and " not in joined:
+        return f"{margin}if {joined.replace(' in ', ' not in ')}:"
+    if indent + len(joined) + len("if not ():") <= WIDTH:
+        return f"{margin}if not ({joined}):"
+    if indent + 4 + len(joined) <= WIDTH:
+        return f"{margin}if not (\n{margin}    {joined}\n{margin}):"
+    lines = f"\n{margin}    or ".join(conditions)
+    return f"{margin}if not (\n{margin}    {lines}\n{margin}):"
+
+
+def bracketed(head: str, items: Sequence[str], tail: str = ")", indent: int = 4) -> str:
+    """Return `head`, which ends in an opening bracket, the items and `tail`, broken where the line would be too long."""
+    margin = " " * indent
+    joined = ", ".join(items)
+    if indent + len(head) + len(joined) + len(tail) <= WIDTH or not items:
+        return f"{margin}{head}{joined}{tail}"
+    if indent + 4 + len(joined) <= WIDTH:
+        return f"{margin}{head}\n{margin}    {joined}\n{margin}{tail}"
+    lines = "".join(f"{margin}    {item},\n" for item in items)
+    return f"{margin}{head}\n{lines}{margin}{tail}"
+
+
+def laid_out(line: str) -> str:
+    """Return a line of a function's body, broken as a formatter does where it is too long: at the brackets of its last call.
+
+    What is no call gets brackets around it, and is broken at its operators if it must. Lines that hold line breaks already are
+    left as they are.
+    """
+    text = line.strip()
+    indent = len(line) - len(text)
+    if len(line) <= WIDTH or "\n" in line or text == "else:":
+        return line
+    if text.endswith(":"):
+        condition = ast.parse(text + " ...").body[0]
+        return _parts("if ", condition.test, text, indent, ":") if isinstance(condition, ast.If) else line
+    statement = ast.parse(text).body[0]
+    value = statement.value if isinstance(statement, ast.Assign | ast.Expr | ast.Return) else None
+    if value is None:
+        return line
+    head = text[: value.col_offset]
+    if isinstance(value, ast.Call) and value.end_col_offset == len(text):
+        return " " * indent + _call(head, value, text, indent, "")
+    return _parts(head, value, text, indent, "")
+
+
+def _call(head: str, call: ast.Call, text: str, indent: int, tail: str) -> str:
+    """Return a call behind `head`: on one line, its arguments on one line, or each on its own and broken in turn."""
+    margin = " " * indent
+    source = str(ast.get_source_segment(text, call))
+    if indent + len(head) + len(source) + len(tail) <= WIDTH:
+        return f"{head}{source}{tail}"
+    function = text[call.col_offset : call.func.end_col_offset]
+    arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    items = [str(ast.get_source_segment(text, a)) for a in arguments]
+    joined = ", ".join(items)
+    if indent + 4 + len(joined) <= WIDTH:
+        return f"{head}{function}(\n{margin}    {joined}\n{margin}){tail}"
+    rows = [
+        _call("", a, text, indent + 4, ",") if isinstance(a, ast.Call) else f"{item},"
+        for a, item in zip(arguments, items, strict=True)
+    ]
+    return f"{head}{function}(\n" + "".join(f"{margin}    {row}\n" for row in rows) + f"{margin}){tail}"
+
+
+def _parts(head: str, value: ast.expr, text: str, indent: int, tail: str) -> str:
+    """Return an expression in brackets of its own, with one operand of its outermost operator a line where it needs that."""
+    margin = " " * indent
+    source = text[value.col_offset : value.end_col_offset]
+    parts = [source]
+    if indent + 4 + len(source) > WIDTH:
+        places = sorted(_breaks(value, text))
+        parts = [source[i:j].strip() for i, j in pairwise([0, *(p - value.col_offset for p in places), len(source)])]
+    rows = "".join(f"{margin}    {part}\n" for part in parts)
+    return f"{margin}{head}(\n{rows}{margin}){tail}"
+
+
+def _breaks(value: ast.expr, text: str) -> Iterator[int]:
+    """Yield where the operators of an expression's outermost kind stand."""
+    match value:
+        case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=right):
+            if text[value.col_offset] != "(":
+                yield from _breaks(left, text)
+            yield text.rindex("+" if isinstance(value.op, ast.Add) else "-", 0, right.col_offset)
+        case ast.BoolOp(values=values):
+            word = "and" if isinstance(value.op, ast.And) else "or"
+            for operand in values[1:]:
+                yield text.rindex(word, 0, operand.col_offset)
+        case ast.IfExp():
+            yield text.rindex("if", 0, value.test.col_offset)
+            yield text.rindex("else", 0, value.orelse.col_offset)

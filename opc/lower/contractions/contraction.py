@@ -1,0 +1,319 @@
+"""Contractions: sums of products in which one factor varies along rows of the result and the other along columns.
+
+Matrix products, linear layers, convolutions and their gradients are of this kind. `extract` makes each such sum a statement of
+its own, or leaves it in one that only does something with the sum at each point; `contraction_stage` recognises these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
+from opc.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_groups,
+    free_indices,
+    rewrite,
+    walk,
+    with_children,
+)
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.lower.contractions.factors import Factor
+from opc.lower.contractions.terms import Shape, is_fixed, multiplicands, terms_of
+from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
+from opc.transform.indices import Namer, bare, index_names, op_names
+
+
+def extract(op: Op) -> Op:
+    """Return the op with each contraction as a statement of its own, or one with an epilogue."""
+    extractor = _Extractor(op)
+    for assign in op.body:
+        extractor.statement(assign)
+    return replace(op, body=tuple(extractor.body), temporaries=(*op.temporaries, *extractor.temporaries))
+
+
+def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | None:
+    """Return a statement as a contraction with an epilogue, None when it is none."""
+    found = _sums(op, assign)
+    if len(found) != 1:
+        return None
+    ((place, _, terms),) = found
+    taken = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)} | {a.name for a in op.attributes}
+    total = Namer(taken).fresh(f"{assign.target}_sum")
+    value = _replaced(assign.value, {id(place): Read(total, (), place.type)})
+    body = _epilogue(op, assign, value, total)
+    if body is None:
+        return None
+    value, others = body
+    target = op.operand(assign.target)
+    outputs = {o.name for o in op.outputs}
+    inputs = {o.name for o in op.inputs}
+
+    def operand(n: str, written: bool = False) -> StageOperand:
+        kind = "input" if n in inputs else "output" if n in outputs else "temporary"
+        return StageOperand(n, kind, op.operand(n).type, (), True, written)
+
+    operands = (StageOperand(total, "sum", place.type, (), True), *(operand(n) for n in others), operand(assign.target, True))
+    put = Put(assign.target, target.type, value, replace(assign, value=_named(assign.value, place, total)))
+    epilogue = RowStage(name, (), (), False, operands, (Pass((), (put,)),), (), {})
+    places = (*others.items(), (assign.target, bare(assign.indices)))
+    return ContractionStage(name, assign, total, place.type, terms, epilogue, places)
+
+
+@dataclass(slots=True)
+class _Extractor:
+    op: Op
+    body: list[Assign]
+    temporaries: list[Operand]
+    namer: Namer
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.body = []
+        self.temporaries = []
+        self.namer = Namer(op_names(op) | index_names(op))
+
+    def statement(self, assign: Assign) -> None:
+        """Append a statement, after those of its contractions."""
+        assign = replace(assign, value=self._stored(_merged(self.op, assign, assign.value), assign))
+        assign = self._chosen(assign)
+        if contraction_stage(self.op, assign, assign.target) is None:
+            here: dict[int, Expr] = {}
+            for place, fixed, _ in _sums(self.op, assign):
+                name = self.namer.fresh(f"{assign.target}_sum")
+                value: Expr = place
+                for c in fixed:
+                    value = Select(c, value, Const(0, Weak.INT), place.type, place.span)
+                dims = self.op.operand(assign.target).dims
+                self._append(Operand(name, _element(place.type), dims), replace(assign, target=name, value=value))
+                here[id(place)] = Read(name, bare(assign.indices), place.type, span=place.span)
+            assign = replace(assign, value=_replaced(assign.value, here))
+        self.body.append(assign)
+
+    def _chosen(self, assign: Assign) -> Assign:
+        """Return a statement that has a contraction at some points only, such as those below a diagonal, as a choice between its
+        values, which are computed first and at all points, and the others."""
+        e = assign.value
+        if not isinstance(e, Select) or is_fixed(e.cond):
+            return assign
+        sums = _sums(self.op, assign)
+        whole = replace(assign, value=e.then)
+        if len(sums) != 1 or sums[0][0] not in walk(e.then) or contraction_stage(self.op, whole, assign.target) is None:
+            return assign
+        name = self.namer.fresh(f"{assign.target}_all")
+        self._append(Operand(name, _element(e.type), self.op.operand(assign.target).dims), replace(whole, target=name))
+        return replace(assign, value=replace(e, then=Read(name, bare(assign.indices), e.type)))
+
+    def _append(self, operand: Operand, assign: Assign) -> None:
+        self.temporaries.append(operand)
+        self.body.append(assign)
+        self.op = replace(self.op, temporaries=(*self.op.temporaries, operand))
+
+    def _stored(self, e: Expr, assign: Assign) -> Expr:
+        """Return `e` with the factors of its contractions that are no reads stored as temporaries first."""
+        match e:
+            case Reduce(kind="sum") if is_floating(e.type):
+                before = (self.op, list(self.body), list(self.temporaries))
+                stored = self._stored_terms(e.body, Shape(self.op, assign, e.axes))
+                new = e if stored is None else replace(e, body=stored)
+                if stored is not None and terms_of(self.op, assign, new, ()) is not None:
+                    return new
+                self.op, self.body, self.temporaries = before
+                return e
+            case Select() if not is_fixed(e.cond):
+                return e
+            case Reduce():
+                return e
+            case _:
+                return with_children(e, tuple(self._stored(c, assign) for c in children(e)))
+
+    def _stored_terms(self, e: Expr, shape: Shape) -> Expr | None:
+        """Return a sum of products with all factors reads; None when it is no such sum or stays better as it is."""
+        match e:
+            case Call(fn="add", args=(a, b)):
+                left, right = self._stored_terms(a, shape), self._stored_terms(b, shape)
+                return None if left is None or right is None else replace(e, args=(left, right))
+            case Reduce(kind="sum"):
+                inner = self._stored_terms(e.body, Shape(self.op, shape.assign, e.axes))
+                return None if inner is None else replace(e, body=inner)
+            case Select(other=Const(value=0)) if is_fixed(e.cond):
+                then = self._stored_terms(e.then, shape)
+                return None if then is None else replace(e, then=then)
+            case Call(fn="mul"):
+                groups = _two_groups(list(multiplicands(e)), shape)
+                if groups is None:
+                    return None
+                stored = []
+                for atoms in groups:
+                    product = atoms[0]
+                    for other in atoms[1:]:
+                        product = replace(e, args=(product, other))
+                    stored.append(product if isinstance(product, Read) else self._stored_factor(product, shape))
+                return replace(e, args=tuple(stored))
+            case Select():
+                # Conditions on indices stand outside a product of reads, or it is no contraction.
+                return e
+            case _:
+                return None
+
+    def _stored_factor(self, e: Expr, shape: Shape) -> Read:
+        """Return a read of a temporary that holds `e` along the loops it varies with."""
+        own = free_indices(e)
+        groups = free_groups(e)
+        indices: list[str | GroupRef] = []
+        dims: list[DimSpec] = []
+        for index, dim in shape.loops:
+            if (isinstance(index, GroupRef) and index.name in groups) or index in own:
+                indices.append(index)
+                dims.append(dim)
+        name = self.namer.fresh("factor")
+        self._append(Operand(name, _element(e.type), tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))
+        return Read(name, bare(tuple(indices)), e.type)
+
+
+def _element(t: ValueType) -> ElementType:
+    """Return the type a floating value is stored as."""
+    return DType.FLOAT64 if isinstance(t, Weak) else t
+
+
+def _two_groups(atoms: list[Expr], shape: Shape) -> tuple[list[Expr], list[Expr]] | None:
+    """Return the factors of a product in two groups, of which each has loops of the target that the other lacks."""
+    loops = [shape.varies(a) for a in atoms]
+    for k, first in enumerate(loops):
+        groups: tuple[list[Expr], list[Expr]] = ([], [])
+        seen = [first, frozenset[str | GroupRef]()]
+        for n, (atom, own) in enumerate(zip(atoms, loops, strict=True)):
+            side = 0 if n == k or own <= first else 1
+            groups[side].append(atom)
+            seen[side] |= own
+        if seen[0] - seen[1] and seen[1] - seen[0]:
+            return groups
+    return None
+
+
+def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[Term, ...]]]:
+    """Return the contractions in the value of a statement that run over all points of its target.
+
+    With each come the conditions on the call under which it is needed.
+    """
+    found = []
+
+    def visit(e: Expr, fixed: tuple[Expr, ...], lazy: bool) -> None:
+        match e:
+            case Reduce(kind="sum"):
+                terms = terms_of(op, assign, e, fixed)
+                if terms is not None and (not lazy or all(_is_plain(f) for t in terms for f in t.factors)):
+                    found.append((e, fixed, terms))
+            case Reduce():
+                pass
+            case Select() if is_fixed(e.cond):
+                visit(e.then, (*fixed, e.cond), lazy)
+                visit(e.other, (*fixed, Call("not", (e.cond,), DType.BOOL)), lazy)
+            case Select():
+                visit(e.then, fixed, True)
+                visit(e.other, fixed, True)
+            case _:
+                for c in children(e):
+                    visit(c, fixed, lazy)
+
+    visit(assign.value, (), False)
+    return found
+
+
+def _is_plain(f: Factor) -> bool:
+    """Whether a factor can be read at all points."""
+    return all(isinstance(i, GroupRef) or (isinstance(i, Affine) and i.index is not None) for i in f.read.indices)
+
+
+def _merged(op: Op, assign: Assign, e: Expr) -> Expr:
+    """Return `e` with sums of two contractions as one contraction of both."""
+
+    match e:
+        case Call(fn="add"):
+            rest: list[Expr] = []
+            sums: list[Expr] = []
+            for a in _addends(e):
+                a = _merged(op, assign, a)
+                alone = _pure_sum(a) and terms_of(op, assign, Reduce("sum", (), a, e.type), ()) is not None
+                (sums if alone else rest).append(a)
+            if len(sums) < 2:
+                return e
+            both = Reduce("sum", (), _total(e, sums), e.type, e.span)
+            return _total(e, [*rest, both]) if terms_of(op, assign, both, ()) is not None else e
+        case Reduce():
+            return e
+        case _:
+            return with_children(e, tuple(_merged(op, assign, c) for c in children(e)))
+
+
+def _addends(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Call) and e.fn == "add":
+        for a in e.args:
+            yield from _addends(a)
+    else:
+        yield e
+
+
+def _total(e: Call, addends: list[Expr]) -> Expr:
+    total = addends[0]
+    for a in addends[1:]:
+        total = replace(e, args=(total, a))
+    return total
+
+
+def _pure_sum(e: Expr) -> bool:
+    """Whether `e` is a sum, or one where a condition on the call holds and else 0."""
+    match e:
+        case Reduce(kind="sum"):
+            return True
+        case Select(other=Const(value=0)) if is_fixed(e.cond):
+            return _pure_sum(e.then)
+        case _:
+            return False
+
+
+def _replaced(e: Expr, new: dict[int, Expr]) -> Expr:
+    """Return `e` with the nodes of these ids replaced."""
+    if id(e) in new:
+        return new[id(e)]
+    return with_children(e, tuple(_replaced(c, new) for c in children(e)))
+
+
+def _named(e: Expr, place: Reduce, total: str) -> Expr:
+    """Return the value of an epilogue as it is printed: the sum by its name."""
+    return _replaced(e, {id(place): Read(total, (), place.type)})
+
+
+def _epilogue(op: Op, assign: Assign, value: Expr, total: str) -> tuple[Expr, dict[str, tuple[Affine | GroupRef, ...]]] | None:
+    """Return the value of a statement with bare reads, and where each operand stands; None when it is not that simple."""
+    shape = dict(zip(assign.indices, op.operand(assign.target).dims, strict=True))
+    places: dict[str, tuple[Affine | GroupRef, ...]] = {}
+    for node in walk(value):
+        if isinstance(node, Reduce | Place) or (isinstance(node, IndexValue) and node.value.indices()):
+            return None
+        if not isinstance(node, Read) or node.operand == total:
+            continue
+        if node.pad is not None or node.checked or node.operand == assign.target:
+            return None
+        indices = tuple(i for i in node.indices if isinstance(i, Affine | GroupRef))
+        for index, dim in zip(node.indices, op.operand(node.operand).dims, strict=True):
+            if isinstance(index, GroupRef):
+                own = shape.get(index)
+                if not isinstance(own, Group) or (own.of is not None and own != dim):
+                    return None
+            elif not isinstance(index, Affine) or index.index is None or shape.get(index.index) != dim:
+                return None
+        if places.setdefault(node.operand, indices) != indices or len(set(indices)) != len(node.indices):
+            return None
+    return rewrite(value, lambda n: replace(n, indices=()) if isinstance(n, Read) else n), places

@@ -1,0 +1,144 @@
+"""The terms of a contraction: the products that a sum adds up, with the loops and conditions of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    free_groups,
+    free_indices,
+    walk,
+)
+from opc.ir.op import Assign, DimSpec, Group, Op
+from opc.lower.contractions.factors import Factor, factor, guard, with_guard
+from opc.lower.loop_ir import Term
+
+MOST_TERMS = 8
+"""What the runtime has room for; see opc/contraction.h."""
+
+
+class Shape:
+    """The loops of a sum inside a statement: those of the target and those it sums over."""
+
+    def __init__(self, op: Op, assign: Assign, axes: tuple[ReduceAxis, ...]) -> None:
+        self.op, self.assign = op, assign
+        self.target = tuple(zip(assign.indices, op.operand(assign.target).dims, strict=True))
+        inner: list[tuple[str | GroupRef, DimSpec]] = []
+        for a in axes:
+            match a:
+                case Axis():
+                    inner.append((a.index, a.extent))
+                case GroupAxis():
+                    inner.append((GroupRef(a.name), Group(a.name)))
+        self.loops = (*self.target, *inner)
+        self.extents = {i: d for i, d in self.loops if isinstance(i, str) and isinstance(d, Affine)}
+
+    def varies(self, e: Expr) -> frozenset[str | GroupRef]:
+        """Return the loops of the target that `e` varies with."""
+        indices, groups = free_indices(e), free_groups(e)
+        return frozenset(i for i, _ in self.target if (i.name in groups if isinstance(i, GroupRef) else i in indices))
+
+
+def terms_of(op: Op, assign: Assign, e: Reduce, fixed: tuple[Expr, ...]) -> tuple[Term, ...] | None:
+    """Return the terms of a sum, None when it is no contraction."""
+    if not is_floating(e.type) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
+        return None
+    if any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
+        return None
+    found: list[Term] = []
+    for conditions, axes, body in _products(e.body, fixed, e.axes):
+        term = _term(Shape(op, assign, axes), conditions, axes, body)
+        if term is None:
+            return None
+        found.append(term)
+    return tuple(found) if 0 < len(found) <= MOST_TERMS else None
+
+
+def _products(
+    e: Expr, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...]
+) -> Iterator[tuple[tuple[Expr, ...], tuple[ReduceAxis, ...], Expr]]:
+    match e:
+        case Const(value=0):
+            pass
+        case Call(fn="add", args=(a, b)):
+            yield from _products(a, conditions, axes)
+            yield from _products(b, conditions, axes)
+        case Select(other=Const(value=0)):
+            yield from _products(e.then, (*conditions, *_conjuncts(e.cond)), axes)
+        case Reduce(kind="sum") if not any(isinstance(a, BroadcastAxis) for a in e.axes):
+            yield from _products(e.body, conditions, (*axes, *e.axes))
+        case _:
+            yield conditions, axes, e
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Call) and e.fn == "and":
+        for a in e.args:
+            yield from _conjuncts(a)
+    else:
+        yield e
+
+
+def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ...], e: Expr) -> Term | None:
+    factors = list(multiplicands(e))
+    if len(factors) != 2:
+        return None
+    fixed = tuple(dict.fromkeys(c for c in conditions if is_fixed(c)))
+    guards = [c for c in dict.fromkeys(conditions) if not is_fixed(c)]
+    guarded = list(guards)
+    made: list[Factor] = []
+    for f in factors:
+        if not isinstance(f, Read):
+            return None
+        # Each factor sees every condition: what the first needs, the second may need too.
+        mine = list(guarded)
+        new = factor(f, shape.op.operand(f.operand).dims, shape.extents, mine)
+        if new is None:
+            return None
+        guards = [g for g in guards if g in mine]
+        made.append(new)
+    for g in guards:
+        extra = guard(g)
+        if extra is None:
+            return None
+        names = {p.index for p in extra.parts}
+        side = next((k for k, f in enumerate(made) if names <= f.indices), None)
+        held = None if side is None else with_guard(made[side], extra)
+        if side is None or held is None:
+            return None
+        made[side] = held
+    loops = [{*f.indices, *(GroupRef(g) for g in f.groups)} for f in made]
+    target = {i for i, _ in shape.target}
+    rows, columns = (loops[0] - loops[1]) & target, (loops[1] - loops[0]) & target
+    if not rows or not columns or target - loops[0] - loops[1]:
+        return None
+    return Term(fixed, axes, (made[0], made[1]))
+
+
+def is_fixed(e: Expr) -> bool:
+    """Whether a condition is the same at all points of a call."""
+    return not any(isinstance(n, Read | IndexValue | Place) for n in walk(e))
+
+
+def multiplicands(e: Expr) -> Iterator[Expr]:
+    """Yield the factors of a product, `e` itself when it is none."""
+    if isinstance(e, Call) and e.fn == "mul":
+        for a in e.args:
+            yield from multiplicands(a)
+    else:
+        yield e

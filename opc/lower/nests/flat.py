@@ -1,0 +1,257 @@
+"""Statements whose accesses are not all bare indices: which kind of loop nest each becomes.
+
+A statement is first made flat: an axis group is one index variable, whose extent is the number of the group's points. Then the
+loop to vectorise is chosen: the last index of the target, with the reductions outside of it and their partial results in a row;
+or none, with each reduction vectorised along one of its own axes. What fits neither is run point by point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from opc.analysis.bounds.checker import BoundsChecker
+from opc.analysis.bounds.prover import Prover
+from opc.diagnostics import Diagnostics
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Place,
+    Read,
+    Reduce,
+    children,
+    free_indices,
+    reads,
+    rewrite,
+    walk,
+)
+from opc.ir.op import Assign, Group, Op
+from opc.lower.loop_ir import Flat
+from opc.transform.indices import Namer, index_names, op_names, substitute
+
+_FEW = 16
+"""An axis of no more than so many points is not worth vectorising where there is another."""
+
+
+def without_trailing(flat: Flat) -> Flat:
+    """Return the statement for a trailing group of one point."""
+    assert flat.trailing is not None, "only a statement that ends in a group has this form"
+    value = substitute(flat.value, {flat.trailing: Affine.of(0)})
+    return Flat(flat.target, flat.indices[:-1], flat.extents[:-1], value)
+
+
+def flat_statement(op: Op, assign: Assign) -> Flat | None:
+    """Return a statement with groups as index variables; None where operands broadcast, so that a group differs from operand to
+    operand."""
+    operands = [op.operand(n) for n in (assign.target, *(r.operand for r in reads(assign.value)))]
+    if any(isinstance(d, Group) and d.of is not None for o in operands for d in o.dims):
+        return None
+    if any(isinstance(a, BroadcastAxis) for e in walk(assign.value) if isinstance(e, Reduce) for a in e.axes):
+        return None
+    namer = Namer(op_names(op) | index_names(op))
+    names = {g: namer.fresh(_word(g)) for g in _groups(assign)}
+    indices: list[str] = []
+    extents: list[Affine] = []
+    for entry, dim in zip(assign.indices, op.operand(assign.target).dims, strict=True):
+        indices.append(names[entry.name] if isinstance(entry, GroupRef) else entry)
+        extents.append(dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name)))
+    ends_in_group = len(indices) > 1 and isinstance(assign.indices[-1], GroupRef)
+    return Flat(
+        assign.target, tuple(indices), tuple(extents), _flatten(assign.value, names), indices[-1] if ends_in_group else None
+    )
+
+
+def _word(group: str) -> str:
+    return "point" if group == "..." else f"{group}_point"
+
+
+def _groups(assign: Assign) -> list[str]:
+    found = {i.name: None for i in assign.indices if isinstance(i, GroupRef)}
+    for e in walk(assign.value):
+        if isinstance(e, Read):
+            found |= {i.name: None for i in e.indices if isinstance(i, GroupRef)}
+        elif isinstance(e, Reduce):
+            found |= {a.name: None for a in e.axes if isinstance(a, GroupAxis)}
+        elif isinstance(e, Place):
+            found[e.group] = None
+    return list(found)
+
+
+def _flatten(e: Expr, names: dict[str, str]) -> Expr:
+    """Return `e` with groups as index variables; a reduction over a group hides the index of that name outside."""
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Read():
+                indices = tuple(Affine.of(Index(names[i.name])) if isinstance(i, GroupRef) else i for i in node.indices)
+                return replace(node, indices=indices)
+            case Reduce():
+                axes = tuple(
+                    Axis(names[a.name], Affine.of(GroupSize(a.name))) if isinstance(a, GroupAxis) else a for a in node.axes
+                )
+                return replace(node, axes=axes)
+            case Place():
+                return IndexValue(Affine.of(Index(names[node.group])), node.span)
+            case _:
+                return node
+
+    return rewrite(e, rule)
+
+
+def choose_lane(op: Op, flat: Flat) -> str | None:
+    """Return the index to vectorise, or None when each reduction had better be vectorised along an axis of its own."""
+    if not flat.indices:
+        return None
+    last = flat.indices[-1]
+    reductions = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    if not reductions:
+        return last
+    own = [best_axis(op, r) for r in reductions]
+    if any(axis is None for axis in own):
+        return last
+    scattered = sum(_scattered(r, last) for r in reductions)
+    inner = sum(_scattered(r, axis.index) for r, axis in zip(reductions, own) if axis is not None)
+    if inner < scattered:
+        return None
+    if inner == scattered and is_short(op, flat.extents[-1]) and not all(is_short(op, a.extent) for a in own if a is not None):
+        return None
+    return last
+
+
+def best_axis(op: Op, e: Reduce) -> Axis | None:
+    """Return the axis of a reduction to vectorise when nothing else is: the one along which its reads are contiguous."""
+    axes = [a for a in e.axes if isinstance(a, Axis)]
+    if e.kind in ("argmax", "argmin"):
+        axes = axes[-1:]
+    dependent = {n for a in axes for n in a.extent.indices()}
+    candidates = [a for a in axes if a.index not in dependent]
+    ranked = sorted(
+        candidates, key=lambda a: (not _stands_last(e, a.index), _scattered(e, a.index), is_short(op, a.extent), -axes.index(a))
+    )
+    return ranked[0] if ranked else None
+
+
+def _scattered(e: Reduce, index: str) -> int:
+    """Return how many reads of a reduction jump through memory along an index."""
+    return sum(jumps(r, index) for r in reads(e.body))
+
+
+def jumps(r: Read, index: str) -> bool:
+    """Whether a read jumps through memory along an index."""
+    early = any(isinstance(i, Affine) and index in i.indices() for i in _moving(r)[:-1])
+    return early or any(index in free_indices(i) for i in r.indices if not isinstance(i, Affine | GroupRef))
+
+
+def _moving(r: Read) -> tuple[Affine | GroupRef | Expr, ...]:
+    """Return the indices of a read without those at its end that are 0, as that of a group of one point is."""
+    kept = len(r.indices)
+    while kept and r.indices[kept - 1] == Affine.of(0):
+        kept -= 1
+    return r.indices[:kept]
+
+
+def _stands_last(e: Reduce, index: str) -> bool:
+    lasts = [_moving(r)[-1] for r in reads(e.body) if _moving(r)]
+    return any(isinstance(i, Affine) and index in i.indices() for i in lasts)
+
+
+def is_short(op: Op, extent: Affine) -> bool:
+    """Whether an axis is likely short.
+
+    That is a small number, an attribute such as a window's size, or a dimension that the size of an output shrinks with, which
+    is what windows given by an operand do.
+    """
+    if extent.constant is not None:
+        return extent.constant <= _FEW
+    atoms = extent.atoms()
+    if all(isinstance(a, AttrInt) for a in atoms):
+        return True
+    return any(isinstance(a, Dim) and any(_shrinks(size, a) for _, size in op.dims) for a in atoms)
+
+
+def _shrinks(size: Affine, dim: Dim) -> bool:
+    for monomial, coefficient in size.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv) and coefficient > 0 and _shrinks(atom.numerator, dim):
+                return True
+            if isinstance(atom, Minimum) and coefficient > 0 and (_shrinks(atom.left, dim) or _shrinks(atom.right, dim)):
+                return True
+            if atom == dim and coefficient < 0:
+                return True
+    return False
+
+
+def affines(e: Expr) -> Iterator[Affine]:
+    """Yield every affine expression in `e`: indices, values of indices, extents."""
+    for node in walk(e):
+        match node:
+            case IndexValue():
+                yield node.value
+            case Read():
+                yield from (i for i in node.indices if isinstance(i, Affine))
+            case Reduce():
+                yield from (a.extent for a in node.axes if isinstance(a, Axis))
+
+
+def divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
+    """Yield the divisions in an affine expression, outermost first."""
+    for monomial, _ in a.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod):
+                yield atom
+                yield from divisions(atom.numerator)
+                yield from divisions(atom.denominator)
+
+
+def period(op: Op, e: Expr, lane: str) -> Affine | None:
+    """Return the one divisor by which the lane's index is divided in `e`, so that lanes that far apart are alike; else None."""
+    found: set[Affine] = set()
+    for a in affines(e):
+        for d in divisions(a):
+            if lane in d.denominator.indices() or (d.numerator.coefficient(lane) is None and lane in d.numerator.indices()):
+                return None
+            if lane in d.numerator.indices():
+                found.add(d.denominator)
+    if len(found) != 1:
+        return None
+    (divisor,) = found
+    return divisor if not divisor.indices() and is_positive(op, divisor) else None
+
+
+def is_positive(op: Op, size: Affine) -> bool:
+    """Whether a size is proved greater than zero."""
+    if size.constant is not None:
+        return size.constant > 0
+    checker = BoundsChecker(op, Diagnostics())
+    return Prover(checker.facts).positive(checker.expand(size))
+
+
+def in_phase(a: Affine, lane: str, divisor: Affine, position: Affine, phase: Affine) -> Affine:
+    """Return `a` at lane `divisor * position + phase`, with divisions by the divisor worked out."""
+
+    def moved(e: Affine, value: Affine) -> Affine:
+        return e.substitute(lambda s: value if s == Index(lane) else None)
+
+    total = Affine.of(0)
+    for monomial, coefficient in a.terms:
+        product = Affine.of(coefficient)
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod) and atom.denominator == divisor and lane in atom.numerator.indices():
+                step = atom.numerator.coefficient(lane)
+                assert step is not None, "the numerator is affine in the lane"
+                rest = moved(atom.numerator, phase)
+                product = product * (step * position + rest // divisor if isinstance(atom, FloorDiv) else rest % divisor)
+            else:
+                product = product * moved(Affine.of(atom), divisor * position + phase)
+        total = total + product
+    return total
+
+
+def holds_reduction(e: Expr) -> bool:
+    """Whether an expression holds a reduction."""
+    return isinstance(e, Reduce) or any(holds_reduction(c) for c in children(e))

@@ -1,0 +1,117 @@
+"""Sums into a single number that run as loop nests: taken in parts, for which all threads work.
+
+A nest is split over the points of its target, and a single number has one. So each row of such a sum becomes a sum of its own
+or, where its terms don't lie in rows because they are looked up at computed places, each term a value of its own. Adding those
+up is regular: a row stage does it, cut in a way that depends on the sizes alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Weak
+from opc.ir.expr import (
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Expr,
+    GroupRef,
+    Read,
+    Reduce,
+    ReduceAxis,
+    children,
+    free_groups,
+    free_indices,
+    reads,
+    with_children,
+)
+from opc.ir.op import Assign, Group, Op, Operand
+from opc.lower.contractions.contraction import contraction_stage
+from opc.lower.nests.flat import best_axis, flat_statement, holds_reduction, is_short, jumps
+from opc.lower.rows.flatten import IrregularError, flatten
+from opc.transform.indices import Namer, bare, index_names, op_names
+
+_KINDS = ("sum", "prod", "any", "all")
+"""Of nothing these have a value; the report that there is no greatest of nothing names all axes."""
+
+
+def with_parts(op: Op) -> Op:
+    """Return the op with the parts of such sums, and of other reductions, as statements ahead of them."""
+    splitter = _Splitter(op)
+    for s in op.body:
+        splitter.body.append(s if s.indices else replace(s, value=splitter.split(s, s.value)))
+    if not splitter.temporaries:
+        return op
+    return replace(op, body=tuple(splitter.body), temporaries=(*op.temporaries, *splitter.temporaries))
+
+
+class _Splitter:
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.namer = Namer(op_names(op) | index_names(op))
+        self.body: list[Assign] = []
+        self.temporaries: list[Operand] = []
+
+    def split(self, s: Assign, e: Expr) -> Expr:
+        """Return a part of the value of `s` with its sums as sums of parts, whose statements are appended; what is computed on
+        a condition only stays as it is."""
+        match e:
+            case Reduce() if _is_single(self.op, s, e):
+                inner = _row(self.op, s, e)
+                return self._parts(s, e, inner) if inner or _is_looked_up(self.op, e) else e
+            case Call() | Cast():
+                return with_children(e, tuple(self.split(s, c) for c in children(e)))
+            case _:
+                return e
+
+    def _parts(self, s: Assign, e: Reduce, inner: tuple[ReduceAxis, ...]) -> Expr:
+        """Append the statement of the parts of a sum, and return the sum of them."""
+        outer = tuple(a for a in e.axes if a not in inner)
+        value: Expr = replace(e, axes=inner) if inner else e.body
+        assert not isinstance(value.type, Weak), "what has a weak type is not split"
+        indices = tuple(a.index if isinstance(a, Axis) else GroupRef(a.name) for a in outer)
+        dims = tuple(a.extent if isinstance(a, Axis) else Group(a.name) for a in outer)
+        name = self.namer.fresh(f"{s.target}_part")
+        self.temporaries.append(replace(self.op.operand(s.target), name=name, type=value.type, dims=dims, optional=False, doc=""))
+        self.body.append(Assign(name, indices, value, s.span))
+        return replace(e, axes=outer, body=Read(name, bare(indices), value.type, span=e.span))
+
+
+def _is_single(op: Op, s: Assign, e: Reduce) -> bool:
+    """Whether a sum in a statement with a single number as its target is a loop nest, over axes of which each has an extent of
+    its own."""
+    if e.kind not in _KINDS or isinstance(e.type, Weak) or isinstance(e.body.type, Weak) or holds_reduction(e.body):
+        return False
+    if any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
+        return False
+    alone = replace(s, value=e)
+    if contraction_stage(op, alone, s.target) is not None:
+        return False
+    try:
+        flatten(replace(op, body=(alone,)))
+    except IrregularError:
+        return True
+    return False
+
+
+def _row(op: Op, s: Assign, e: Reduce) -> tuple[ReduceAxis, ...]:
+    """Return the axis along which the terms lie in rows, if there is one: a group may turn out to have one point."""
+    flat = flat_statement(op, replace(s, value=e))
+    if flat is None or len(e.axes) < 2:
+        return ()
+    assert isinstance(flat.value, Reduce), "a flat statement has the same value"
+    best = best_axis(op, flat.value)
+    if best is None or is_short(op, best.extent) or any(jumps(r, best.index) for r in reads(flat.value.body)):
+        return ()
+    return tuple(a for a in e.axes if isinstance(a, Axis) and a.index == best.index)
+
+
+def _is_looked_up(op: Op, e: Reduce) -> bool:
+    """Whether terms are found at computed places, one for each element of an operand or fewer."""
+    if all(isinstance(a, Axis) and is_short(op, a.extent) for a in e.axes):
+        return False
+    computed = any(not isinstance(i, Affine | GroupRef) for r in reads(e.body) for i in r.indices)
+    names = {a.index if isinstance(a, Axis) else a.name for a in e.axes}
+    return computed and any(names <= free_indices(r) | free_groups(r) for r in reads(e.body))

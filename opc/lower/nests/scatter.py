@@ -1,0 +1,285 @@
+"""Sums in which a condition names the place of each term: run as one pass over the terms instead of one for each place.
+
+`y[v, d] = sum[n](src[n, d] if ids[n] == v else 0)` adds src[n, d] to y[ids[n], d] for each n in order. Its counterpart, a sum
+over places of which one counts, is a read at that place: `sum[v](g[v, d] if ids[n] == v else 0)` is g[ids[n], d] where that
+exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_groups,
+    free_indices,
+    rewrite,
+    walk,
+    with_children,
+)
+from opc.ir.op import Assign, Op, Operand
+from opc.ir.op import Scatter as AddOrder
+from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
+from opc.lower.loop_ir import Flat, Scatter
+from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
+from opc.transform.indices import Namer, bare, index_names, op_names, substitute
+from opc.transform.scalar import negation
+
+
+def scatter_plan(op: Op, assign: Assign) -> Scatter | None:
+    """Return how a statement whose whole value is such a sum is run, else None."""
+    flat = flat_statement(op, assign)
+    return None if flat is None else flat_scatter(op, flat)
+
+
+def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
+    """Return how a flat statement whose whole value is such a sum is run, else None."""
+    given: list[Expr] = []
+    value = flat.value
+    while isinstance(value, Select) and _is_fixed(value.cond) and is_identity("sum", value.other):
+        given.append(value.cond)
+        value = value.then
+    target = op.operand(flat.target)
+    if not isinstance(value, Reduce) or value.kind != "sum" or not _same_type(value.type, target.type):
+        return None
+    found = _places(op, value, flat.indices)
+    if found is None:
+        return None
+    places, rest, body = found
+    if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
+        return None
+    last = flat.indices[-1]
+    shared = op.scatter is AddOrder.ATOMIC and _may_split(value, places)
+    return Scatter(flat, value, places, rest, body, None if last in dict(places) else last, tuple(given), shared=shared)
+
+
+def _may_split(e: Reduce, places: tuple[tuple[str, Expr], ...]) -> bool:
+    """Whether threads may take some of the terms each: their number is known, and no place is searched for."""
+    fixed = not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes)
+    return fixed and not any(isinstance(n, Reduce) for _, p in places for n in walk(p))
+
+
+def _same_type(value: ValueType, target: ElementType) -> bool:
+    """Whether a sum of this type is accumulated in what the target is computed in."""
+    return value == target or (isinstance(value, Acc) and value.of == target and is_floating(target))
+
+
+def _is_fixed(cond: Expr) -> bool:
+    """Whether a condition has one value for a whole call."""
+    return all(isinstance(n, Present | AttrRef | Const | Call) for n in walk(cond))
+
+
+def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
+    """Return the computed place of each target index that conditions of a sum fix, the other conditions, and the term."""
+    conditions, body = conditions_of(e.body)
+    own = {a.index for a in e.axes if isinstance(a, Axis)}
+    places: dict[str, Expr] = {}
+    rest: list[Expr] = []
+    for c in conditions:
+        for index, place in _equalities(c):
+            if index in targets and index not in places and free_indices(place) & own:
+                places[index] = place
+                break
+        else:
+            rest.append(c)
+    fixed = set(places)
+    if not any(_is_computed(p) for p in places.values()) or any(free_indices(p) & fixed for p in places.values()):
+        return None
+    if any(isinstance(a, Axis) and a.extent.indices() & fixed for a in e.axes):
+        return None
+    found = tuple(g for c in rest for g in guards(c, lambda size: is_positive(op, size)))
+    return tuple(places.items()), found, body
+
+
+def _is_computed(place: Expr) -> bool:
+    """Whether a place is found by data or by a division, so that no term can be solved for."""
+    return any(isinstance(n, Read) for n in walk(place)) or any(True for a in affines(place) for _ in divisions(a))
+
+
+def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:
+    """Return the conditions without which a term of a sum is 0, outermost first, and the term."""
+    found: list[Expr] = []
+    while isinstance(body, Select):
+        if is_identity("sum", body.other):
+            cond, body = body.cond, body.then
+        elif is_identity("sum", body.then):
+            cond, body = negation(body.cond), body.other
+        else:
+            break
+        found += conjuncts(cond)
+    return found, body
+
+
+def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
+    """Yield the ways in which a condition says that an index is the value of an expression without it."""
+    if not isinstance(c, Call) or c.fn != "eq":
+        return
+    for one, other in (c.args, c.args[::-1]):
+        side = affine_of(one)
+        if side is not None and side.index is not None and side.index not in free_indices(other):
+            yield side.index, other
+
+
+def extract_scatters(op: Op) -> Op:
+    """Return the op with each such sum as a statement of its own, and sums of which one term counts as reads."""
+    body = tuple(replace(s, value=rewrite(s.value, _as_read)) for s in op.body)
+    op = replace(op, body=body)
+    namer = Namer(op_names(op) | index_names(op))
+    statements: list[Assign] = []
+    temporaries: list[Operand] = []
+    for s in op.body:
+        if scatter_plan(op, s) is not None:
+            statements.append(s)
+            continue
+
+        def taken_out(e: Expr, s: Assign = s) -> Expr:
+            own = _own_statement(op, s, e)
+            if own is None:
+                return with_children(e, tuple(taken_out(c) for c in children(e)))
+            value, stored = own
+            name = namer.fresh(f"{s.target}_sum")
+            temporaries.append(replace(op.operand(s.target), name=name, type=stored, optional=False, doc=""))
+            statements.append(Assign(name, s.indices, value, s.span))
+            return Read(name, bare(s.indices), stored, span=s.span)
+
+        value = taken_out(s.value)
+        statements.append(replace(s, value=value))
+    if not temporaries:
+        return op
+    return replace(op, body=tuple(statements), temporaries=(*op.temporaries, *temporaries))
+
+
+def _own_statement(op: Op, s: Assign, e: Expr) -> tuple[Expr, ElementType] | None:
+    """Return `e` and the type of a temporary for it when it is a scatter at every point of the statement's target."""
+    inner = e
+    while isinstance(inner, Select) and _is_fixed(inner.cond) and is_identity("sum", inner.other):
+        inner = inner.then
+    if not isinstance(inner, Reduce) or not isinstance(e, Reduce | Select):
+        return None
+    names = free_indices(s.value) & {i for i in s.indices if isinstance(i, str)}
+    if not free_indices(e) <= names | {i for i in s.indices if isinstance(i, str)}:
+        return None  # it stands in another reduction
+    if not free_groups(e) <= {i.name for i in s.indices if isinstance(i, GroupRef)}:
+        return None
+    stored: ElementType
+    stored = (DType.INT64 if e.type is Weak.INT else DType.FLOAT64) if isinstance(e.type, Weak) else e.type
+    typed = _typed(e, stored)
+    target = replace(op.operand(s.target), name="#", type=stored)
+    probe = replace(op, temporaries=(*op.temporaries, target))
+    return (typed, stored) if scatter_plan(probe, replace(s, target="#", value=typed)) is not None else None
+
+
+def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
+    """Return a scatter whose sum has a type that can be stored."""
+    if isinstance(e, Reduce):
+        return replace(e, type=stored)
+    assert isinstance(e.then, Reduce | Select), "a scatter under conditions is a choice of a sum"
+    return replace(e, then=_typed(e.then, stored), type=stored)
+
+
+def _as_read(e: Expr) -> Expr:
+    """Return a sum over an index that conditions fix as its terms that count: one, or one for each place of which any will do."""
+    if not isinstance(e, Reduce) or e.kind != "sum":
+        return e
+    conditions, body = conditions_of(e.body)
+    for axis in e.axes:
+        if not isinstance(axis, Axis) or any(isinstance(a, Axis) and axis.index in a.extent.indices() for a in e.axes):
+            continue
+        bound = {a.index for a in e.axes if isinstance(a, Axis)} - {axis.index}
+        for n, c in enumerate(conditions):
+            choices = disjuncts(c)
+            rest = conditions[:n] + conditions[n + 1 :]
+            terms = []
+            for k, choice in enumerate(choices):
+                earlier = [negation(other) for other in choices[:k]]
+                terms.append(_term_at(axis, choice, [*earlier, *rest], body))
+            found = [t for t in terms if t is not None]
+            if len(found) < len(terms) or axis.extent.indices() & bound:
+                continue
+            term: Expr = found[0] if len(found) == 1 else _added(found, e.type)
+            axes = tuple(a for a in e.axes if a is not axis)
+            if axes:
+                return _as_read(replace(e, axes=axes, body=term))
+            total = replace(term, type=e.type) if isinstance(term, Select) else term
+            return Call("add", (Const(0, Weak.INT), total), e.type)  # a sum is never -0
+    return e
+
+
+def _added(terms: list[Expr], t: ValueType) -> Expr:
+    """Return the sum of terms in the type that they are summed in."""
+    return reduce(lambda a, b: Call("add", (a, b), t), (x if x.type == t else Cast(x, t) for x in terms))
+
+
+def _term_at(axis: Axis, choice: Expr, rest: list[Expr], body: Expr) -> Expr | None:
+    """Return the term of a sum at the one place that `choice` names, 0 where that is outside or `rest` doesn't hold."""
+    place = next((p for i, p in _equalities(choice) if i == axis.index), None)
+    if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
+        return None
+    put_in = _substitution(axis.index, place)
+    wide = place if isinstance(place.type, Weak) else Cast(place, DType.INT64)
+    inside = [
+        Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
+        Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
+        *(put_in(x) for x in rest),
+    ]
+    return Select(_all(inside), put_in(body), Const(0, body.type), body.type)
+
+
+def _all(conditions: list[Expr]) -> Expr:
+    total = conditions[0]
+    for c in conditions[1:]:
+        total = Call("and", (total, c), DType.BOOL)
+    return total
+
+
+def _replaceable(e: Expr, index: str, place: Expr) -> bool:
+    """Whether an index can be replaced by an expression: it stands alone wherever it stands, or the expression is affine."""
+    if affine_of(place) is not None:
+        return True
+    for node in walk(e):
+        match node:
+            case Read():
+                if any(isinstance(i, Affine) and index in i.indices() and i.index != index for i in node.indices):
+                    return False
+            case IndexValue():
+                if index in node.value.indices() and node.value.index != index:
+                    return False
+            case Reduce():
+                if any(isinstance(a, Axis) and index in a.extent.indices() for a in node.axes):
+                    return False
+    return True
+
+
+def _substitution(index: str, place: Expr) -> Callable[[Expr], Expr]:
+    affine = affine_of(place)
+    if affine is not None:
+        return lambda e: substitute(e, {index: affine})
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Read():
+                indices = tuple(place if isinstance(i, Affine) and i.index == index else i for i in node.indices)
+                return replace(node, indices=indices)
+            case IndexValue() if node.value.index == index:
+                return place
+            case _:
+                return node
+
+    return lambda e: rewrite(e, rule)

@@ -1,0 +1,46 @@
+"""Scatters whose places are computed: the places of a row of terms are found together, and so are the terms.
+
+The gradient of a sample of an image at the points of a grid is one: each point of a row adds to four pixels, by what floors and
+products find. What is left to do one by one is the adding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.affine import Affine
+from opc.ir.expr import Axis, Call, Expr, Reduce, free_indices, reads, walk
+from opc.ir.op import Op
+from opc.lower.guards import is_known_inside
+from opc.lower.loop_ir import Scatter
+from opc.lower.nests.flat import is_short
+from opc.lower.nests.places import bounds_of, sizes_of
+
+
+def with_rows(op: Op, plan: Scatter) -> Scatter:
+    """Return a scatter with the axis along which its terms are taken in rows, if there is one."""
+    if plan.lane is not None or plan.window is not None or plan.shared or plan.guards:
+        return plan
+    axes = [a for a in plan.sum.axes if isinstance(a, Axis)]
+    if len(axes) != len(plan.sum.axes) or any(a.extent.indices() for a in axes):
+        return plan
+    places = [p for _, p in plan.places]
+    if not any(isinstance(n, Call) for p in places for n in walk(p)):
+        return plan  # a place that is only looked up is found as quickly where its term is added
+    if not all(_is_safe(op, plan, e) for e in (*places, plan.body)) or free_indices(plan.body) & {i for i, _ in plan.places}:
+        return plan
+    rows = [a.index for a in axes if not is_short(op, a.extent) and any(a.index in free_indices(p) for p in places)]
+    return replace(plan, row=rows[-1]) if rows else plan
+
+
+def _is_safe(op: Op, plan: Scatter, e: Expr) -> bool:
+    """Whether a value can be computed for terms that don't count too."""
+    if any(isinstance(n, Reduce) for n in walk(e)):
+        return False
+    bounded = bounds_of(plan.statement)
+    optional = {i.name for i in op.inputs if i.optional}
+    found = list(reads(e))
+    plain = all(isinstance(i, Affine) for r in found for i in r.indices)
+    return plain and all(
+        r.operand not in optional and not r.checked and is_known_inside(r, sizes_of(op, r.operand), bounded) for r in found
+    )

@@ -1,0 +1,81 @@
+"""Sums over all points of what loop nests compute: added up in the nests, row by row, instead of read back from memory.
+
+A row stage that only adds up the values of nests would go over memory that these have just written. A nest computes its target
+in rows, so it adds up each row while that is in cache. What nothing else reads is then never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from opc.ir.dtypes import DType, Weak, candidates
+from opc.ir.expr import Read, reads
+from opc.ir.op import Op
+from opc.lower.loop_ir import ContractionStage, Lanes, NestStage, Program, Put, RowStage, Stage, Temporary
+from opc.lower.nests.flat import holds_reduction, period
+
+_SUMMED = {DType.FLOAT32, DType.FLOAT64}
+"""The types in which a nest adds up a row."""
+
+
+def with_sums_in_nests(op: Op, program: Program) -> Program:
+    """Return the program of an op without the row stages that do nothing but add up temporaries that loop nests compute."""
+    memory = {
+        t.name: t
+        for t in program.temporaries
+        if not isinstance(t.type, Weak) and {x.compute for x in candidates(t.type)} <= _SUMMED
+    }
+    nests = {s.assign.target: s for s in program.stages if isinstance(s, NestStage) and _has_rows(op, s)}
+    sums: dict[str, str] = {}
+    stages: list[Stage] = []
+    for s in program.stages:
+        found = _sums(s, memory) if isinstance(s, RowStage) else {}
+        if found and found.keys() <= nests.keys() - sums.keys():
+            sums |= found
+        else:
+            stages.append(s)
+    if not sums:
+        return program
+    gone = sums.keys() - {name for s in stages for name in _read(s)}
+    for n, s in enumerate(stages):
+        if isinstance(s, NestStage) and s.assign.target in sums:
+            stages[n] = replace(s, sum=sums[s.assign.target], stored=s.assign.target not in gone)
+    temporaries = tuple(replace(t, stored=t.name not in gone) for t in program.temporaries)
+    return replace(program, stages=tuple(stages), temporaries=temporaries)
+
+
+def _has_rows(op: Op, s: NestStage) -> bool:
+    """Whether a nest computes its target row by row, and each row as a whole: with a reduction it may do so point by point."""
+    if not s.plans or holds_reduction(s.assign.value):
+        return False
+    return all(isinstance(p, Lanes) and p.lane and period(op, p.statement.value, p.lane) is None for p in s.plans)
+
+
+def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:
+    """Return the temporaries of which a stage computes the sum over all points, with those that the sums go to; nothing if it
+    does anything else."""
+    found: dict[str, str] = {}
+    domain = {*s.outer, *s.row}
+    for p in s.passes:
+        for a in (*p.prologue, *p.body):
+            if not (isinstance(a, Put) and isinstance(a.value, Read)):
+                return {}
+            name, to = a.value.operand, s.operand(a.name)
+            alike = name in memory and set(memory[name].loops) == domain and memory[name].type == to.type
+            if not alike or (to.kind, to.reduction, to.loops) != ("temporary", "sum", ()) or name in found:
+                return {}
+            found[name] = a.name
+    return found
+
+
+def _read(s: Stage) -> Iterator[str]:
+    """Yield the operands that a stage reads."""
+    match s:
+        case RowStage():
+            yield from (o.name for o in s.operands if not o.written)
+        case ContractionStage():
+            yield from (o.name for o in s.epilogue.operands if not o.written)
+            yield from (r.operand for r in reads(s.assign.value))
+        case _:
+            yield from (r.operand for r in reads(s.assign.value))

@@ -1,0 +1,89 @@
+"""Sums over a few points, such as the taps of an interpolation: written out, so that one loop computes the value of a row.
+
+As a loop over its points such a sum would keep its partial results in a row of their own, and pass over that once a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import product
+from operator import eq, ge, gt, le, lt, ne
+
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import Axis, Call, Cast, Const, Expr, Read, Reduce, ReduceAxis, Select, children, reads, rewrite, with_children
+from opc.ir.op import Assign, Op
+from opc.lower.nests.flat import holds_reduction
+from opc.lower.nests.places import indices_of, is_looked_up
+from opc.lower.nests.tables import row_nest
+from opc.transform.indices import substitute
+
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}
+
+_MOST_TERMS = 4
+"""Of more points a loop costs less than the text of each."""
+
+
+def with_short_sums(op: Op) -> Op:
+    """Return the op with the short sums of its loop nests over rows as terms that are added."""
+    return replace(op, body=tuple(_with_short_sums(op, s) if row_nest(op, s) else s for s in op.body))
+
+
+def _with_short_sums(op: Op, s: Assign) -> Assign:
+    return replace(s, value=_written_out(s.value, lambda r: is_looked_up(op, r, str(s.indices[-1]))))
+
+
+def _written_out(e: Expr, looked_up: Callable[[Read], bool]) -> Expr:
+    if not isinstance(e, Reduce):
+        return with_children(e, tuple(_written_out(c, looked_up) for c in children(e)))
+    if e.kind != "sum" or not is_floating(e.type) or holds_reduction(e.body):
+        return e
+    computed = [r for r in reads(e.body) if any(not isinstance(i, Affine) for i in r.indices)]
+    if not all(looked_up(r) for r in computed):
+        return e  # what finds a place had better be computed once
+    points = _points(e.axes)
+    if points is not None:
+        zero: Expr = Const(0, e.type, e.span)
+        return reduce(lambda total, term: _added(e, total, term), (_term(e, p) for p in points), zero)
+    moving = {n for r in computed for i in r.indices if not isinstance(i, Affine) for n in indices_of(i)}
+    short = [a for a in e.axes if isinstance(a, Axis) and a.index in moving]
+    points = _points(short)
+    if points is None:
+        return e
+    # Places that don't change with the axes that are left are found ahead of them.
+    body = reduce(lambda total, term: _added(e, total, term), (_term(e, p) for p in points))
+    return replace(e, axes=tuple(a for a in e.axes if a not in short), body=body)
+
+
+def _added(e: Reduce, total: Expr, term: Expr) -> Expr:
+    return Call("add", (total, term), e.type, e.span)
+
+
+def _points(axes: Sequence[ReduceAxis]) -> list[dict[str, Affine]] | None:
+    """Return the points of axes in order, where there are few."""
+    extents: dict[str, int] = {}
+    for a in axes:
+        if not isinstance(a, Axis) or a.extent.constant is None:
+            return None
+        extents[a.index] = a.extent.constant
+    points = [dict(zip(extents, map(Affine.of, p), strict=True)) for p in product(*map(range, extents.values()))]
+    return points if 1 < len(points) <= _MOST_TERMS else None
+
+
+def _term(e: Reduce, point: dict[str, Affine]) -> Expr:
+    term = rewrite(substitute(e.body, point), _chosen)
+    return term if term.type == e.type else Cast(term, e.type, e.span)
+
+
+def _chosen(e: Expr) -> Expr:
+    """Return the side of a choice between numbers."""
+    if not isinstance(e, Select) or not isinstance(e.cond, Call) or e.cond.fn not in _COMPARISONS:
+        return e
+    a, b = (x.constant if x is not None else None for x in map(affine_of, e.cond.args))
+    if a is None or b is None:
+        return e
+    side = e.then if _COMPARISONS[e.cond.fn](a, b) else e.other
+    return side if side.type == e.type else Cast(side, e.type, e.span)

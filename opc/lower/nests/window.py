@@ -1,0 +1,101 @@
+"""Scatters to places in windows: where a search over a window finds an element, a term goes to where that element lies.
+
+The gradient of max pooling is one. What the search reads lies inside, so a place that it found is inside of the target too, and
+is a fixed distance from the row of windows: that distance is all the search has to keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import is_floating
+from opc.ir.expr import Axis, Call, Cast, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
+from opc.ir.op import Op
+from opc.lower.guards import is_identity
+from opc.lower.loop_ir import Scatter, Window
+from opc.lower.nests.flat import is_positive
+from opc.lower.nests.search import searches
+
+
+def with_window(op: Op, plan: Scatter) -> Scatter:
+    """Return a scatter with what its places are in terms of the one search they need, where they lie in what that reads."""
+    found = searches(p for _, p in plan.places)
+    if len(found) != 1 or plan.lane is not None or plan.guards:
+        return plan
+    (search,) = found
+    body, lane = search.body, plan.sum.axes[-1]
+    if not isinstance(body, Read) or not isinstance(lane, Axis) or not _is_plain(op, plan, search, body, lane.index):
+        return plan
+    places = [_place(p, search) for _, p in plan.places]
+    names = [index for index, _ in plan.places]
+    entries = [plan.statement.indices.index(n) for n in names]
+    last = len(plan.statement.indices)
+    if entries != list(range(last - len(names), last)) or any(n in free_indices(plan.body) for n in names):
+        return plan
+    sizes = op.operand(body.operand).dims
+    known: list[Affine] = []
+    for place, entry in zip(places, entries):
+        if place is None or (place, plan.statement.extents[entry]) not in list(zip(body.indices, sizes, strict=True)):
+            return plan
+        known.append(place)
+    return replace(plan, window=Window(search, tuple(known)))
+
+
+def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, lane: str) -> bool:
+    """Whether the candidates of neighbouring lanes lie along a row, and each axis of the window moves along one index."""
+    axes = [a.index for a in search.axes if isinstance(a, Axis)]
+    others = [r for r in reads(plan.statement.value) if r.operand == body.operand]
+    if len(axes) != len(search.axes) or any(isinstance(a, Axis) and a.extent.indices() for a in search.axes):
+        return False
+    if not all(is_positive(op, a.extent) for a in search.axes if isinstance(a, Axis)):
+        return False
+    if any(isinstance(i, GroupRef) or not isinstance(i, Affine) for r in others for i in r.indices) or body.checked:
+        return False
+    if body.pad is not None and not is_identity(search.kind.removeprefix("arg"), body.pad):
+        return False
+    indices = [i for i in body.indices if isinstance(i, Affine)]
+    if not indices or any(i.optional and i.name == body.operand for i in op.inputs) or not is_floating(body.type):
+        return False
+    step = indices[-1].coefficient(lane)
+    if step is None or not step.terms or step.indices() or any(lane in i.indices() for i in indices[:-1]):
+        return False
+    extents = dict(zip(plan.statement.indices, plan.statement.extents))
+    extents |= {a.index: a.extent for a in plan.sum.axes if isinstance(a, Axis)}
+    for i, size in zip(indices, op.operand(body.operand).dims, strict=True):
+        moves = [a for a in axes if a in i.indices()]
+        if len(moves) > 1 or any(i.coefficient(a) is None for a in moves):
+            return False
+        if not moves and lane not in i.indices() and (i.index is None or extents.get(i.index) != size):
+            return False
+    return True
+
+
+def _place(place: Expr, search: Reduce) -> Affine | None:
+    """Return a place as an expression of the axes of the search, None when it isn't affine in them."""
+    axes = [a for a in search.axes if isinstance(a, Axis)]
+    last = axes[-1]
+    parts: dict[Expr, Affine] = {}
+    if len(axes) == 1:
+        parts[search] = Affine.of(Index(last.index))
+    for n in walk(place):
+        whole = isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == search
+        if len(axes) == 2 and isinstance(n, Call) and whole and affine_of(n.args[1]) == last.extent:
+            parts[n] = Affine.of(Index((axes[0] if n.fn == "floordiv" else last).index))
+    return _affine(rewrite(place, lambda n: IndexValue(parts[n]) if n in parts else n))
+
+
+def _affine(e: Expr) -> Affine | None:
+    """Return sums and products of integers as one expression."""
+    known = affine_of(e)
+    if known is not None:
+        return known
+    if isinstance(e, Cast):
+        return _affine(e.arg)
+    if not isinstance(e, Call) or e.fn not in ("add", "sub", "mul"):
+        return None
+    a, b = (_affine(c) for c in e.args)
+    if a is None or b is None:
+        return None
+    return {"add": a + b, "sub": a - b, "mul": a * b}[e.fn]

@@ -1,0 +1,1 @@
+"""Regular statements, whose accesses are bare indices: flattened into steps and fused into stages over rows."""

@@ -1,0 +1,325 @@
+"""From steps to row stages: which steps share one parallel loop, and in which order stages run.
+
+A reduction whose result is used again wants its row whole: its kept loops become the points of a stage and the reduced ones its
+row. Whatever else can be computed on the same points and rows joins that stage, sums over the points included. What is left runs
+in stages without rows. Values that are no reduction are never stored between stages: computing them again costs less than memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import ValueType
+from opc.ir.expr import reads
+from opc.ir.op import Op
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
+from opc.lower.rows.flatten import IrregularError, counted, operand_loops
+from opc.lower.rows.passes import build_passes
+from opc.transform.indices import substitute
+
+MOST_COPIES = 3
+"""Of how many products each gets loops that leave out the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The loops of a candidate stage."""
+
+    outer: frozenset[Loop]
+    row: frozenset[Loop]
+    whole: bool
+
+    @property
+    def full(self) -> frozenset[Loop]:
+        return self.outer | self.row
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a stage computes: the steps it produces, and among the reductions those along its rows."""
+
+    key: _Key
+    produced: list[Step]
+    folds: set[str]
+
+
+def schedule(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+    """Return the stages that compute a regular op, and the temporaries between them.
+
+    Raises:
+        IrregularError: when some step fits no stage.
+    """
+    return _Scheduler(op, steps).run()
+
+
+class _Scheduler:
+    def __init__(self, op: Op, steps: tuple[Step, ...]) -> None:
+        self.op = op
+        self.outputs = {o.name for o in op.outputs}
+        self.step: Mapping[str, Step] = {s.target: s for s in steps}
+        self.reads: Mapping[str, tuple[str, ...]] = {
+            s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
+        }
+        self.counted = {s.target: counted(s) for s in steps}
+        alive = self._closure(o.name for o in op.outputs)
+        self.steps = [s for s in steps if s.target in alive]
+        consumed = {name for s in self.steps for name in self.reads[s.target]}
+        self.roots = [s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)]
+
+    def _closure(self, names: Iterable[str], stop: frozenset[str] = frozenset()) -> set[str]:
+        """Return every step that the steps `names` need, themselves included, not looking past `stop`."""
+        found: set[str] = set()
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            if name in self.step and name not in found:
+                found.add(name)
+                todo += [n for n in self.reads[name] if n not in stop]
+        return found
+
+    def run(self) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+        memory: dict[str, str] = {}
+        pending = list(self.roots)
+        stages: list[Stage] = []
+        temporaries: list[Temporary] = []
+        while pending:
+            plan = self._next(memory, pending)
+            if not plan.produced:
+                raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
+            pending = [s for s in pending if s not in plan.produced]
+            kept = self._kept(plan, pending, frozenset(memory))
+            stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
+            memory |= {t.target: name for t, name in kept.items()}
+            temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
+        if len(stages) == 1 and isinstance(stages[0], RowStage):
+            stages = [replace(stages[0], name=self.op.name)]
+        return tuple(stages), tuple(temporaries)
+
+    def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
+        """Return the plan of the next stage: the best, or one that lets more be done in passes along the rows of the best."""
+        plans = sorted((self._plan(k, memory, pending) for k in self._keys(pending)), key=self._merit, reverse=True)
+        best = plans[0]
+        for other in plans[1:] if best.key.whole else ():
+            if not other.produced or any(s in best.produced for s in other.produced):
+                continue
+            gain = self._along(self._plan(best.key, _with(memory, other), pending)) - self._along(best)
+            later = self._plan(other.key, _with(memory, best), pending)
+            loss = sum(s not in best.produced for s in later.produced) - len(other.produced)
+            if gain > loss:
+                return other
+        return best
+
+    def _along(self, plan: Plan) -> int:
+        """Return how many values a plan writes at each point of its rows."""
+        return sum(s.reduction is None and bool(set(s.loops) & plan.key.row) for s in plan.produced)
+
+    def _needed_by(self, step: Step) -> tuple[str, ...]:
+        return tuple(o.name for o in self.op.outputs if step.target in self._closure([o.name]))
+
+    def _keys(self, pending: list[Step]) -> list[_Key]:
+        """Return the candidate stages: for each pending step its rows, if it is a reduction over them, and its plain domain."""
+        keys: dict[_Key, None] = {}
+        for s in pending:
+            if s.reduction is not None and s.loops and s.reduction.loops:
+                keys[_Key(frozenset(s.loops), frozenset(s.reduction.loops), True)] = None
+            keys[_Key(frozenset(), _domain(s), False)] = None
+        return list(keys)
+
+    def _merit(self, plan: Plan) -> tuple[bool, int, int, bool]:
+        """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
+        read. Rows in pieces that lie apart come last, unless a second pass over them is to find them in cache."""
+        order = self._order(plan)
+        row = plan.key.row
+        apart = plan.key.whole and set(order[-1:]) <= row != set(order[len(order) - len(row) :])
+        work = sum(len(_domain(s)) for s in plan.produced)
+        contiguous = plan.key.whole == (set(order[-1:]) <= row)
+        return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
+
+    def _passes_again(self, plan: Plan) -> bool:
+        """Whether something along the rows needs what is folded along them."""
+        along = [s for s in plan.produced if s.target in plan.folds or set(s.loops) & plan.key.row]
+        return any(self._closure(self.reads[s.target]) & plan.folds for s in along)
+
+    def _plan(self, key: _Key, memory: Mapping[str, str], pending: list[Step]) -> Plan:
+        """Return what a stage with these loops can produce, given what is in memory."""
+        available: set[str] = set(memory)
+        plan = Plan(key, [], set())
+        for s in self.steps:
+            if s.target in memory or any(n in self.step and n not in available for n in self.reads[s.target]):
+                continue
+            if self.counted[s.target] and not (key.whole and len(key.row) == 1 and self.counted[s.target] == key.row):
+                continue
+            loops = frozenset(s.loops)
+            if s.reduction is None:
+                if _seen_from(s.loops, key.full) <= key.full:
+                    available.add(s.target)
+                if s.target in self.outputs and (loops == key.full or (key.whole and loops == key.outer)):
+                    plan.produced.append(s)
+            elif key.whole and s.reduction.broadcast is None and (loops, frozenset(s.reduction.loops)) == (key.outer, key.row):
+                available.add(s.target)
+                plan.folds.add(s.target)
+                plan.produced.append(s)
+            elif _domain(s) == key.full and not (key.whole and _lies_apart(s, key.row)):
+                plan.produced.append(s)
+        plan.produced = [s for s in plan.produced if s in pending]
+        return plan
+
+    def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[Step, str]:
+        """Return the reductions of the stage that later stages read, and the names of their temporaries."""
+        produced = frozenset(s.target for s in plan.produced if s.reduction is not None)
+        later = self._closure((s.target for s in pending), produced | memory)
+        wanted = {n for name in later for n in self.reads[name]} & produced
+        return {s: f"{s.target}_value" if s.target in self.outputs else s.target for s in plan.produced if s.target in wanted}
+
+    def _order(self, plan: Plan) -> tuple[Loop, ...]:
+        """Return the loops of the stage in the order in which most tensors store them."""
+        full = plan.key.full
+        candidates = [s.loops for s in plan.produced if s.reduction is None]
+        operands = [*self.op.outputs, *self.op.inputs]
+        shapes = {s.target: s.loops for s in self.steps}
+        for s in plan.produced:
+            for o in operands:
+                if o.name in self._inputs_of(s):
+                    candidates.append(_operand_loops(self.op, o.name, full))
+        candidates += [shapes[s.target] for s in plan.produced]
+        best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
+        found = [x if x in full else joint(x) for s in plan.produced for x in s.domain]
+        rest = [loop for loop in found if loop in full and loop not in best]
+        return (*(loop for loop in best if loop in full), *dict.fromkeys(rest))
+
+    def _inputs_of(self, step: Step) -> set[str]:
+        return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+
+    def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+        """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
+
+        Groups behind that loop may turn out to have no axes, so it may be the last but these. Of a single loop, only what is
+        added up to one number lacks it: a row is then summed in registers.
+        """
+        stage = self._stage(plan, kept, memory, name)
+        if plan.key.whole or not stage.row:
+            return stage
+        for last in reversed(stage.row):
+            key = _Key(plan.key.full - {last}, frozenset([last]), True)
+            once = self._stage(replace(plan, key=key), kept, memory, name)
+            if any(not o.along_row and (o.loops or o.reduction == "sum") for o in once.operands):
+                return replace(stage, once=once) if len(once.passes) <= 2 and not once.keeps else stage
+            if not isinstance(last, GroupLoop):
+                break
+        return stage
+
+    def _stage(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+        order = self._order(plan)
+        outer = tuple(loop for loop in order if loop in plan.key.outer)
+        row = tuple(loop for loop in order if loop in plan.key.row)
+        targets = [s.target for s in plan.produced]
+        needed = self._closure(targets, frozenset(memory))
+        body = [s for s in self.steps if s.target in needed and s.target not in memory]
+
+        products: list[StageOperand] = []
+        puts: list[tuple[str, Step]] = []
+        for s in plan.produced:
+            accumulates = s.reduction is not None and s.target not in plan.folds
+            along_row = not self._folds_first(plan, s) if accumulates else bool(set(s.loops) & plan.key.row)
+            kind = s.reduction.kind if accumulates and s.reduction is not None else None
+            names: list[tuple[str, str, ValueType]] = []
+            names += [(s.target, "output", self.op.output(s.target).type)] if s.target in self.outputs else []
+            names += [(kept[s], "temporary", s.type)] if s in kept else []
+            for product, where, stored in names:
+                products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
+                puts.append((product, s))
+        inputs = self._stage_inputs(body, memory, plan.key)
+        here = {s.target: _seen_in(s, plan.key.full, row) for s in body}
+        folds = plan.folds | {s.target for s in plan.produced if self._folds_first(plan, s)}
+        passes = build_passes(
+            list(here.values()), folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
+        )
+        optional = self._optional(products)
+        return RowStage(
+            name, outer, row, plan.key.whole, (*inputs, *products), passes, optional, self._needed(body, puts, optional, memory)
+        )
+
+    def _folds_first(self, plan: Plan, s: Step) -> bool:
+        """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
+        r = s.reduction
+        if r is None or s.target in plan.folds or r.kind != "sum" or r.broadcast is not None:
+            return False
+        return plan.key.whole and plan.key.row <= set(r.loops)
+
+    def _stage_inputs(self, body: list[Step], memory: Mapping[str, str], key: _Key) -> list[StageOperand]:
+        read = dict.fromkeys(n for s in body for n in self.reads[s.target])
+        found = []
+        for o in self.op.inputs:
+            if o.name in read:
+                loops = _operand_loops(self.op, o.name, key.full)
+                found.append(StageOperand(o.name, "input", o.type, loops, bool(set(loops) & key.row)))
+        for n in read:
+            if n in memory:
+                s = self.step[n]
+                found.append(StageOperand(memory[n], "temporary", s.type, s.loops, bool(set(s.loops) & key.row)))
+        return found
+
+    def _optional(self, products: list[StageOperand]) -> tuple[str, ...]:
+        """Return all products when there are several of which the caller may leave some out, and that shall save work.
+
+        The price is a copy of the loops for each product. Where there are many, and in tangents, whose outputs are mostly wanted
+        all together, what is not wanted is computed and dropped instead.
+        """
+        if len(products) > MOST_COPIES or (self.op.derivation is not None and self.op.derivation.kind == "jvp"):
+            return ()
+        optional = {o.name for o in self.op.outputs if o.optional}
+        leaves = [p for p in products if p.name in optional or p.kind == "temporary"]
+        return tuple(p.name for p in products) if len(products) > 1 and leaves and optional else ()
+
+    def _needed(
+        self, body: list[Step], puts: list[tuple[str, Step]], optional: tuple[str, ...], memory: Mapping[str, str]
+    ) -> dict[str, frozenset[str]]:
+        """Return for each step of the body the products it is there for, unless all need it."""
+        if not optional:
+            return {}
+        closures = {name: self._closure([s.target], frozenset(memory)) for name, s in puts}
+        every = frozenset(optional)
+        needs = {s.target: frozenset(p for p, c in closures.items() if s.target in c) for s in body}
+        return {name: n for name, n in needs.items() if n != every}
+
+
+def _with(memory: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
+    """Return what is in memory once a plan has run."""
+    return {**memory, **{s.target: s.target for s in plan.produced if s.reduction is not None}}
+
+
+def _domain(step: Step) -> frozenset[Loop]:
+    """Return the loops a step's value is computed over; a broadcast sum runs over the joint ones."""
+    loops = step.domain
+    if step.reduction is not None and step.reduction.broadcast is not None:
+        loops = tuple(joint(x) for x in loops)
+    return frozenset(loops)
+
+
+def _lies_apart(step: Step, row: frozenset[Loop]) -> bool:
+    """Whether a sum over points has an element for each of several pieces of a row: its terms would be stored to be added up."""
+    return bool(row & set(step.loops)) and not row <= set(step.loops)
+
+
+def _seen_in(step: Step, full: frozenset[Loop], row: tuple[Loop, ...]) -> Step:
+    """Return a step where a stage runs over `full`, with an index that it uses as a number under its name there."""
+    loops = tuple(_seen_from(step.loops, full))
+    names = {x.index: Affine.of(Index(r.index)) for x in counted(step) for r in row if isinstance(r, IndexLoop) and r == x}
+    return replace(step, loops=loops, value=substitute(step.value, names) if names else step.value)
+
+
+def _seen_from(loops: tuple[Loop, ...], full: frozenset[Loop]) -> frozenset[Loop]:
+    """Return the loops of a value where a stage runs over `full`: there, an operand's own group is part of the joint one."""
+    return frozenset(x if x in full else joint(x) for x in loops)
+
+
+def _operand_loops(op: Op, name: str, full: frozenset[Loop]) -> tuple[Loop, ...]:
+    """Return the loops of an operand as loops of a stage: a broadcast operand's own are part of the joint ones there."""
+    named = {x: x for x in full}
+    loops = []
+    for own in operand_loops(op, name):
+        loop = own if own in full else joint(own)
+        loops.append(named.get(loop, loop))
+    return tuple(loops)

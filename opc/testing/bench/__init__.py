@@ -1,0 +1,1 @@
+"""`opc bench`: contenders, timing in turn, the processes that measure, and reports."""

@@ -1,0 +1,114 @@
+"""A benchmark as text: tables on the terminal, or in Markdown for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from opc.testing.bench.benchmark import SECTIONS, Benchmark, Row
+
+_HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
+_MEASURED = ("ops", "backward", "large", "fresh", "frameworks")
+"""The sections whose times are those of work, not of calls."""
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Return a time with three digits and its unit."""
+    if seconds is None:
+        return "-"
+    for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def table(section: str, found: Benchmark) -> list[tuple[str, ...]]:
+    """Return the cells of a section's table, the header first; columns that hold nothing are left out."""
+    peak = found.peak if section in ("ops", "backward") else {}
+    lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, found.rows), peak) for r in found.rows if r.section == section)]
+    kept = [c for c in range(len(_HEADER)) if any(line[c] not in ("", "-") for line in lines[1:])]
+    return [tuple(line[c] for c in kept) for line in lines]
+
+
+def _copy_bandwidth(row: Row, rows: Sequence[Row]) -> float | None:
+    """Return the bandwidth of the copy that ran beside a row."""
+    same = (r for r in rows if (r.section, r.op, r.contender) == (row.section, row.op, "memcpy"))
+    return next((r.bandwidth for r in same), None)
+
+
+def _share(part: float | None, whole: float | None) -> str:
+    return "" if part is None or whole is None else f"{part / whole:.0%}"
+
+
+def _cells(row: Row, copy: float | None, peak: Mapping[str, float]) -> tuple[str, ...]:
+    measured = row.section in _MEASURED and row.contender != "memcpy"
+    bandwidth = row.bandwidth if row.section in _MEASURED else None
+    speed = row.speed if measured else None
+    return (
+        row.op,
+        row.contender,
+        seconds_text(row.seconds),
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        "" if bandwidth is None else f"{bandwidth / 1e9:.1f}",
+        _share(bandwidth, copy),
+        _share(bandwidth, peak.get("bytes")),
+        "" if speed is None else f"{speed / 1e9:.1f}",
+        _share(speed, peak.get("flops")),
+        row.note,
+    )
+
+
+def _machine(found: Benchmark) -> str:
+    """Return what was measured on, with what the machine can do at most where that is known."""
+    parts = [f"{name} {value}" for name, value in found.machine.items()]
+    if found.peak:
+        parts.append(f"at most {found.peak['flops'] / 1e9:.0f} GFLOP/s in float32 and {found.peak['bytes'] / 1e9:.1f} GB/s")
+    return ", ".join(parts)
+
+
+def as_text(found: Benchmark) -> str:
+    """Return the benchmark as aligned tables."""
+    lines = [_machine(found)]
+    for section, title in SECTIONS.items():
+        cells = table(section, found)
+        if len(cells) > 1:
+            lines += ["", title, *_aligned(cells)]
+    if found.targets:
+        lines += ["", "targets", *_aligned(_targets(found))]
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(len(line[c]) for line in cells) for c in range(len(cells[0]))]
+    # Names stand on the left, figures on the right.
+    left = [c < 2 or not cells[0][c] for c in range(len(widths))]
+    for line in cells:
+        parts = (text.ljust(w) if on_left else text.rjust(w) for text, w, on_left in zip(line, widths, left, strict=True))
+        yield "  " + "  ".join(parts).rstrip()
+
+
+def _targets(found: Benchmark) -> list[tuple[str, ...]]:
+    lines: list[tuple[str, ...]] = [("figure", "", "measured", "at most", "")]
+    for t in found.targets:
+        unit = f" {t.unit}" if t.unit else ""
+        lines.append((t.name, "", f"{t.value:.3g}{unit}", f"{t.limit:.3g}{unit}", t.verdict))
+    return lines
+
+
+def as_markdown(found: Benchmark) -> str:
+    """Return the benchmark as Markdown tables."""
+    lines = [f"{_machine(found)}."]
+    for section, title in SECTIONS.items():
+        cells = table(section, found)
+        if len(cells) > 1:
+            lines += ["", f"### {title.capitalize()}", "", *_markdown(cells)]
+    if found.targets:
+        cells = [(a, c, d, e) for a, _, c, d, e in _targets(found)]
+        lines += ["", "### Targets", "", *_markdown(cells)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    for i, line in enumerate(cells):
+        yield "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |"
+        if i == 0:
+            yield "|" + "|".join("---" if c < 2 else "---:" for c in range(len(line))) + "|"

@@ -1,0 +1,1 @@
+"""Calls of an op, made from the op alone: sizes that fit, arguments, and calls that must be refused."""

@@ -1,0 +1,375 @@
+"""Test calls of an op, made from the op alone: a deterministic table, and random ones by hypothesis.
+
+The table goes through element types, ranks and sizes, memory layouts, broadcasting, special values, attributes, optional inputs,
+outputs nobody asked for, and one large call. Everything is seeded by the op's name, so that the same op gives the same cases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import infer
+from opc.ir.dtypes import DType, resolve
+from opc.ir.expr import Reduce, walk
+from opc.ir.op import AttributeKind, Op, Role
+from opc.testing.cases import samples
+from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
+from opc.testing.cases.fitting import POINTS, fit
+from opc.testing.cases.index_limits import index_limits, index_values, special_indices
+from opc.testing.cases.sizes import (
+    Shape,
+    Shapes,
+    Sizes,
+    axis_attributes,
+    broadcast_variants,
+    dims_of,
+    groups_of,
+    shapes_of,
+    table_sizes,
+    windows_of,
+)
+from opc.testing.oracle.bounds import Array
+
+Fill = Callable[[np.random.Generator, Shape, DType], Array]
+
+FEW = 54
+"""How many cases of the full table a derived op gets: its forward op has been through all of it."""
+
+EXTREMES = ("max", "min", "argmax", "argmin")
+"""The reductions for which it matters that several elements are alike."""
+
+LARGE = 2_000_000
+"""The number of points the largest loop of a large case may have; of a derived op half as many."""
+
+TURNS = 8
+"""How many combinations of attributes are tried for a call before it is given up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One call of one op. `refused` says that every framework must refuse it; the reason is for people.
+
+    `wanted` names the optional outputs asked for, None for all that may be.
+    """
+
+    name: str
+    op: str
+    inputs: Mapping[str, TensorArg | None]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    wanted: tuple[str, ...] | None = None
+    refused: str = ""
+
+    def arrays(self) -> dict[str, Array | None]:
+        """Return the inputs as arrays in their layouts."""
+        return {name: None if arg is None else arg.array() for name, arg in self.inputs.items()}
+
+
+class Maker:
+    """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have."""
+
+    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS) -> None:
+        self.op, self.limit = op, limit
+        self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
+        self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
+        self.limits, self.special = index_limits(op), special_indices(op)
+        self.bindings = samples.bindings_of(op)
+        plain = [a for a in op.attributes if a.kind not in (AttributeKind.AXIS, AttributeKind.DTYPE)]
+        both = {a.name: samples.attribute_samples(op, a) for a in plain}
+        self.good = {name: good for name, (good, _) in both.items()}
+        self.bad = {name: bad for name, (_, bad) in both.items()}
+        self.count, self.turn = 0, 0
+
+    def make(
+        self,
+        label: str,
+        sizes: Sizes,
+        binding: Mapping[str, DType] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        absent: frozenset[str] = frozenset(),
+        layout: str = "contiguous",
+        fill: Fill = random_values,
+        negative_axis: bool = False,
+        limit: int | None = None,
+        keep: Collection[str] = (),
+    ) -> Case | None:
+        """Return a case of about these sizes, or None when the op refuses them.
+
+        Attributes without default that are not among `attributes` take turns through their samples, until the op accepts them.
+        """
+        absent = absent | {seed for seed, of in self.seeds.items() if of in absent}
+        binding, chosen = binding or self.bindings[0], attributes or {}
+        for _ in range(TURNS if self.turning(chosen) else 1):
+            given = {**self.required(), **axis_attributes(self.op, sizes, negative_axis), **chosen}
+            given = self.given(given, chosen, binding)
+            self.turn += 1
+            fitted = fit(self.op, sizes, given, absent, limit=limit or self.limit, keep=keep)
+            if fitted is not None:
+                return self.case(label, shapes_of(self.op, fitted, given, absent), given, binding, absent, layout, fill)
+        return None
+
+    def case(
+        self,
+        label: str,
+        shapes: Shapes,
+        given: Mapping[str, Any],
+        binding: Mapping[str, DType],
+        absent: frozenset[str],
+        layout: str,
+        fill: Fill,
+    ) -> Case:
+        """Return the case with these shapes and attributes, filled."""
+        op, env = self.op, infer(self.op, shapes, given)
+        inputs: dict[str, TensorArg | None] = {}
+        for o in op.inputs:
+            shape = shapes[o.name]
+            if shape is None:
+                inputs[o.name] = None
+                continue
+            dtype, data = resolve(o.type, binding), None
+            if o.name in self.limits:
+                data = index_values(self.rng, shape, dtype, self.limits[o.name], self.special.get(o.name, []), env)
+            inputs[o.name] = TensorArg(fill(self.rng, shape, dtype) if data is None else data, layout)
+        self.count += 1
+        lost = [o.name for o in op.outputs if o.optional and self.owners.get(o.name) in absent]
+        wanted = tuple(o.name for o in op.outputs if o.optional and o.name not in lost) if lost else None
+        types = "-".join(d.value for d in binding.values())
+        return Case(f"{op.name}/{self.count:03d}-{label}{f'-{types}' if types else ''}", op.name, inputs, given, wanted)
+
+    def given(self, every: Mapping[str, Any], chosen: Mapping[str, Any], binding: Mapping[str, DType]) -> dict[str, Any]:
+        """Return the attributes to call with: `every` with the dtypes of the binding, without what equals its default.
+
+        What was `chosen` and is not zero stays; the rest is left to the default, so that defaults are tested too.
+        """
+        result = dict(every)
+        for a in self.op.attributes:
+            if a.kind is AttributeKind.DTYPE and a.binds is not None:
+                result[a.name] = binding[a.binds].value
+            elif a.name in result and not a.required and result[a.name] == a.default and not chosen.get(a.name):
+                del result[a.name]
+        return result
+
+    def turning(self, chosen: Mapping[str, Any]) -> list[str]:
+        """Return the attributes without default that a call leaves to take turns."""
+        return [a.name for a in self.op.attributes if a.required and len(self.good.get(a.name, [])) > 1 and a.name not in chosen]
+
+    def required(self) -> dict[str, Any]:
+        """Return an accepted value for every attribute without default, dtypes and axes left out; others each turn."""
+        required = [a.name for a in self.op.attributes if a.required and self.good.get(a.name)]
+        return {name: self.good[name][self.turn % len(self.good[name])] for name in required}
+
+    # The table
+
+    def table(self) -> Iterator[Case | None]:
+        """Yield every deterministic case, the most telling of each kind first."""
+        every = list(table_sizes(self.op))
+        for k, sizes in enumerate(every):
+            yield self.make(f"sizes{_ranks(sizes)}", sizes, negative_axis=k % 2 == 1)
+        middle = self.ordinary()
+        for binding in self.bindings:
+            for sizes in every[:8] if binding is not self.bindings[0] else []:
+                yield self.make("dtype", sizes, binding)
+        for layout, binding in itertools.product(LAYOUTS, self.bindings[:4]):
+            yield self.make(layout, middle, binding, layout=layout)
+        for sizes in broadcast_variants(self.op):
+            yield self.make("broadcast", sizes)
+        for binding in self.bindings:
+            for share in (0.9, 0.05):
+                fill = _special(share)
+                yield self.make("special" if share > 0.5 else "few-special", self.specials(middle), binding, fill=fill)
+        if any(isinstance(e, Reduce) and e.kind in EXTREMES for s in self.op.body for e in walk(s.value)):
+            for binding in self.bindings[:4]:
+                yield self.make("ties", middle, binding, fill=few_values)
+        yield from self.attributes(middle)
+        yield from self.optional(middle)
+        limit = LARGE if self.op.derivation is None else LARGE // 2
+        for sizes, keep in self.large():
+            yield self.make("large", sizes, negative_axis=True, limit=limit, keep=keep)
+
+    def ordinary(self) -> Sizes:
+        """Return sizes with at least two axes larger than 1 in every group and dimension."""
+        shapes = {g: (3, 5) if i == 0 else (2,) for i, g in enumerate(groups_of(self.op))}
+        windows = windows_of(self.op)
+        return Sizes({d: 3 if d in windows else 4 + 3 * i for i, d in enumerate(dims_of(self.op))}, shapes, {})
+
+    def specials(self, middle: Sizes) -> Sizes:
+        """Return sizes with room for special values: many short rows."""
+        groups = groups_of(self.op)
+        count = 24 if middle.dims else 300
+        return Sizes(middle.dims, {g: (count,) if i == 0 else () for i, g in enumerate(groups)}, {}) if groups else middle
+
+    def large(self) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
+        """Yield large sizes, odd so that no vector width divides them: about 100,000 elements of an op along one axis or none.
+
+        Of an op with several dimensions, each in turn is long and the others as large as the limit allows, then all alike; the
+        second of each pair is the dimension to keep long.
+        """
+        groups, windows = groups_of(self.op), windows_of(self.op)
+        dims = [d for d in dims_of(self.op) if d not in windows]
+        small = dict.fromkeys(windows, 3)
+        if len(dims) <= 1:
+            total = 100_003 if not dims else 97
+            shapes: dict[str, Shape] = {g: (total,) if i == 0 else () for i, g in enumerate(groups)}
+            yield Sizes(dict.fromkeys(dims, 1031) | small, shapes, {}), ()
+            return
+        shapes = {g: (61,) if i == 0 else () for i, g in enumerate(groups)}
+        for d in dims[:1] if self.op.derivation is not None else dims:
+            yield Sizes(dict.fromkeys(dims, 61) | {d: 1031} | small, shapes, {}), (d,)
+        yield Sizes(dict.fromkeys(dims, 211) | small, shapes, {}), ()
+
+    def attributes(self, middle: Sizes) -> Iterator[Case | None]:
+        """Yield every accepted sample of each attribute alone, every place of an axis, and some together."""
+        good = {name: values for name, values in self.good.items() if values}
+        for name, values in good.items():
+            for value in values:
+                yield self.make(f"attribute-{name}", middle, attributes={name: value})
+                if self.op.attribute(name).values:
+                    for binding in self.bindings[1:4]:
+                        yield self.make(f"attribute-{name}", middle, binding, {name: value})
+                    yield self.make(f"attribute-{name}-special", self.specials(middle), None, {name: value}, fill=_special(0.9))
+        for _ in range(6 * len(good) if len(good) > 1 else 0):
+            # Not every choice is allowed beside every other.
+            for _ in range(TURNS):
+                together = {name: g[int(self.rng.integers(len(g)))] for name, g in good.items()}
+                case = self.make("attributes", middle, attributes=together)
+                if case is not None:
+                    yield case
+                    break
+        groups = groups_of(self.op)
+        if len(groups) > 1 and any(a.kind is AttributeKind.AXIS for a in self.op.attributes):
+            for rank in range(1, 5):
+                for first in range(rank):
+                    shapes: dict[str, Shape] = dict.fromkeys(groups, ())
+                    shapes[groups[0]], shapes[groups[1]] = (2, 3, 2, 1)[:first], (3, 2, 1, 2)[: rank - 1 - first]
+                    for negative in (False, True):
+                        yield self.make("axis", Sizes(middle.dims, shapes, {}), negative_axis=negative)
+
+    def optional(self, middle: Sizes) -> Iterator[Case | None]:
+        """Yield calls without each optional input, without all, and with some outputs unwanted."""
+        names = [o.name for o in self.op.inputs if o.optional]
+        subsets = [frozenset(c) for n in range(1, len(names) + 1) for c in itertools.combinations(names, n)]
+        for absent in subsets if len(subsets) <= 15 else [*subsets[: len(names)], frozenset(names)]:
+            yield self.make(f"without-{'-'.join(sorted(absent))}", middle, absent=absent)
+        free = [o.name for o in self.op.outputs if o.optional]
+        for name in free if len(self.op.outputs) > 1 else []:
+            for wanted in dict.fromkeys([(name,), tuple(o for o in free if o != name)]):
+                case = self.make(f"wanted-{'-'.join(wanted)}", middle)
+                yield None if case is None else replace(case, wanted=wanted)
+
+    # Random calls
+
+    def random(self, count: int) -> list[Case | None]:
+        """Return `count` random calls drawn by hypothesis: sizes, element types, layouts, values and attributes at once."""
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import strategies as st
+
+        op, found = self.op, []
+        dims, groups = dims_of(op), groups_of(op)
+        size, window, windows = st.integers(0, 9), st.integers(1, 4), windows_of(op)
+        drawn = st.fixed_dictionaries(
+            {
+                "dims": st.fixed_dictionaries({d: window if d in windows else size for d in dims}),
+                "groups": st.fixed_dictionaries({g: st.lists(size, max_size=3).map(tuple) for g in groups}),
+                "binding": st.sampled_from(self.bindings),
+                "layout": st.sampled_from(("contiguous", *LAYOUTS)),
+                "attributes": st.fixed_dictionaries({n: st.sampled_from(p) for n, p in self.good.items() if p}),
+                "absent": st.sets(st.sampled_from([o.name for o in op.inputs if o.optional])).map(frozenset)
+                if any(o.optional for o in op.inputs)
+                else st.just(frozenset()),
+                "negative": st.booleans(),
+                "share": st.sampled_from((0.0, 0.0, 0.1, 0.5)),
+            }
+        )
+
+        @settings(
+            max_examples=count,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(drawn)
+        def collect(d: dict[str, Any]) -> None:
+            found.append(d)
+
+        collect()
+        return [
+            self.make(
+                "random",
+                Sizes(d["dims"], d["groups"], {}),
+                d["binding"],
+                d["attributes"],
+                absent=d["absent"],
+                layout=d["layout"],
+                fill=_special(d["share"]) if d["share"] else random_values,
+                negative_axis=d["negative"],
+            )
+            for d in found
+        ]
+
+
+def _seeds(op: Op, parent: Op | None) -> dict[str, str]:
+    """Return for each cotangent and tangent input the input it goes with: without that input, it is not given either.
+
+    The cotangent of a backward op's output `d_x` goes with `x`; `parent` is that backward op.
+    """
+    if op.derivation is None:
+        return {}
+    gradients = _gradients(parent)
+    roles = zip(op.inputs, op.derivation.inputs, strict=True)
+    return {o.name: gradients.get(of, of) for o, (role, of) in roles if o.optional and role in (Role.COTANGENT, Role.TANGENT)}
+
+
+def _owners(op: Op, parent: Op | None) -> dict[str, str]:
+    """Return for each output of a derived op the input it goes with: without that input, it is not asked for."""
+    gradients = _gradients(parent)
+    return {name: gradients.get(of, of) for name, of in _gradients(op).items()}
+
+
+def _gradients(op: Op | None) -> dict[str, str]:
+    if op is None or op.derivation is None:
+        return {}
+    return dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True))
+
+
+def _special(share: float) -> Fill:
+    return lambda rng, shape, dtype: mixed_values(rng, shape, dtype, share)
+
+
+def _ranks(sizes: Sizes) -> str:
+    return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
+
+
+def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case]:
+    """Return the calls of `op` that every backend must carry out, in a fixed order.
+
+    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from.
+    """
+    maker, derived = Maker(op, parent), op.derivation is not None
+    table = [c for c in maker.table() if c is not None]
+    if derived and len(table) > FEW:
+        kinds: dict[str, list[Case]] = {}
+        for case in table:
+            kind = case.name.split("-")[1]
+            # Which operands are absent, which outputs unwanted and which attribute is set matters as much as the kind.
+            named = kind in ("wanted", "without", "attribute")
+            kinds.setdefault(case.name.split("-", 1)[1] if named else kind, []).append(case)
+        turns = itertools.zip_longest(*kinds.values())
+        table = [c for turn in turns for c in turn if c is not None][:FEW]
+    count = random // 4 if derived else random
+    return table + [c for c in (maker.random(count) if count else []) if c is not None]
+
+
+def with_inputs(base: Case, label: str, reason: str, **inputs: TensorArg | None) -> Case:
+    """Return a call to be refused, which differs from `base` in these inputs."""
+    return replace(base, name=label, refused=reason, inputs={**base.inputs, **inputs})
+
+
+__all__ = ["Case", "Maker", "accepted", "with_inputs"]

@@ -1,0 +1,234 @@
+"""Makes sizes fit an op: its requirements hold, its windows lie inside their axes, and the oracle can go through every point.
+
+Drawn sizes know nothing of an op's shape rules. Dimensions that a requirement fixes (`C == I * groups`, `O % groups == 0`) are
+computed from the others, axes on which a window would not fit grow, and the largest axes are halved until the largest loop of
+the body has no more points than a limit. What sizes still break a rule are refused as any call is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
+from opc.analysis.shapes.plan import group_key
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, Dim, Index, Mod, Symbol
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, children
+from opc.ir.op import Group, Op
+from opc.testing.cases.sizes import Shapes, Sizes, dims_of, shapes_of, signs, size_of
+
+POINTS = 40_000
+"""The number of points the largest loop of an ordinary case may have."""
+
+MOST_STEPS = 60
+"""How often sizes are halved or grown before they are given up."""
+
+
+def volume(op: Op, env: ShapeEnv) -> int:
+    """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
+
+    An extent that depends on an index counts as its greatest, and one that divides by a size of 0 as 0.
+    """
+    most = 1
+    for statement in op.body:
+        names = [i for i in statement.indices if not isinstance(i, GroupRef)]
+        dims = [d for d in op.operand(statement.target).dims if isinstance(d, Affine)]
+        ranges = {name: env.value(d) for name, d in zip(names, dims)}
+        points = int(np.prod(env.shape_of(statement.target), dtype=np.int64))
+        most = max(most, _volume(env, statement.value, points, ranges))
+    return most
+
+
+def _volume(env: ShapeEnv, e: Expr, points: int, ranges: Mapping[str, int]) -> int:
+    if isinstance(e, Reduce):
+        for axis in e.axes:
+            match axis:
+                case Axis():
+                    extent = _greatest(env, axis.extent, ranges)
+                    points, ranges = points * extent, {**ranges, axis.index: extent}
+                case GroupAxis():
+                    points *= _group_size(env, Group(axis.name))
+                case BroadcastAxis():
+                    points *= _group_size(env, Group(axis.name)) // max(1, _group_size(env, Group(axis.name, axis.operand)))
+    return max([points, *(_volume(env, c, points, ranges) for c in children(e))])
+
+
+def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
+    """Return the greatest value of an extent: at one of the two ends of every index in it."""
+
+    def value(last: bool) -> int:
+        def symbol(s: Symbol) -> int:
+            return max(ranges[s.name] - 1, 0) * last if isinstance(s, Index) else env.symbol(s)
+
+        return extent.evaluate(symbol)
+
+    try:
+        return max(value(False), value(True), 0)
+    except ZeroDivisionError:
+        return 0
+
+
+def _group_size(env: ShapeEnv, group: Group) -> int:
+    return int(np.prod(env.groups.get(group_key(group), ()), dtype=np.int64))
+
+
+def fit(
+    op: Op,
+    sizes: Sizes,
+    attributes: Mapping[str, Any],
+    absent: frozenset[str] = frozenset(),
+    *,
+    limit: int | None = POINTS,
+    keep: Collection[str] = (),
+) -> Sizes | None:
+    """Return sizes like these that the op takes, with loops of at most `limit` points if one is given; None when none are found.
+
+    The dimensions in `keep` are halved only after all others.
+    """
+    for _ in range(MOST_STEPS):
+        sizes, fixed = _required(op, sizes, attributes, keep)
+        try:
+            env = infer(op, shapes_within(op, sizes, attributes, absent), attributes)
+        except ShapeError:
+            grown = _grown(op, sizes, attributes)
+            if grown is None:
+                return None
+            sizes = grown
+            continue
+        surplus = volume(op, env) // (limit + 1) if limit is not None else 0
+        if surplus == 0:
+            return sizes
+        for _ in range(surplus.bit_length()):
+            smaller = _halved(sizes, fixed, keep)
+            if smaller is None:
+                return None
+            sizes = smaller
+    return None
+
+
+def shapes_within(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: frozenset[str]) -> Shapes:
+    """Return the shapes of the inputs.
+
+    Raises:
+        ShapeError: when a size would be negative, or depends on an attribute that is not given.
+    """
+    try:
+        return shapes_of(op, sizes, attributes, absent)
+    except (KeyError, TypeError) as error:
+        raise ShapeError(str(error)) from None
+
+
+def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collection[str]) -> tuple[Sizes, set[str]]:
+    """Return the sizes with those dimensions changed that a requirement fixes, by an equation or to a multiple.
+
+    Returned too are the names of the dimensions that equations fix.
+    """
+    dims, fixed = dict(sizes.dims), set[str]()
+
+    def value(e: Affine) -> int | None:
+        try:
+            return size_of(op, e, Sizes(dims, sizes.groups, sizes.own), attributes)
+        except (ShapeError, KeyError, TypeError):
+            return None
+
+    for name, divisor in _multiples(op):
+        d = value(divisor)
+        if d is not None and d > 0:
+            dims[name] = -(-dims[name] // d) * d
+    for left, right in _conditions(op, sum(dims.values())):
+        difference = left - right
+        # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
+        alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
+        others = sorted((a.name for a in difference.atoms() if isinstance(a, Dim)), key=lambda name: (name in keep, name))
+        for name in dict.fromkeys([*alone, *others]):
+            gap = value(difference)
+            if gap is None or name not in dims or name in fixed:
+                continue
+            dims[name] += 1
+            after = value(difference)
+            dims[name] -= 1
+            slope = 0 if after is None else after - gap
+            if abs(slope) == 1 and dims[name] - gap * slope >= 0:
+                dims[name] -= gap * slope
+                fixed.add(name)
+                break
+    return replace(sizes, dims=dims), fixed
+
+
+def _conditions(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
+    """Return both sides of every equation that the op requires; of alternatives one, `turn` says which."""
+    found: list[tuple[Affine, Affine]] = []
+
+    def visit(e: Expr) -> None:
+        match e:
+            case Call(fn="and", args=args):
+                for a in args:
+                    visit(a)
+            case Call(fn="or", args=args):
+                visit(args[turn % len(args)])
+            case Call(fn="eq", args=(left, right)):
+                sides = affine_of(left), affine_of(right)
+                if sides[0] is not None and sides[1] is not None:
+                    found.append((sides[0], sides[1]))
+            case _:
+                pass
+
+    for r in op.require:
+        visit(r.condition)
+    return found
+
+
+def _multiples(op: Op) -> list[tuple[str, Affine]]:
+    """Return the dimensions that must be multiples of something, each with that."""
+    free = dims_of(op)
+    found = []
+    for left, right in _conditions(op):
+        if isinstance(left.single, Mod) and right.constant == 0:
+            dim = left.single.numerator.single
+            if isinstance(dim, Dim) and dim.name in free:
+                found.append((dim.name, left.single.denominator))
+    return found
+
+
+def _grown(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes | None:
+    """Return sizes on which windows fit better: where a derived dimension is negative, what it grows with is enlarged.
+
+    An axis that was asked to be empty stays so.
+    """
+    rises = [d for d, sign in signs(op).items() if sign > 0]
+    dims = dict(sizes.dims)
+    for _, rule in op.dims:
+        try:
+            if size_of(op, rule, sizes, attributes) >= 0:
+                continue
+        except (KeyError, TypeError):
+            return None
+        except ShapeError:
+            pass
+        for d in rises:
+            if Dim(d) in rule.atoms() and 0 < dims[d] < 200:
+                dims[d] = 2 * dims[d] + 1
+    return replace(sizes, dims=dims) if dims != dict(sizes.dims) else None
+
+
+def _halved(sizes: Sizes, fixed: Collection[str], keep: Collection[str]) -> Sizes | None:
+    """Return the sizes with the largest axis halved, a kept one only after all others; None when all are 1 or fixed."""
+    candidates: list[tuple[bool, int, str, int]] = [
+        (name not in keep, size, name, -1) for name, size in sizes.dims.items() if name not in fixed and size > 1
+    ]
+    candidates += [(True, size, name, k) for name, shape in sizes.groups.items() for k, size in enumerate(shape) if size > 1]
+    if not candidates:
+        return None
+    _, size, name, k = max(candidates)
+    half = (size + 1) // 2
+    if k < 0:
+        return replace(sizes, dims={**sizes.dims, name: half})
+    shape = sizes.groups[name]
+    groups = {**sizes.groups, name: (*shape[:k], half, *shape[k + 1 :])}
+    # Inputs' own shapes follow: an axis of theirs is the common one or 1, aligned at the right.
+    own = {o: tuple(s if s == 1 else c for s, c in zip(v, groups[name][len(shape) - len(v) :])) for o, v in sizes.own.items()}
+    return Sizes(sizes.dims, groups, own)

@@ -1,0 +1,201 @@
+"""Sizes an op can be called with, found from the op alone: axis groups, named dimensions, and shapes of the inputs from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeError
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
+from opc.ir.op import AttributeKind, Group, Op
+
+Shape = tuple[int, ...]
+Shapes = dict[str, "Shape | None"]
+
+GROUP_SHAPES: tuple[Shape, ...] = (
+    (7,), (2, 3), (), (1,), (17,), (0,), (3, 1, 2), (2, 2, 1, 3), (1, 2, 2, 1, 2),
+    (33,), (4, 0), (5, 13), (67,), (1, 1), (3,), (131,),
+)  # fmt: skip
+"""Shapes of an axis group: rank 0 to 5, sizes 0, 1, primes, beyond a vector's width."""
+
+DIM_SIZES: tuple[int, ...] = (5, 17, 3, 1, 33, 7, 2, 67, 4, 8, 11, 0, 16, 131, 31, 13)
+"""Sizes of a named dimension."""
+
+WINDOW_SIZES: tuple[int, ...] = (3, 2, 1, 5, 3, 4, 2, 7)
+"""Sizes of a dimension that a window has: derived dimensions shrink as it grows."""
+
+
+def dims_of(op: Op) -> list[str]:
+    """Return the named dimensions that inputs bind, in order of appearance."""
+    derived = {name for name, _ in op.dims}
+    found: dict[str, None] = {}
+    for operand in op.inputs:
+        for d in operand.dims:
+            atom = d.single if isinstance(d, Affine) else None
+            if isinstance(atom, Dim) and atom.name not in derived:
+                found.setdefault(atom.name)
+    return list(found)
+
+
+def groups_of(op: Op) -> list[str]:
+    """Return the names of the axis groups of the inputs, in order of appearance."""
+    return list(dict.fromkeys(d.name for o in op.inputs for d in o.dims if isinstance(d, Group)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a call: named dimensions, axis groups (in a broadcast op the common shape), and inputs' own groups that differ."""
+
+    dims: Mapping[str, int]
+    groups: Mapping[str, Shape]
+    own: Mapping[str, Shape]
+
+
+def size_of(op: Op, e: Affine, sizes: Sizes, attributes: Mapping[str, Any]) -> int:
+    """Return the value of a size in a call; derived dimensions are computed.
+
+    Raises:
+        ShapeError: when it divides by zero, or an attribute has no such element.
+        KeyError: when it names an unknown dimension.
+    """
+    rules = dict(op.dims)
+
+    def symbol(s: Symbol) -> int:
+        match s:
+            case Dim() if s.name in sizes.dims:
+                return sizes.dims[s.name]
+            case Dim():
+                return rules[s.name].evaluate(symbol)
+            case GroupSize():
+                return int(np.prod(sizes.groups[s.name], dtype=np.int64))
+            case AttrInt():
+                value = attributes.get(s.name, op.attribute(s.name).default)
+                return int(value if s.element < 0 else value[s.element])
+            case _:
+                raise KeyError(s.name)
+
+    try:
+        return e.evaluate(symbol)
+    except (ZeroDivisionError, IndexError, TypeError) as error:
+        raise ShapeError(str(error)) from None
+
+
+def signs(op: Op) -> dict[str, int]:
+    """Return for each free dimension whether derived dimensions grow (1) or shrink (-1) with it; they shrink with a window."""
+    free = dims_of(op)
+    found: dict[str, int] = {}
+
+    def visit(e: Affine, sign: int) -> None:
+        for monomial, coefficient in e.terms:
+            direction = sign if coefficient > 0 else -sign
+            for atom in monomial:
+                if isinstance(atom, Dim) and atom.name in free:
+                    found[atom.name] = min(direction, found.get(atom.name, 1))
+                elif isinstance(atom, FloorDiv):
+                    visit(atom.numerator, direction)
+                elif isinstance(atom, Minimum):
+                    visit(atom.left, direction)
+                    visit(atom.right, direction)
+
+    for _, rule in op.dims:
+        visit(rule, 1)
+    return found
+
+
+def windows_of(op: Op) -> list[str]:
+    """Return the free dimensions that are sizes of windows."""
+    return [name for name, sign in signs(op).items() if sign < 0]
+
+
+def shapes_of(op: Op, sizes: Sizes, attributes: Mapping[str, Any], absent: frozenset[str] = frozenset()) -> Shapes:
+    """Return the shape of every input in a call of these sizes.
+
+    Raises:
+        ShapeError: when a size of an input would be negative, or divides by zero.
+    """
+
+    def size(e: Affine) -> int:
+        value = size_of(op, e, sizes, attributes)
+        if value < 0:
+            raise ShapeError(f"{e} is negative")
+        return value
+
+    result: Shapes = {}
+    for operand in op.inputs:
+        shape: Shape = ()
+        for d in operand.dims:
+            if isinstance(d, Affine):
+                shape += (size(d),)
+            elif d.of is not None:
+                shape += tuple(sizes.own.get(d.of, sizes.groups[d.name]))
+            else:
+                shape += tuple(sizes.groups[d.name])
+        result[operand.name] = None if operand.name in absent else shape
+    return result
+
+
+def table_sizes(op: Op) -> Iterator[Sizes]:
+    """Yield sizes that together cover `GROUP_SHAPES` and `DIM_SIZES`, the most ordinary first."""
+    dims, groups = dims_of(op), groups_of(op)
+    if not dims and not groups:
+        yield Sizes({}, {}, {})
+        return
+    windows = windows_of(op)
+    for k, shape in enumerate(GROUP_SHAPES):
+        named = {}
+        for i, d in enumerate(dims):
+            palette = WINDOW_SIZES if d in windows else DIM_SIZES
+            size = palette[(k + 5 * i) % len(palette)]
+            # Of many dimensions one would nearly always be empty.
+            named[d] = 6 if size == 0 and len(dims) > 3 and i != k % len(dims) else size
+        yield Sizes(named, split(groups, shape, k), {})
+
+
+def split(groups: list[str], shape: Shape, turn: int) -> dict[str, Shape]:
+    """Deal the axes of a shape out to groups: all to the first on turn 0, then at changing places."""
+    if not groups:
+        return {}
+    cuts = sorted(len(shape) - (turn * (i + 1)) % (len(shape) + 1) for i in range(len(groups) - 1))
+    ends = [0, *cuts, len(shape)]
+    return {g: shape[ends[i] : ends[i + 1]] for i, g in enumerate(groups)}
+
+
+def broadcast_variants(op: Op) -> Iterator[Sizes]:
+    """Yield the ways inputs of a broadcast op may differ from the common shape: axes of size 1, missing axes, scalars."""
+    owners = list(dict.fromkeys(d.of for o in op.inputs for d in o.dims if isinstance(d, Group) and d.of is not None))
+    if not owners:
+        return
+    (group,) = groups_of(op)
+    dims = dict.fromkeys(dims_of(op), 3)
+    full = (2, 3, 5)
+    kinds: list[Shape] = [(), (5,), (3, 1), (1, 1, 1), (2, 1, 5), (1, 3, 1), (3, 5)]
+    for k, shape in enumerate(kinds):
+        for owner in owners:
+            yield Sizes(dims, {group: full}, {owner: shape})
+        # Two inputs at once, each along other axes; the rest keep the common shape so that it stays the common one.
+        if len(owners) > 2:
+            yield Sizes(dims, {group: full}, {owners[0]: shape, owners[1]: kinds[(k + 3) % len(kinds)]})
+    if len(owners) >= 2:
+        yield Sizes(dims, {group: (2, 3, 5)}, {owners[0]: (2, 1, 5), owners[1]: (3, 1)})
+        yield Sizes(dims, {group: (0, 3)}, {owners[0]: (1, 3)})
+        yield Sizes(dims, {group: (4, 0)}, {owners[0]: (1,)})
+        yield Sizes(dims, {group: (4, 1)}, {owners[0]: (1,)})
+
+
+def axis_attributes(op: Op, sizes: Sizes, negative: bool = False) -> dict[str, int]:
+    """Return the value of every axis attribute that fits the groups' ranks: where its dimension stands in an input."""
+    result: dict[str, int] = {}
+    for attribute in op.attributes:
+        if attribute.kind is AttributeKind.AXIS and attribute.dim is not None:
+            operand = op.placing(attribute)[0]
+            before, rank, seen = 0, 0, False
+            for d in operand.dims:
+                seen = seen or (isinstance(d, Affine) and d == Affine.of(Dim(attribute.dim)))
+                length = 1 if isinstance(d, Affine) else len(sizes.groups[d.name])
+                rank += length
+                before += 0 if seen else length
+            result[attribute.name] = before - rank if negative else before
+    return result

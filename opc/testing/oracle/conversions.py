@@ -1,0 +1,52 @@
+"""Conversions between value types in the oracle: implicit promotion, and `cast`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opc.ir.dtypes import DType
+from opc.testing.oracle import integers
+from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype, rounded, union
+from opc.testing.oracle.enclosures import compare
+
+
+def promote(a: Bounds, source: DType | None, dtype: DType) -> Bounds:
+    """Return values computed in `source` as operands of an operation in `dtype`; None is the source of weak values.
+
+    Rounding is monotone, so a rounded set has rounded ends. A target may also keep the more precise value: the set holds both.
+    """
+    if dtype.is_floating:
+        if not a.is_float:
+            low = a.low.astype(np.float64)
+            a = Bounds(low, low if a.high is a.low else a.high.astype(np.float64), a.nan)
+        return a if dtype in (source, DType.FLOAT64) else union(rounded(a, dtype), a)
+    if a.is_bool and dtype is not DType.BOOL:
+        return Bounds(a.low.astype(np.int64), a.high.astype(np.int64), a.nan)
+    return a
+
+
+def cast(a: Bounds, source: DType, dtype: DType) -> Bounds:
+    """Return `cast(dtype, a)`: float to int truncates and saturates, NaN gives 0; integers wrap."""
+    if dtype.is_floating or (a.is_bool and dtype is not DType.BOOL):
+        return promote(a, source, dtype)
+    if dtype is DType.BOOL:
+        zero = np.zeros((1,) * a.low.ndim, a.low.dtype)
+        return a if a.is_bool else compare("ne", a, Bounds(zero, zero, np.zeros(zero.shape, np.bool_)))
+    info = np.iinfo(numpy_dtype(dtype))
+    least, most = int(info.min), int(info.max)
+    if not a.is_float:
+        value = integers.wrap(a.low, dtype)
+        outside = (a.low < least) | (a.high > most)
+        low = np.where(a.point, value, np.where(outside, least, a.low))
+        return Bounds(low, np.where(a.point, value, np.where(outside, most, a.high)), a.nan)
+    low, high = _saturate(a.low, least, most), _saturate(a.high, least, most)
+    low = np.where(a.empty, 0, np.where(a.nan, np.minimum(low, 0), low))
+    high = np.where(a.empty, 0, np.where(a.nan, np.maximum(high, 0), high))
+    return Bounds(low, high, np.zeros(low.shape, np.bool_))
+
+
+def _saturate(v: Array, least: int, most: int) -> Array:
+    """Return floating values truncated to int64 within limits; 2^63 as a float would overflow int64."""
+    whole = np.trunc(v)
+    inner = np.where((whole > least) & (whole < most), whole, 0).astype(np.int64)
+    return np.asarray(np.where(whole >= most, most, np.where(whole <= least, least, inner)))

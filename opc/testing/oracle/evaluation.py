@@ -1,0 +1,438 @@
+"""The oracle: what a correct kernel may answer, computed from the typed IR alone.
+
+It evaluates an `Op` on concrete arrays and gives for every element of every output the set of values (`Bounds`) that kernels
+keeping to the language's semantics and the function table's error bounds can produce. It shares no code with transform, lower or
+emit.
+
+Semantics it fixes (the table "Semantics" of the language reference): every operation on floating values rounds once in the
+compute type; attributes, literals and other weak values are taken exactly or rounded to the type they are combined with; a sum or
+product may be done in any order, a product that goes into a sum may be left unrounded (fused multiply and add), and sums that are
+added may be one sum; an output that a later statement reads counts rounded or unrounded; one rounding at each store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype, resolve
+from opc.ir.expr import (
+    AttrRef,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    reads,
+)
+from opc.ir.functions import FUNCTIONS
+from opc.ir.op import Op, Operand
+from opc.testing.oracle import conversions, enclosures, integers
+from opc.testing.oracle.bounds import (
+    PRECISIONS,
+    Array,
+    Bounded,
+    Bounds,
+    add,
+    choose,
+    exact,
+    multiply,
+    negate,
+    numpy_dtype,
+    rounded,
+    square,
+    union,
+    widened,
+)
+from opc.testing.oracle.frame import EMPTY, DomainError, Frame, affine, gather
+from opc.testing.oracle.opaque import evaluate_opaque
+from opc.testing.oracle.reductions import gamma, identity, reduce
+from opc.testing.oracle.terms import ADDING, FUSED, Masses, addends, count_terms, joined
+
+__all__ = ["Bounded", "DomainError", "askable", "evaluate"]
+
+
+def evaluate(
+    op: Op,
+    inputs: Mapping[str, Array | Bounds | Bounded | None],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    binding: Binding | None = None,
+    wanted: Collection[str] | None = None,
+    precise: bool = False,
+) -> dict[str, Bounded]:
+    """Return what every output of `op` may be on these inputs.
+
+    An input is an array, or a set of possible arrays (an earlier result); None or missing is an absent optional operand. The type
+    variables are bound by the arrays' dtypes unless `binding` says. `wanted` names the outputs to compute, by default all but the
+    gradients of absent inputs.
+    With `precise` all floating values are computed in float64 and nothing is rounded to the stored type.
+
+    What an op without a body may answer, its reference tells; see `opc.testing.oracle.opaque`.
+
+    Raises:
+        ShapeError: when the op refuses the call.
+        DomainError: when the op has no value on these inputs.
+        UndecidedError: when the reference of an op without a body does not tell.
+    """
+    given = {name: value for name, value in inputs.items() if value is not None}
+    if binding is None:
+        binding = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
+    sets = {name: _as_bounds(value) for name, value in given.items()}
+    env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
+    names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]
+    with np.errstate(all="ignore"):
+        if op.opaque:
+            return evaluate_opaque(op, env, sets, binding, names, precise)
+        return _Evaluation(op, env, binding, sets, precise).run(names)
+
+
+def askable(op: Op, given: Collection[str]) -> list[str]:
+    """Return the outputs a caller who gives these inputs may ask for: the gradient of an absent input is not among them."""
+    belongs = dict(zip((o.name for o in op.outputs), op.derivation.outputs, strict=True)) if op.derivation else {}
+    absent = {o.name for o in op.inputs if o.name not in given}
+    return [o.name for o in op.outputs if not (o.optional and belongs.get(o.name) in absent)]
+
+
+def _dtype_of(value: Array | Bounds | Bounded) -> DType:
+    if isinstance(value, Bounded):
+        return value.dtype
+    if isinstance(value, Bounds):
+        raise TypeError("a set of arrays has no dtype: give the binding")
+    return DType(str(value.dtype))
+
+
+def _as_bounds(value: Array | Bounds | Bounded) -> Bounds:
+    return value if isinstance(value, Bounds) else value.bounds if isinstance(value, Bounded) else exact(value)
+
+
+class _Evaluation:
+    """One evaluation of an op: its environment and the values of operands so far."""
+
+    def __init__(self, op: Op, env: ShapeEnv, binding: Binding, values: dict[str, Bounds], precise: bool) -> None:
+        self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
+        self.fused = False
+        """Whether what is evaluated is a term of a sum, so that a product or sum in it may go on unrounded."""
+        self.merged = 0
+        """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
+        self.masses = Masses()
+        """What the terms of these sums come to."""
+
+    def run(self, names: list[str]) -> dict[str, Bounded]:
+        """Evaluate the statements that the non-empty ones among the wanted outputs need."""
+        shapes = {name: self.env.outputs[name] for name in names}
+        needed = {name for name, shape in shapes.items() if 0 not in shape}
+        for statement in reversed(self.op.body):
+            if statement.target in needed:
+                needed |= {r.operand for r in reads(statement.value)}
+        outputs = {o.name for o in self.op.outputs}
+        result: dict[str, Bounded] = {}
+        for statement in self.op.body:
+            target = self.op.operand(statement.target)
+            if target.name in needed:
+                stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
+                self.values[target.name] = kept
+                if target.name in shapes:
+                    result[target.name] = Bounded(stored, resolve(target.type, self.binding))
+        for name in names:
+            if name not in result:
+                operand = self.op.output(name)
+                dtype = resolve(operand.type, self.binding)
+                kind = numpy_dtype(dtype).kind
+                dummy = np.zeros(shapes[name], np.bool_ if dtype is DType.BOOL else np.int64 if kind in "iu" else np.float64)
+                result[name] = Bounded(exact(dummy), dtype)
+        return {name: result[name] for name in names}
+
+    def assign(self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool) -> tuple[Bounds, Bounds]:
+        """Return the value of a statement as stored, and as later statements may see it."""
+        frame, shape = EMPTY, self.env.shape_of(target)
+        groups = [d for d in target.dims if not isinstance(d, Affine)]
+        at = 0
+        for index in indices:
+            if isinstance(index, GroupRef):
+                spec = groups.pop(0)
+                sizes = self.env.groups.get((spec.name, spec.of), ())
+                frame = frame.with_group(index.name, sizes)
+                at += len(sizes)
+            else:
+                frame = frame.with_index(index, shape[at])
+                at += 1
+        ctx = self.compute(target.type)
+        result = self.convert(self.eval(value, frame, None, ctx), value.type, ctx)
+        result = result.map(lambda v: np.broadcast_to(v, shape))
+        if not is_output or self.precise or not result.is_float:
+            return result, result
+        stored = rounded(result, resolve(target.type, self.binding))
+        return stored, union(stored, result)
+
+    # Types
+
+    def compute(self, t: ValueType, context: DType = DType.FLOAT64) -> DType:
+        """Return the dtype values of type `t` are computed in; a weak float takes the context's."""
+        if t is Weak.FLOAT:
+            return context if context in PRECISIONS else DType.FLOAT64
+        dtype = compute_dtype(t, self.binding)
+        return DType.FLOAT64 if self.precise and dtype.is_floating else dtype
+
+    def convert(self, a: Bounds, source: ValueType, dtype: DType) -> Bounds:
+        """Return values of type `source` taken as operands of an operation in `dtype`."""
+        weak = isinstance(source, Weak)
+        return conversions.promote(a, None if weak else self.compute(source), dtype)
+
+    # Expressions
+
+    def eval(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Return the set of values of `e` over `frame`. Only points of `mask` count; `ctx` is the type weak values take."""
+        match e:
+            case Const():
+                return exact(frame.constant(e.value))
+            case AttrRef():
+                return exact(frame.constant(self.env.attribute(e.name, e.element)))
+            case IndexValue():
+                return exact(affine(e.value, frame, self.env.symbol))
+            case Place():
+                return exact(frame.place(e.group))
+            case Present():
+                return exact(frame.constant(e.operand in self.values))
+            case Read():
+                return self.read(e, frame, mask, ctx)
+            case Call():
+                return self.call(e, frame, mask, ctx)
+            case Select():
+                return self.select(e, frame, mask, ctx)
+            case Reduce():
+                return self.reduce(e, frame, mask, ctx)
+            case Cast():
+                source, target = self.compute(e.arg.type, ctx), self.compute(e.type, ctx)
+                return conversions.cast(self.eval(e.arg, frame, mask, source), source, target)
+            case StrConst():
+                raise TypeError("a string is only compared with an attribute")
+
+    def select(self, e: Select, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate each side only where it may be chosen."""
+        cond = self.eval(e.cond, frame, mask, ctx)
+        dtype = self.compute(e.type, ctx)
+        then_mask = _both(mask, cond.high)
+        other_mask = _both(mask, ~cond.low)
+        if not then_mask.any():
+            return self.operand(e.other, frame, other_mask, dtype)
+        if not other_mask.any():
+            return self.operand(e.then, frame, then_mask, dtype)
+        return choose(cond, self.operand(e.then, frame, then_mask, dtype), self.operand(e.other, frame, other_mask, dtype))
+
+    def operand(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
+        """Return `e` as an operand of an operation in `dtype`."""
+        return self.convert(self.eval(e, frame, mask, dtype), e.type, dtype)
+
+    def call(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Apply a function of the table."""
+        fn = FUNCTIONS[e.fn]
+        if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
+            left, right = (a.value if isinstance(a, StrConst) else self.env.attribute(a.name) for a in e.args)  # type: ignore[union-attr]  # texts, by typing
+            return exact(frame.constant((left == right) == (e.fn == "eq")))
+        if fn.types == "logic":
+            return self.logic(e, frame, mask, ctx)
+        before, adding = (self.fused, self.merged, self.masses), e.fn in ADDING
+        fused = (self.fused and e.fn in FUSED) or (self.merged > 0 and adding)
+        self.fused = self.fused and adding
+        self.merged = (self.merged or count_terms(e, frame, self.env)) if adding else 0
+        outermost = self.merged > 0 and before[1] == 0
+        if outermost:
+            self.masses = Masses()
+        result = self.apply(e, frame, mask, ctx, fused)
+        if outermost and result.is_float:
+            result = self.masses.overflow(result, PRECISIONS[self.joined(e.args, ctx)])
+        self.fused, self.merged, self.masses = before
+        return result
+
+    def apply(self, e: Call, frame: Frame, mask: Array | None, ctx: DType, fused: bool) -> Bounds:
+        """Apply a function of values; the result may be left unrounded where `fused`."""
+        fn = FUNCTIONS[e.fn]
+        dtype = self.joined(e.args, ctx)
+        if fn.types == "float" and not dtype.is_floating:
+            dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
+        args = []
+        for k, a in enumerate(e.args):
+            with self.masses.signed(e.fn == "neg" or (e.fn == "sub" and k == 1)):
+                args.append(self.operand(a, frame, mask, dtype))
+        if fn.types == "compare":
+            return enclosures.compare(e.fn, args[0], args[1])
+        if fn.types == "test":
+            return enclosures.classify(e.fn, args[0])
+        if not dtype.is_floating:
+            return integers.unary(e.fn, args[0], dtype) if fn.arity == 1 else integers.binary(e.fn, args[0], args[1], dtype)
+        p = PRECISIONS[dtype]
+        if self.merged:
+            # What is added to a sum may be its first term, and then takes part in every rounding.
+            steps = gamma(self.merged, p.unit) / (2 * p.unit)
+            args = [v if count_terms(a, frame, self.env) else widened(v, p, steps) for a, v in zip(e.args, args)]
+        if (e.fn == "mul" and e.args[0] == e.args[1]) or (e.fn == "pow" and _is_two(e.args[1])):
+            return square(args[0], p, fused and e.fn == "mul")
+        if fused and e.fn in ("add", "sub"):
+            return add(args[0], args[1] if e.fn == "add" else negate(args[1]), p, fused=True)
+        if fused and e.fn == "mul":
+            return multiply(args[0], args[1], p, fused=True)
+        return enclosures.unary(e.fn, args[0], p) if fn.arity == 1 else enclosures.binary(e.fn, args[0], args[1], p)
+
+    def joined(self, args: tuple[Expr, ...], ctx: DType) -> DType:
+        """Return the dtype an operation on these arguments is done in."""
+        strong = [a.type for a in args if not isinstance(a.type, Weak)]
+        if strong:
+            return max((self.compute(t, ctx) for t in strong), key=lambda d: d.bits)
+        return self.compute(Weak.FLOAT, ctx) if any(a.type is Weak.FLOAT for a in args) else DType.INT64
+
+    def logic(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate `and`, `or` (the right side only where it counts) and `not`."""
+        left = self.eval(e.args[0], frame, mask, ctx)
+        if e.fn == "not":
+            return Bounds(~left.high, ~left.low, left.nan)
+        undecided = _both(mask, left.high if e.fn == "and" else ~left.low)
+        if not undecided.any():
+            return left
+        right = self.eval(e.args[1], frame, undecided, ctx)
+        fn = np.logical_and if e.fn == "and" else np.logical_or
+        low, high = fn(left.low, right.low), fn(left.high, right.high)
+        return Bounds(low, high, np.zeros(low.shape, np.bool_))
+
+    def read(self, e: Read, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Read an operand, padded where it may fall outside."""
+        if e.operand not in self.values:
+            raise LookupError(f"{self.op.name} reads {e.operand}, which is absent")
+        source = self.values[e.operand]
+        shape = source.low.shape
+        axes: list[int | Array | Bounds] = []
+        inside = exact(frame.constant(True))
+        fixed = len(e.indices) - sum(isinstance(i, GroupRef) for i in e.indices)
+        groups = [d for d in self.op.operand(e.operand).dims if not isinstance(d, Affine)]
+        for entry in e.indices:
+            axis = len(axes)
+            if isinstance(entry, GroupRef):
+                rank = len(self.env.groups.get((groups[0].name, groups[0].of), ())) if groups else len(shape) - fixed
+                groups = groups[1:]
+                positions = frame.groups[entry.name]
+                positions = positions[len(positions) - rank :]
+                for k, position in enumerate(positions):
+                    size = shape[axis + k]
+                    axes.append(position if size == frame.sizes[position] else frame.constant(np.int64(0)))
+                continue
+            if isinstance(entry, Affine):
+                name = entry.index
+                if name is not None and frame.sizes[frame.index[name]] == shape[axis]:
+                    axes.append(frame.index[name])
+                    continue
+                where = exact(affine(entry, frame, self.env.symbol))
+            else:
+                where = self.eval(entry, frame, mask, DType.INT64)
+            sure, maybe = (where.low >= 0) & (where.high < shape[axis]), (where.high >= 0) & (where.low < shape[axis])
+            if e.pad is None and 0 not in frame.sizes and not bool(np.all(maybe | ~_both(mask, frame.constant(True)))):
+                raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
+            inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
+            top = max(shape[axis] - 1, 0)
+            axes.append(Bounds(np.clip(where.low, 0, top), np.clip(where.high, 0, top), where.nan))
+        dtype = self.compute(e.type, ctx)
+        found = self.nothing(frame, dtype) if 0 in shape else self.convert(gather(source, axes, frame), e.type, dtype)
+        if e.pad is None:
+            return found
+        return choose(inside, found, self.operand(e.pad, frame, _both(mask, ~inside.low), dtype))
+
+    def nothing(self, frame: Frame, dtype: DType) -> Bounds:
+        """Return the placeholder for a read of an empty operand, which no point that counts can make.
+
+        Where the frame has no points, neither has it: nothing is asked of what they would read, or reduce.
+        """
+        kind = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_floating else np.int64
+        return exact(np.zeros([min(size, 1) for size in frame.sizes], kind))
+
+    def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Evaluate the body over the reduction axes too, then reduce them.
+
+        Under a `BroadcastAxis` the frame's group has the operand's own axes and the body's those of the common shape, aligned at
+        the right: axes where the sizes agree are the same axis (`kept`), the others are reduced.
+        """
+        inner, reduced = frame, []
+        kept: list[tuple[int, int]] = []
+        for axis in e.axes:
+            start = inner.rank
+            if isinstance(axis, Axis):
+                extent = affine(axis.extent, inner, self.env.symbol)
+                inner = inner.with_index(axis.index, int(extent.max(initial=0)))
+                reduced.append(start)
+                continue
+            full = self.env.groups.get((axis.name, None), ())
+            own: tuple[int, ...] = ()
+            same: list[int] = []
+            if isinstance(axis, BroadcastAxis):
+                own = self.env.groups.get((axis.name, axis.operand), ())
+                missing = len(full) - len(own)
+                same = [k for k in range(missing, len(full)) if own[k - missing] == full[k]]
+                if axis.name not in frame.groups:
+                    # The result has no axes of the group to keep, so each value counts once for every axis that is left out.
+                    full, same = tuple(1 if k in same else size for k, size in enumerate(full)), []
+            inner = inner.with_group(axis.name, full)
+            if same:
+                kept += [(frame.groups[axis.name][k - missing], start + k) for k in same]
+            reduced += [start + k for k in range(len(full)) if start + k not in [p for _, p in kept]]
+        inner_mask = None if mask is None else mask.reshape((*mask.shape, *(1,) * (inner.rank - mask.ndim)))
+        if inner_mask is not None:
+            for position, fresh in kept:
+                inner_mask = np.swapaxes(inner_mask, position, fresh)
+        left = [p for p in range(inner.rank) if p not in reduced]
+
+        def settle(v: Array) -> Array:
+            for position, fresh in kept:
+                v = np.swapaxes(v, left.index(fresh), position)
+            return v.reshape(v.shape[: frame.rank])
+
+        body, dtype = self.body(e, inner, tuple(reduced), inner_mask, ctx)
+        if self.merged and e.kind == "sum" and body.is_float:
+            self.masses.add(body, tuple(reduced), settle)
+        return reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
+
+    def body(self, e: Reduce, inner: Frame, axes: tuple[int, ...], mask: Array | None, ctx: DType) -> tuple[Bounds, DType]:
+        """Return the elements to reduce along `axes` of `inner`, and their dtype.
+
+        Points beyond an extent that varies change nothing.
+        """
+        dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
+        part: Array = np.ones((1,) * inner.rank, np.bool_)
+        for axis in e.axes:
+            if isinstance(axis, Axis):
+                part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
+        varies = not bool(part.all())
+        before = (self.fused, self.merged)
+        self.fused, self.merged = e.kind == "sum", 0
+        # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
+        parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
+        points = _both(mask, part) if varies else mask
+        bodies = []
+        for addend, negative in parts:
+            body = self.operand(addend, inner, points, dtype)
+            body = negate(body) if negative else body
+            if varies:
+                body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
+            # Along a reduction axis the body does not use, it repeats.
+            shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
+            bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]  # a default binds the loop's value
+        self.fused, self.merged = before
+        return bodies[0] if len(bodies) == 1 else joined(bodies, axes[0]), dtype
+
+
+def _is_two(e: Expr) -> bool:
+    return (isinstance(e, Const) and e.value == 2) or (isinstance(e, IndexValue) and e.value.constant == 2)
+
+
+def _both(mask: Array | None, more: Array) -> Array:
+    return more if mask is None else mask & more

@@ -1,0 +1,128 @@
+"""The iteration domain the oracle evaluates over, and reads of operands from it.
+
+A `Frame` orders the axes of a domain and says which index variable or axis group each belongs to. Values over a frame are arrays
+with one axis for every axis of the frame, of size 1 where the value does not change along it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
+from opc.testing.oracle.bounds import Array, Bounds, union
+
+
+class DomainError(Exception):
+    """The op has no value here and every kernel must refuse: an index outside its axis, or the maximum of nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Axes of a domain: their sizes, and the positions of index variables and axis groups among them."""
+
+    sizes: tuple[int, ...]
+    index: Mapping[str, int]
+    groups: Mapping[str, tuple[int, ...]]
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.sizes)
+
+    def with_index(self, name: str, size: int) -> Frame:
+        """Return the frame with an axis for an index variable at the end."""
+        return Frame((*self.sizes, size), {**self.index, name: self.rank}, self.groups)
+
+    def with_group(self, name: str, sizes: tuple[int, ...]) -> Frame:
+        """Return the frame with the axes of a group at the end; an outer group of that name is hidden."""
+        positions = tuple(range(self.rank, self.rank + len(sizes)))
+        return replace(self, sizes=(*self.sizes, *sizes), groups={**self.groups, name: positions})
+
+    def constant(self, value: Any) -> Array:
+        """Return a scalar as a value over the frame."""
+        return np.asarray(value).reshape((1,) * self.rank)
+
+    def positions(self, name: str) -> Array:
+        """Return the value of an index variable at every point."""
+        shape = [1] * self.rank
+        shape[self.index[name]] = self.sizes[self.index[name]]
+        return np.arange(self.sizes[self.index[name]], dtype=np.int64).reshape(shape)
+
+    def place(self, group: str) -> Array:
+        """Return the row-major position among the points of a group at every point."""
+        axes = self.groups[group]
+        shape = [size if axis in axes else 1 for axis, size in enumerate(self.sizes)]
+        return np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+
+
+EMPTY = Frame((), {}, {})
+
+
+def affine(e: Affine, frame: Frame, symbol: Callable[[Symbol], int]) -> Array:
+    """Return the value of an integer expression at every point; `symbol` gives what is no index variable."""
+
+    def atom(a: Atom) -> Array:
+        match a:
+            case Index():
+                return frame.positions(a.name)
+            case FloorDiv():
+                return np.asarray(affine(a.numerator, frame, symbol) // affine(a.denominator, frame, symbol))
+            case Mod():
+                return np.asarray(affine(a.numerator, frame, symbol) % affine(a.denominator, frame, symbol))
+            case Minimum():
+                return np.minimum(affine(a.left, frame, symbol), affine(a.right, frame, symbol))
+            case _:
+                return frame.constant(np.int64(symbol(a)))
+
+    total = frame.constant(np.int64(0))
+    for monomial, coefficient in e.terms:
+        term = frame.constant(np.int64(coefficient))
+        for a in monomial:
+            term = term * atom(a)
+        total = total + term
+    return total
+
+
+def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bounds:
+    """Return the elements of `source` at one index an axis: a position in the frame (a bare index), or indices over the frame.
+
+    Indices are inside. An index that is one of two neighbours, because it was computed from uncertain values, gives the elements
+    at both, and one that may be more gives every element of the operand.
+    """
+    if all(isinstance(a, int) for a in axes) and len(set(map(str, axes))) == len(axes):
+        # Bare indices, each once: the operand's axes are the frame's, in another order and with axes of size 1 between.
+        positions = [a for a in axes if isinstance(a, int)]
+        order = sorted(range(len(positions)), key=positions.__getitem__)
+        shape = [1] * frame.rank
+        for axis, position in enumerate(positions):
+            shape[position] = source.low.shape[axis]
+        return source.map(lambda v: v.transpose(order).reshape(shape))
+    if not axes:
+        return source.map(lambda v: v.reshape((1,) * frame.rank))
+    choices: list[list[Array]] = []
+    vague = np.zeros((1,) * frame.rank, np.bool_)
+    for axis, a in enumerate(axes):
+        if isinstance(a, int):
+            shape = [1] * frame.rank
+            shape[a] = source.low.shape[axis]
+            choices.append([np.arange(source.low.shape[axis]).reshape(shape)])
+        elif isinstance(a, Bounds):
+            vague = vague | (a.high - a.low > 1)
+            choices.append([a.low] if np.array_equal(a.low, a.high) else [a.low, a.high])
+        else:
+            choices.append([a])
+    places = list(itertools.product(*choices))
+    found = source.map(lambda v: v[places[0]])
+    for place in places[1:]:
+        found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]  # a default binds the loop's value
+    if vague.any():
+        low = np.where(vague, source.low.min(), found.low)
+        high = np.where(vague, source.high.max(), found.high)
+        found = Bounds(low, high, np.where(vague, source.nan.any(), found.nan))
+    return found

@@ -1,0 +1,108 @@
+"""Integer arithmetic of the oracle: exact, wrapping in its own dtype; sets where an operand is uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opc.ir.dtypes import DType
+from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype
+
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+}
+_UNARY: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
+
+
+def wrap(values: Array, dtype: DType) -> Array:
+    """Return int64 values reduced modulo two to the power of the dtype's bits."""
+    return values.astype(numpy_dtype(dtype)).astype(np.int64)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    info = np.iinfo(numpy_dtype(dtype))
+    return int(info.min), int(info.max)
+
+
+def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype: DType) -> Bounds:
+    """Return `point` where `sure`, else the hull of `ends`, or every value of the dtype where one of them overflows."""
+    least, most = _limits(dtype)
+    value = wrap(point, dtype)
+    if bool(np.all(sure)):
+        return Bounds(value, value, np.zeros(value.shape, np.bool_))
+    over = np.zeros(value.shape, np.bool_)
+    for r in rough:
+        over = over | (r < least) | (r > most)
+    low, high = ends[0], ends[0]
+    for e in ends[1:]:
+        low, high = np.minimum(low, e), np.maximum(high, e)
+    low = np.where(sure, value, np.where(over, least, low))
+    high = np.where(sure, value, np.where(over, most, high))
+    return Bounds(low, high, np.zeros(low.shape, np.bool_))
+
+
+def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
+    """Return an operator of the table on integers; a division by zero has no value, so any is right.
+
+    Raises:
+        KeyError: when the function is not one of integers.
+    """
+    fn = _BINARY[name]
+    sure = a.point & b.point
+    if name in ("floordiv", "mod"):
+        sure = sure & (b.low != 0)
+        divisor = np.where(b.low == 0, 1, b.low)
+        return _set(fn(a.low, divisor), sure, _divided(name, a, divisor, b.point & (b.low > 0), dtype), [], dtype)
+    ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    rough = [fn(x.astype(np.float64), y.astype(np.float64)) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return _set(ends[0], sure, ends, rough, dtype)
+
+
+def _divided(name: str, a: Bounds, divisor: Array, known: Array, dtype: DType) -> list[Array]:
+    """Return the ends of a quotient or remainder where the divisor is `known` and positive; elsewhere anything may come out."""
+    if name == "floordiv":
+        low, high = a.low // divisor, a.high // divisor
+    else:
+        low, high = a.low % divisor, a.high % divisor
+        # Within one period the remainder grows with the value.
+        whole = a.low // divisor != a.high // divisor
+        low, high = np.where(whole, 0, low), np.where(whole, divisor - 1, high)
+    least, most = _limits(dtype)
+    return [np.where(known, low, least), np.where(known, high, most)]
+
+
+def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
+    """Return neg, abs or sign of integers.
+
+    Raises:
+        KeyError: when the function is not one of integers.
+    """
+    if name == "stop_gradient":
+        return a
+    fn = _UNARY[name]
+    ends = [fn(a.low), fn(a.high)]
+    if name == "abs":
+        ends.append(np.where((a.low <= 0) & (a.high >= 0), 0, ends[0]))
+    return _set(ends[0], a.point, ends, [fn(x.astype(np.float64)) for x in (a.low, a.high)], dtype)
+
+
+def fold(kind: str, a: Bounds, axes: tuple[int, ...], dtype: DType) -> Bounds:
+    """Return the sum or product over axes, wrapping."""
+    reduce = np.add.reduce if kind == "sum" else np.multiply.reduce
+    point = np.asarray(reduce(a.low, axis=axes, dtype=np.int64))
+    sure = np.all(a.point, axis=axes)
+    if bool(np.all(sure)):
+        return _set(point, sure, [point], [], dtype)
+    least, most = _limits(dtype)
+    ends = [np.asarray(reduce(v, axis=axes, dtype=np.int64)) for v in (a.low, a.high)]
+    if kind == "prod":
+        ends = [np.full(point.shape, least, np.int64), np.full(point.shape, most, np.int64)]
+    rough = [np.asarray(reduce(v.astype(np.float64), axis=axes)) for v in (a.low, a.high)]
+    return _set(point, sure, ends, rough, dtype)

@@ -1,0 +1,177 @@
+"""Reductions of the oracle: bounds that hold for every order of evaluation.
+
+Sources: Higham, Accuracy and Stability of Numerical Algorithms (2002), inequality (4.4): a sum of n terms in any order errs by at
+most gamma(n - 1) * sum |x|, gamma(k) = k*u / (1 - k*u); and lemma 3.1 for products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opc.ir.dtypes import DType
+from opc.testing.oracle import integers
+from opc.testing.oracle.bounds import (
+    Array,
+    Bounds,
+    Precision,
+    exact,
+    has_minus_zero,
+    has_plus_zero,
+    multiply,
+    narrow,
+    numpy_dtype,
+)
+from opc.testing.oracle.frame import DomainError
+
+_INF = np.inf
+Axes = tuple[int, ...]
+
+
+def gamma(n: int, unit: float) -> float:
+    """Return gamma(n) of Higham (2002), lemma 3.1; infinity where n*unit reaches 1."""
+    return n * unit / (1 - n * unit) if n * unit < 1 else _INF
+
+
+def identity(kind: str, dtype: DType) -> Any:
+    """Return the value of `dtype` that changes no reduction of that kind, as the oracle holds values."""
+    if kind in ("any", "all"):
+        return kind == "all"
+    if kind in ("sum", "prod"):
+        value: float = 0 if kind == "sum" else 1
+    elif dtype.is_floating:
+        value = -_INF if kind in ("max", "argmax") else _INF
+    else:
+        info = np.iinfo(numpy_dtype(dtype))
+        value = info.min if kind in ("max", "argmax") else info.max
+    return np.float64(value) if dtype.is_floating else np.int64(value)
+
+
+def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None, merged: int = 0) -> Bounds:
+    """Return the reduction `kind` of `body` over `axes`. `p` is the compute precision of floating values.
+
+    A sum may be part of a larger one, of `merged` terms: then these may come in any order, and it need not be rounded itself.
+
+    Raises:
+        DomainError: for the maximum or minimum of nothing where a result is wanted.
+    """
+    count = int(np.prod([body.low.shape[a] for a in axes], dtype=np.int64))
+    if kind in ("any", "all"):
+        fn = np.any if kind == "any" else np.all
+        low, high = np.asarray(fn(body.low, axis=axes)), np.asarray(fn(body.high, axis=axes))
+        return Bounds(low, high, np.zeros(low.shape, np.bool_))
+    if kind in ("max", "min", "argmax", "argmin"):
+        left = [s for a, s in enumerate(body.low.shape) if a not in axes]
+        if count == 0 and 0 not in left:
+            raise DomainError(f"{kind} over an empty axis")
+        if count == 0:
+            zero = np.zeros(left, np.float64 if body.is_float and not kind.startswith("arg") else np.int64)
+            return Bounds(zero, zero, np.zeros(left, np.bool_))
+        return _argument(kind, body, axes) if kind.startswith("arg") else _extreme(kind, body, axes)
+    if not body.is_float or p is None:
+        return integers.fold(kind, body, axes, dtype)
+    return _sum(body, axes, count, p, merged) if kind == "sum" else _product(body, axes, count, p)
+
+
+def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds:
+    gone = np.asarray(a.empty).any(axis=axes)
+    plus_sure = ((a.low == _INF) & ~a.empty).any(axis=axes)
+    minus_sure = ((a.high == -_INF) & ~a.empty).any(axis=axes)
+    plus, minus = (a.high == _INF).any(axis=axes), (a.low == -_INF).any(axis=axes)
+    low_in, high_in = (np.where(np.isfinite(v), v, 0).astype(p.wide) for v in (a.low, a.high))
+    size = np.maximum(np.abs(low_in), np.abs(high_in))
+    total = size.sum(axis=axes)
+    steps = max(count - 1, merged)
+    error = p.wide(gamma(steps, p.unit) + gamma(count + 2, p.own)) * total if steps > 0 else total * 0
+    low = low_in.sum(axis=axes) - error if steps > 0 else low_in.sum(axis=axes)
+    high = high_in.sum(axis=axes) + error if steps > 0 else high_in.sum(axis=axes)
+    # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
+    minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
+    low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)
+    high = np.where(high == 0, p.wide(0.0), high)
+    # A partial sum of the positive (negative) terms may overflow in some order, and then the result is infinite or NaN.
+    limit = p.wide(p.overflow)
+    stretch = 1 + p.wide(gamma(count + 2, p.unit)) if count > 1 else p.wide(1)
+    up = np.where(high_in > 0, high_in, 0).sum(axis=axes) * stretch >= limit
+    down = np.where(low_in < 0, -low_in, 0).sum(axis=axes) * stretch >= limit
+    low = np.where(down | minus | (low <= -limit), -_INF, np.where((low >= limit) & (merged == 0), _INF, low))
+    high = np.where(up | plus | (high >= limit), _INF, np.where((high <= -limit) & (merged == 0), -_INF, high))
+    # An infinite term leaves itself or NaN.
+    low, high = np.where(plus_sure, _INF, low), np.where(minus_sure, -_INF, high)
+    nan = a.nan.any(axis=axes) | ((plus | up) & (minus | down))
+    return narrow(np.where(gone, _INF, low), np.where(gone, -_INF, high), np.asarray(nan))
+
+
+def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
+    keep = [d for d in range(a.low.ndim) if d not in axes]
+    flat = a.map(lambda v: np.moveaxis(v, keep, range(len(keep))).reshape([v.shape[d] for d in keep] + [count]))
+    shape = flat.low.shape[:-1]
+    result = exact(np.ones(shape))
+    for k in range(count):
+        factor = flat.map(lambda v, k=k: v[..., k])  # type: ignore[misc]  # a default binds the loop's value
+        result = factor if k == 0 else multiply(result, factor, p)
+    if count <= 2:
+        return result
+    size = np.maximum(np.abs(flat.low), np.abs(flat.high)).astype(p.wide)
+    least = np.minimum(np.abs(flat.low), np.abs(flat.high)).astype(p.wide)
+    largest = np.where(size > 1, size, 1).prod(axis=-1)
+    smallest = np.where(least < 1, least, 1).prod(axis=-1)
+    # In another order a partial product may overflow, or lose its digits as a denormal that later factors enlarge.
+    over = largest >= p.wide(p.overflow)
+    denormal = smallest * (1 - p.wide(gamma(count, p.unit))) < p.wide(p.tiny / p.unit)
+    error = np.where(denormal, count * p.wide(p.tiny) * largest, 0)
+    zero = (flat.low <= 0) & (flat.high >= 0)
+    low = np.where(over, -_INF, np.where(error == 0, result.low, result.low - error))
+    high = np.where(over, _INF, np.where(error == 0, result.high, result.high + error))
+    nan = result.nan | (over & (zero.any(axis=-1) | denormal))
+    return narrow(np.where(result.empty, _INF, low), np.where(result.empty, -_INF, high), nan)
+
+
+def _extreme(kind: str, a: Bounds, axes: Axes) -> Bounds:
+    fn = np.max if kind == "max" else np.min
+    low, high = np.asarray(fn(a.low, axis=axes)), np.asarray(fn(a.high, axis=axes))
+    nan = np.asarray(a.nan.any(axis=axes))
+    if not a.is_float:
+        return Bounds(low, high, nan)
+    gone = np.asarray(a.empty).any(axis=axes)
+    # Zeros of both signs tie: either may come.
+    low = np.where((low == 0) & has_minus_zero(a).any(axis=axes), -0.0, low)
+    high = np.where((high == 0) & has_plus_zero(a).any(axis=axes), 0.0, high)
+    return Bounds(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan)
+
+
+def _argument(kind: str, a: Bounds, axes: Axes) -> Bounds:
+    """The first position of the extreme, NaN counting as extreme; a range of positions where several may win."""
+    keep = [d for d in range(a.low.ndim) if d not in axes]
+    count = int(np.prod([a.low.shape[d] for d in axes], dtype=np.int64))
+    flat = a.map(lambda v: np.moveaxis(v, keep, range(len(keep))).reshape([v.shape[d] for d in keep] + [count]))
+    if flat.is_bool:
+        # False before True, as integers order them.
+        flat = Bounds(flat.low.astype(np.int64), flat.high.astype(np.int64), flat.nan)
+    low, high = flat.low, flat.high
+    if kind == "argmin":
+        # The complement turns the order of integers around without overflow.
+        low, high = (-high, -low) if a.is_float else (~high, ~low)
+    gone = flat.low > flat.high
+    if a.is_float:
+        # NaN beats every number; the first NaN wins.
+        low, high = np.where(gone, _INF, low), np.where(flat.nan, _INF, high)
+    sure_nan = gone
+    maybe_nan = flat.nan
+    least_of_max = low.max(axis=-1, keepdims=True)
+    possible = high >= least_of_max
+    # A sure NaN outranks any number, and an earlier element that is surely no smaller outranks a later one.
+    first_nan = np.where(sure_nan.any(axis=-1), sure_nan.argmax(axis=-1), count)[..., None]
+    position = np.arange(count)
+    possible &= position <= first_nan
+    possible &= maybe_nan | ~sure_nan.any(axis=-1, keepdims=True)
+    best_before = np.concatenate([np.full((*low.shape[:-1], 1), _least(low)), np.maximum.accumulate(low, -1)[..., :-1]], -1)
+    possible &= maybe_nan | (high > best_before) | (position == 0)
+    first = possible.argmax(axis=-1).astype(np.int64)
+    last = (count - 1 - possible[..., ::-1].argmax(axis=-1)).astype(np.int64)
+    return Bounds(first, last, np.zeros(first.shape, np.bool_))
+
+
+def _least(values: Array) -> float | int:
+    return -_INF if values.dtype.kind == "f" else int(np.iinfo(values.dtype).min)

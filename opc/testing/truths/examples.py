@@ -1,0 +1,102 @@
+"""The examples of a spec as calls, and the proof that the op's body gives what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeError
+from opc.ir.dtypes import DType, resolve
+from opc.ir.op import Example, Family, Op
+from opc.testing.cases import samples
+from opc.testing.cases.arguments import TensorArg
+from opc.testing.cases.calls import Case
+from opc.testing.oracle.bounds import Array, Bounds, between, exact, numpy_dtype
+from opc.testing.oracle.evaluation import DomainError, evaluate
+
+
+def example_cases(family: Family) -> Iterator[Case]:
+    """Yield every example as a call, in each element type of the op."""
+    op = family.forward
+    for number, example in enumerate(family.examples):
+        for binding in samples.bindings_of(op):
+            values = dict(example.values)
+            whole = [o.name for o in (*op.inputs, *op.outputs) if not resolve(o.type, binding).is_floating]
+            if any(_has_fractions(values[name]) for name in whole if name in values):
+                continue
+            inputs: dict[str, TensorArg | None] = {}
+            for o in op.inputs:
+                dtype = numpy_dtype(resolve(o.type, binding))
+                inputs[o.name] = TensorArg(np.asarray(values[o.name]).astype(dtype)) if o.name in values else None
+            types = "-".join(d.value for d in binding.values())
+            yield Case(f"{op.name}/example{number:02d}-{types}", op.name, inputs, _attributes(op, values))
+
+
+def _attributes(op: Op, values: dict[str, Any]) -> dict[str, Any]:
+    given = {a.name: values[a.name] for a in op.attributes if a.name in values}
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
+
+
+def _has_fractions(value: object) -> bool:
+    return any(not v.is_integer() for v in _numbers(value))
+
+
+def _numbers(value: object) -> Iterator[float]:
+    if isinstance(value, list | tuple):
+        for v in value:
+            yield from _numbers(v)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+def literal(value: object) -> Bounds:
+    """Return the set of numbers a decimal literal may stand for: itself where float64 holds it exactly, else its neighbours."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        return exact(array)
+    flat = array.reshape(-1)
+    inexact = np.array([np.isfinite(v) and Fraction(repr(float(v))) != Fraction(float(v)) for v in flat], np.bool_)
+    below = np.where(inexact, np.nextafter(flat, -np.inf), flat).reshape(array.shape)
+    above = np.where(inexact, np.nextafter(flat, np.inf), flat).reshape(array.shape)
+    nan = np.isnan(array)
+    return between(np.where(nan, np.inf, below), np.where(nan, -np.inf, above), nan)
+
+
+def check_examples(family: Family) -> Iterator[tuple[str, str]]:
+    """Yield for every example its name and what is wrong with it, empty when it holds.
+
+    The op is evaluated in float64, and must reach each value given up to the rounding of literals and operations.
+    """
+    op = family.forward
+    binding = {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
+    for number, example in enumerate(family.examples):
+        yield f"example {number}", _check(op, example, binding)
+
+
+def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
+    values = dict(example.values)
+    inputs: dict[str, Array | Bounds | None] = {}
+    for o in op.inputs:
+        if o.name in values:
+            given = literal(values[o.name])
+            floating = resolve(o.type, binding).is_floating
+            inputs[o.name] = exact(given.low.astype(np.float64)) if floating and not given.is_float else given
+    try:
+        found = evaluate(op, inputs, _attributes(op, values), binding=binding, precise=True)
+    except (ShapeError, DomainError) as error:
+        return str(error)
+    for name, want in values.items():
+        if name not in found:
+            continue
+        got, expected = found[name].bounds, literal(want)
+        if got.low.shape != expected.low.shape:
+            return f"{name} has shape {list(got.low.shape)}, not {list(expected.low.shape)}"
+        meets = ((got.low <= expected.high) & (expected.low <= got.high)) | (got.nan & expected.nan)
+        if not bool(np.all(meets)):
+            index = np.unravel_index(int(np.argmin(meets)), meets.shape)
+            at = [int(i) for i in index]
+            return f"{name}{at} is {found[name].value[index]:.17g}, but the example says {np.asarray(want)[index]!r}"
+    return ""
