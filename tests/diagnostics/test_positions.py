@@ -21,12 +21,10 @@ CASES = [*spec_cases.CASES, *signature_cases.CASES, *body_cases.CASES]
 ROOT = Path(__file__).parents[2] / "opc"
 REPORTERS = ("error", "warning", "_error", "_stop")
 FRONT_END = [
-    ROOT / "analysis" / f"{name}.py"
-    for name in (
-        "access", "attribute_types", "body", "bounds", "calls", "examples", "explicit", "expression", "ranges", "reading",
-        "signature", "typing", "value_types",
-    )
-]  # fmt: skip
+    *(ROOT / "analysis").glob("*.py"),
+    *(ROOT / "analysis/elaborate").glob("*.py"),
+    *(ROOT / "analysis/bounds").glob("*.py"),
+]
 
 
 def diagnose(text: str) -> list[Diagnostic]:
