@@ -9,7 +9,7 @@ import pytest
 
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.ir.op import Op
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import LARGE, Case, accepted
 from opc.testing.cases.fitting import POINTS, fit, volume
@@ -108,3 +108,22 @@ def test_a_volume_counts_loops_inside_one_another() -> None:
     with pytest.raises(ShapeError):
         infer(op, {"x": (3, 7, 6)})
     assert dims_of(op) == ["N"]
+
+
+def test_a_temporary_whose_extent_divides_by_a_size_of_nothing_has_no_points() -> None:
+    text = """\
+op: f
+domain: opc.test
+version: 1
+doc: Values again and again.
+types: {T: [float32]}
+inputs: {x: 'T[M, C, H]', c: 'T[C]'}
+outputs: {y: 'T[M, C, 2*H]'}
+kernel: |
+  y[m, i, j] = sum[k:m + 1](c[j % C])
+"""
+    op = compile_text(text, "f.yaml").backward_backward
+    assert op is not None
+    assert any("// C" in str(d) for t in op.temporaries for d in t.dims)
+    shapes = {o.name: (2, 0, 3) if o.name == "x" else (0,) for o in op.inputs}
+    assert volume(op, infer(op, shapes)) <= 2 * 6

@@ -35,10 +35,11 @@ def volume(op: Op, env: ShapeEnv) -> int:
     """
     most = 1
     for statement in op.body:
+        target = op.operand(statement.target).dims
         names = [i for i in statement.indices if not isinstance(i, GroupRef)]
-        dims = [d for d in op.operand(statement.target).dims if isinstance(d, Affine)]
-        ranges = {name: env.value(d) for name, d in zip(names, dims)}
-        points = int(np.prod(env.shape_of(statement.target), dtype=np.int64))
+        sizes = [_greatest(env, d, {}) for d in target if isinstance(d, Affine)]
+        ranges = dict(zip(names, sizes))
+        points = int(np.prod([*sizes, *(_group_size(env, d) for d in target if isinstance(d, Group))], dtype=np.int64))
         most = max(most, _volume(env, statement.value, points, ranges))
     return most
 
