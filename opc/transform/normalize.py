@@ -206,8 +206,9 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         then = _hoisted(e.then, domain, (*guards, *fixed), root and whole, how, (*around, *scalar.conjuncts(e.cond)))
         other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how, (*around, scalar.negation(e.cond)))
         return replace(e, cond=cond, then=then, other=other)
-    inner_domain = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    e = with_children(e, tuple(_hoisted(c, inner_domain, guards, False, how, around) for c in children(e)))
+    inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
+    parts = scalar.conditioned(e)
+    e = with_children(e, tuple(_hoisted(c, inner, guards, False, how, (*around, *more)) for c, more in parts))
     if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
         return e
     if any(r.checked for r in reads(e)):
@@ -232,19 +233,15 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
     """
 
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
-        if isinstance(e, Select):
-            cond = moved(e.cond, domain, index, around)
-            then = moved(e.then, domain, index, (*around, *scalar.conjuncts(e.cond)))
-            other = moved(e.other, domain, index, (*around, scalar.negation(e.cond)))
-            return replace(e, cond=cond, then=then, other=other)
         if isinstance(e, Reduce) and (index or runs(e)):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
                 value = Select(Present(optional), value, scalar.nothing(e.type), e.type)
             return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-        new = tuple(moved(c, inner, index or (isinstance(e, Read) and c is not e.pad), around) for c in children(e))
-        return with_children(e, new)
+        indexes = [isinstance(e, Read) and c is not e.pad for c in children(e)]
+        parts = zip(scalar.conditioned(e), indexes, strict=True)
+        return with_children(e, tuple(moved(c, inner, index or also, (*around, *more)) for (c, more), also in parts))
 
     return moved(e, domain, False, guards)
 
@@ -341,12 +338,9 @@ def _shared(
             new = extractor.extract(kept, domain, name, around)
             if new is not None:
                 return new
-    if isinstance(e, Select):
-        sides = ((e.cond, ()), (e.then, tuple(scalar.conjuncts(e.cond))), (e.other, (scalar.negation(e.cond),)))
-        cond, then, other = (_shared(x, domain, False, counts, extractor, (*around, *more)) for x, more in sides)
-        return replace(e, cond=cond, then=then, other=other)
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    return with_children(e, tuple(_shared(c, inner, False, counts, extractor, around) for c in children(e)))
+    parts = scalar.conditioned(e)
+    return with_children(e, tuple(_shared(c, inner, False, counts, extractor, (*around, *more)) for c, more in parts))
 
 
 def sink(op: Op) -> Op:

@@ -135,6 +135,22 @@ def conjuncts(cond: Expr) -> list[Expr]:
     return [cond]
 
 
+def conditioned(e: Expr) -> tuple[tuple[Expr, tuple[Expr, ...]], ...]:
+    """Return the direct subexpressions of `e`, each with the conditions that hold at the points where `e` needs its value.
+
+    A conditional needs the side it chooses; `and` needs its second condition where the first holds, `or` where it does not.
+    """
+    match e:
+        case Select():
+            return (e.cond, ()), (e.then, tuple(conjuncts(e.cond))), (e.other, (negation(e.cond),))
+        case Call(fn="and", args=(a, b)):
+            return (a, ()), (b, tuple(conjuncts(a)))
+        case Call(fn="or", args=(a, b)):
+            return (a, ()), (b, (negation(a),))
+        case _:
+            return tuple((c, ()) for c in children(e))
+
+
 def unguarded(e: Expr, present: frozenset[str] = frozenset()) -> set[str]:
     """Return the operands that `e` reads outside any side of a conditional that tells they are present."""
     match e:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Call, Const, Expr, Select, rewrite
+from opc.ir.expr import Axis, Call, Const, Expr, Reduce, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import load_family
 from opc.testing.truths.gradcheck import GradientResult, check_family
@@ -79,3 +80,20 @@ def test_a_swapped_branch_fails() -> None:
     body = tuple(replace(s, value=rewrite(s.value, swap)) for s in family.backward.body)
     found = by_name(replace(family, backward=replace(family.backward, body=body)))
     assert not found["gradient against differences"].ok
+
+
+def test_a_derivative_without_a_value_fails() -> None:
+    """One that reads outside of an operand would pass by proving nothing."""
+    family = load_family(SPECS / "silu.yaml")
+    assert family.backward is not None
+    assert family.jvp is not None
+
+    def over_nothing(op: Op) -> Op:
+        s = op.body[-1]
+        nothing = Reduce("max", (Axis("none", Affine.of(0)),), s.value, s.value.type)
+        return replace(op, body=(*op.body[:-1], replace(s, value=nothing)))
+
+    found = by_name(replace(family, backward=over_nothing(family.backward), jvp=over_nothing(family.jvp)))
+    for name in ("gradient against differences", "jvp against gradient"):
+        assert found[name].message.endswith("no value: max over an empty axis"), name
+        assert not found[name].ok

@@ -162,6 +162,15 @@ OPS = {
         "inputs: {x: 'T[N, N]', z: 'T[N]'}\noutputs: {y: 'T[]'}\nkernel: |\n"
         "  y[()] = sum[i:N](z[i] * sum[j:i + 1](x[i, j] * x[j, i]))\n"
     ),
+    # In the gradient, what a condition of the op asks is asked where a further condition tells that its reads are inside.
+    "chosen_cyclic": (
+        "inputs: {x: 'T[M]', v: 'T[K]'}\nrequire: [K > 0]\noutputs: {y: 'T[M]'}\nkernel: |\n"
+        "  y[i] = v[i % K] ** 2 if sin(x[i]) * cos(sin(x[i])) >= 0.1 else x[i]\n"
+    ),
+    "chosen_diagonal": (
+        "inputs: {x: 'T[M, K]', v: 'T[N, K]'}\noutputs: {y: 'T[M, K]'}\nkernel: |\n"
+        "  y[i, j] = pad(v[i - 1, i % K], 1) * x[i, j] if sum[k:K](sin(x[i, k])) * cos(sin(x[i, j])) >= 0.1 else 0\n"
+    ),
     "ranged": (
         "inputs: {x: 'T[C]'}\nattributes: {g: {type: int, default: 2, check: g > 0}}\nrequire: [C % g == 0, C > 0]\n"
         "outputs: {y: 'T[C]'}\nkernel: |\n  m[i:g] = sum[k:C // g](x[i*(C // g) + k])\n  y[c] = x[c] * m[c // (C // g)]\n"

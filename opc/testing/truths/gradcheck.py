@@ -84,6 +84,10 @@ class _Tally:
             middles = f"{(ends[0] + ends[1]) / 2:.9g} against {(ends[2] + ends[3]) / 2:.9g}"
             self.message = f"{label}: {middles}, bound {width:.3g}"
 
+    def without_value(self, reason: Exception, label: str) -> None:
+        """Record that a derived op has no value where the op it is derived from has one."""
+        self.message = self.message or f"{label}: no value: {reason}"
+
     def result(self) -> GradientResult:
         """Return the outcome; a proof in which nothing decided has failed."""
         message = self.message
@@ -162,19 +166,24 @@ def check_vjp(name: str, op: Op, backward: Op, cases: list[Point]) -> GradientRe
                 step = STEP * np.maximum(np.abs(x), 1) * rng.uniform(-1, 1, x.shape)
                 first[n], last[n] = x - step, x + step
             box = {n: _segment(first[n], last[n]) if n in chosen else v for n, v in inputs.items()}
+            label = f"{', '.join(chosen)} {_describe(inputs, attributes)}"
             try:
                 low, high = (evaluate(op, v, attributes, binding=binding, precise=True) for v in (first, last))
-                cotangents = {o: rng.standard_normal(v.shape) for o, v in low.items() if o in seeds}
                 over = evaluate(op, box, attributes, binding=binding, precise=True)
+            except (DomainError, ShapeError):
+                continue
+            cotangents = {o: rng.standard_normal(v.shape) for o, v in low.items() if o in seeds}
+            try:
                 given = derived_inputs(backward, box, over, {**cotangents})
                 found = evaluate(backward, given, attributes, binding=binding, precise=True)
-            except (DomainError, ShapeError):
+            except (DomainError, ShapeError) as reason:
+                tally.without_value(reason, label)
                 continue
             rise, _ = _dot([(sign * u, end[o].bounds) for sign, end in ((1, high), (-1, low)) for o, u in cotangents.items()])
             lengths = {n: np.asarray(last[n]) - np.asarray(first[n]) for n in chosen}
             names = gradient_names(backward)
             slope, scale = _dot([(lengths[of], found[g].bounds) for g, of in names.items() if of in chosen])
-            tally.meet(rise, slope, scale, f"{', '.join(chosen)} {_describe(inputs, attributes)}")
+            tally.meet(rise, slope, scale, label)
     return tally.result()
 
 
@@ -196,14 +205,18 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
     for inputs, attributes in cases:
         try:
             outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
-            u = {o: rng.standard_normal(outputs[o].shape) for o in seed_names(backward) if o in outputs}
-            given = {n: x for n in seed_names(forward_mode) if (x := inputs.get(n)) is not None}
-            v = {n: rng.standard_normal(x.shape) for n, x in given.items()}
+        except (DomainError, ShapeError):
+            continue
+        u = {o: rng.standard_normal(outputs[o].shape) for o in seed_names(backward) if o in outputs}
+        given = {n: x for n in seed_names(forward_mode) if (x := inputs.get(n)) is not None}
+        v = {n: rng.standard_normal(x.shape) for n, x in given.items()}
+        try:
             pull = derived_inputs(backward, inputs, outputs, {**u})
             pulled = evaluate(backward, pull, attributes, binding=binding, precise=True)
             push = derived_inputs(forward_mode, inputs, outputs, {**v})
             pushed = evaluate(forward_mode, push, attributes, binding=binding, precise=True)
-        except (DomainError, ShapeError):
+        except (DomainError, ShapeError) as reason:
+            tally.without_value(reason, _describe(inputs, attributes))
             continue
         left, scale = _dot(
             [(u[of], pushed[t].bounds) for t, of in gradient_names(forward_mode).items() if t in pushed and of in u]
@@ -222,13 +235,17 @@ def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point
     for inputs, attributes in cases:
         try:
             outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
-            cotangents = {o: rng.standard_normal(v.shape) for o, v in outputs.items()}
-            both: list[dict[str, Bounded]] = []
+        except (DomainError, ShapeError):
+            continue
+        cotangents = {o: rng.standard_normal(v.shape) for o, v in outputs.items()}
+        both: list[dict[str, Bounded]] = []
+        try:
             for gradient in (explicit, automatic):
                 given = derived_inputs(gradient, inputs, outputs, {**cotangents})
                 found = evaluate(gradient, given, attributes, binding=binding, precise=True)
                 both.append({of: found[g] for g, of in gradient_names(gradient).items() if inputs.get(of) is not None})
-        except (DomainError, ShapeError):
+        except (DomainError, ShapeError) as reason:
+            tally.without_value(reason, _describe(inputs, attributes))
             continue
         if both[0].keys() != both[1].keys():
             tally.message = f"gradients of {sorted(both[0])} against {sorted(both[1])}"
