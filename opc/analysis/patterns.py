@@ -16,7 +16,7 @@ The patterns, over indices `i`, reduced indices `k` and groups of axes of any ra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import TypeAlias
@@ -247,10 +247,11 @@ class Scan:
         return (self.bound if self.reverse else self.bound - 1).index
 
 
-def scan(e: Reduce, extents: Mapping[str, Affine]) -> Scan | None:
+def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Affine], Affine]) -> Scan | None:
     """Return a reduction over one axis up to some place, or from one on, as a scan; None when it is none.
 
-    `extents` are those of the indices around it.
+    `extents` are those of the indices around it. `size_of` tells how many elements an extent counts at most where it runs over
+    the index of the second one, which that is to be preferred to.
     """
     if len(e.axes) != 1 or not isinstance(e.axes[0], Axis) or e.kind not in ("sum", "prod", "max", "min"):
         return None
@@ -259,7 +260,7 @@ def scan(e: Reduce, extents: Mapping[str, Affine]) -> Scan | None:
         around = [i for i in sorted(axis.extent.indices()) if i in extents]
         if len(around) != 1:
             return None
-        size = extents[around[0]]
+        size = size_of(axis.extent, extents[around[0]])
         if around[0] not in free_indices(e.body):
             return Scan(e.kind, axis.index, size, e.body, axis.extent, reverse=False)
         # `sum[k:N - i](f(i + k))` is the sum of f from i on.

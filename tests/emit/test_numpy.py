@@ -36,6 +36,13 @@ KERNELS = {
     "count": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m](1 if x[n, m] > 0 else 0) + pad(x[n, 0], 0)"),
     "on part of an axis": ('x: "T[N]", w: "T[D]"', 'y: "T[N]"', "y[n] = x[n] + (w[n] if n < D else 0)"),
     "on more than an axis": ('x: "T[D]", w: "T[N]"', 'y: "T[D]"', "y[d] = x[d] + (w[d] if d < N else 0)"),
+    "products of nothing": ('x: "T[N]", z: "T[M]"', 'y: "T[M]"', "y[m] = sum[k:N - 3](x[k] * z[m])"),
+    "less than nothing": ('z: "T[M]"', 'y: "T[M]"', "y[m] = sum[j:m - 8, k:M - 7](z[m]) + prod[j:M - 9](z[m])"),
+    "scan over more": ('x: "T[K]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * sum[k:m + 3](pad(x[k], 0))"),
+    "scan over fewer": ('x: "T[K]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * prod[k:m - 2](pad(x[k], 1))"),
+    "scan down from more": ('x: "T[K]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * sum[k:K - m](x[k])"),
+    "scan to the end": ('x: "T[K]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * sum[k:K - m](pad(x[m + k], 0))"),
+    "scan to before the end": ('x: "T[D]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * sum[k:M - 1 - m](pad(x[m + k], 0))"),
     "unused axis": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m:M](pad(x[n, 0], 0)) / M"),
 }
 

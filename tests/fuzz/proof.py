@@ -1,22 +1,27 @@
-"""What is held of one random op: the kernel against the oracle, gradients against differences, printed text against the op."""
+"""What is held of one random op: its code against the oracle, gradients against differences, printed text against the op."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from opc.analysis.elaborate.typing import elaborate
 from opc.analysis.shapes.inference import infer
+from opc.backends.base import Unsupported
+from opc.backends.onnx.session import OnnxSession
 from opc.diagnostics import SpecError
+from opc.emit.numpy.reference import function_name, numpy_module
 from opc.ir.op import Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.derived import derived_inputs
 from opc.testing.cases.fitting import volume
-from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.truths.gradcheck import check_family, points
@@ -40,13 +45,19 @@ def small_cases(op: Op, parent: Op | None, count: int) -> list[Case]:
     return [c for k in range(count) for cases in ordered for c in cases[k : k + 1]][:count]
 
 
-def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
-    """Yield what is wrong with the kernel's answers, for every op of the family."""
+def calls(family: Family, count: int) -> Iterator[tuple[Op, Case]]:
+    """Yield a few calls of every op of a family."""
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
     for op in family.ops:
         parent = None if op is family.forward else parents.get(id(op), family.forward)
         for case in small_cases(op, parent, count):
-            yield from islice(_wrong_call(kernel, op, case), 1)
+            yield op, case
+
+
+def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
+    """Yield what is wrong with the kernel's answers, for every op of the family."""
+    for op, case in calls(family, count):
+        yield from islice(_wrong_call(kernel, op, case), 1)
 
 
 def _wrong_call(kernel: KernelLibrary, op: Op, case: Case) -> Iterator[str]:
@@ -66,6 +77,63 @@ def _wrong_call(kernel: KernelLibrary, op: Op, case: Case) -> Iterator[str]:
         yield f"{case.name}: accepted, but the op has no value: {error}"
         return
     yield from (f"{case.name}: {c.message}" for n in got if not (c := compare(n, np.asarray(got[n]), want[n])).ok)
+
+
+def wrong_references(family: Family, count: int) -> Iterator[str]:
+    """Yield what is wrong with the answers of the NumPy reference, for every op of the family."""
+    module: dict[str, Any] = {}
+    exec(numpy_module(family), module)
+
+    def run(op: Op, case: Case, wanted: list[str]) -> dict[str, Array]:
+        arrays, attributes = case.arrays(), dict(case.attributes)
+        if any(o.optional for o in op.outputs):
+            attributes["wanted"] = wanted
+        found = module[function_name(op)](*(arrays[o.name] for o in op.inputs), **attributes)
+        return {o.name: a for o, a in zip(op.outputs, found, strict=True) if o.name in wanted}
+
+    yield from _wrong_answers(family, count, run)
+
+
+def wrong_functions(family: Family, session: OnnxSession, count: int) -> Iterator[str]:
+    """Yield what is wrong with the answers of the body in standard operators, for every op of the family.
+
+    The sign of a zero is not held: ONNX leaves open what a sum starts with.
+    """
+
+    def run(op: Op, case: Case, wanted: list[str]) -> dict[str, Array]:
+        return session.function_call(op.name, case.arrays(), case.attributes, wanted)
+
+    yield from _wrong_answers(family, count, run, signed_zeros=False)
+
+
+def _wrong_answers(
+    family: Family, count: int, run: Callable[[Op, Case, list[str]], dict[str, Array]], signed_zeros: bool = True
+) -> Iterator[str]:
+    for op, case in calls(family, count):
+        try:
+            chosen = None if case.wanted is None else [o.name for o in op.outputs if not o.optional or o.name in case.wanted]
+            want = evaluate(op, case.arrays(), case.attributes, wanted=chosen)
+        except DomainError:
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                got = run(op, case, list(want))
+        except Unsupported:
+            continue
+        except Exception as error:
+            yield f"{case.name}: {type(error).__name__}: {error}"
+            continue
+        if not signed_zeros:
+            got = {n: _with_signs_of(a, want[n]) for n, a in got.items()}
+        compared = (compare(n, a, want[n]) for n, a in got.items())
+        yield from islice((f"{case.name}: {c.message}" for c in compared if not c.ok), 1)
+
+
+def _with_signs_of(got: Array, want: Bounded) -> Array:
+    """Return an answer in which every zero has the sign it is to have."""
+    if got.shape != want.shape or got.dtype.kind in "iub":
+        return got
+    return np.where((got == 0) & (want.value == 0), want.value.astype(got.dtype), got)
 
 
 def family_volume(family: Family, case: Case) -> int:

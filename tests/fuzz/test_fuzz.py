@@ -1,4 +1,5 @@
-"""Random well-typed ops: each compiles, its kernels agree with the oracle, its gradients with differences, its text with itself.
+"""Random well-typed ops: each compiles; its kernels, its NumPy reference and its body in ONNX's standard operators agree with the
+oracle, its gradients with differences, its text with itself.
 
 The ops of a run are always the same ones, so that CI is; `OPC_FUZZ=500` in the environment draws that many other ones, and
 `OPC_FUZZ_SEED` says which. `nox -s fuzz` does that.
@@ -15,9 +16,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from opc.ir.op import Family
 from opc.pipeline import compile_text
+from tests.backends.onnx.test_checks import load
 from tests.fuzz.bodies import specs
 from tests.fuzz.kernels import KernelLibrary, compile_together
-from tests.fuzz.proof import wrong_gradients, wrong_kernels, wrong_text
+from tests.fuzz.proof import wrong_functions, wrong_gradients, wrong_kernels, wrong_references, wrong_text
 
 COUNT = int(os.environ.get("OPC_FUZZ", "0"))
 OPS = COUNT or 48
@@ -77,6 +79,14 @@ def test_kernels(families: list[tuple[str, Family]], tmp_path: Path) -> None:
         folder = tmp_path / str(start)
         library = compile_together([f for _, f in batch], folder)
         report(batch, lambda family, library=library: wrong_kernels(family, KernelLibrary(family, library), CALLS))  # type: ignore[misc]
+
+
+def test_references(families: list[tuple[str, Family]]) -> None:
+    report(families, lambda family: wrong_references(family, CALLS))
+
+
+def test_functions(families: list[tuple[str, Family]], tmp_path: Path) -> None:
+    report(families, lambda family: wrong_functions(family, load(family, tmp_path), CALLS // 2))
 
 
 def test_gradients(families: list[tuple[str, Family]]) -> None:

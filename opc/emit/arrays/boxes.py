@@ -14,7 +14,7 @@ from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction
 from opc.emit.arrays.frames import NotExpressible
-from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
@@ -37,6 +37,7 @@ class Boxes:
 
     def __init__(self, op: Op) -> None:
         self.known = Knowledge(op)
+        self.sizes = {d for o in (*op.inputs, *op.outputs) for d in o.dims if isinstance(d, Affine)}
 
     def boxed(self, e: Reduce, ranges: Mapping[str, Affine]) -> Reduce:
         """Return a reduction over ranges that are the same at all points; `ranges` are those of the indices around it.
@@ -71,6 +72,25 @@ class Boxes:
         if least is None:
             raise NotExpressible(f"the range of a reduction, {extent}, has no bound that is known")
         return -least
+
+    def is_size(self, extent: Affine) -> bool:
+        """Whether an extent that is the same at all points is not negative: an input or output has it, or it is proved."""
+        return extent in self.sizes or self.known.nonnegative(extent, {})
+
+    def is_divisor(self, value: Affine) -> bool:
+        """Whether a divisor is greater than 0 even where nothing is computed. A size that an index runs over may be 0 there."""
+        return self.known.nonnegative(value - 1, {})
+
+    def scan_size(self, extent: Affine, size: Affine, ranges: Mapping[str, Affine]) -> Affine:
+        """Return of how many elements to take the scan that an extent asks for the first of: of `size`, where these are enough.
+
+        Raises:
+            NotExpressible: when the largest range is not known.
+        """
+        if self.known.nonnegative(size - extent, ranges):
+            return size
+        largest = self.largest(extent, ranges)
+        return largest if self.is_size(largest) else maximum(largest, Affine.of(0))
 
     def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether an extent is proved greater than 0 at every point of the ranges."""

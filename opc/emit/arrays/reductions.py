@@ -262,7 +262,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def scanned(self, e: Reduce, scope: Scope) -> Text | None:
         """A cumulative reduction: all of its values at once, and then a read of the one that is meant."""
-        s = scan(e, scope.extents)
+        s = scan(e, scope.extents, lambda extent, size: self.boxes.scan_size(extent, size, scope.extents))
         if s is None or any(r.checked for r in reads(e.body)):
             return None
         index = s.index if s.index in scope.frame and scope.extents[s.index] == s.size else None

@@ -183,7 +183,9 @@ def contract(equation, factors, ranks=(), where=()):
     bound = math.prod([float(np.max(np.abs(x), initial=1)) for x in masked])
     if bound * max(x.size for x in masked) < np.finfo(np.result_type(*masked)).max:
         pairs = [part for pair in zip(masked, numbers) for part in pair]
-        return np.asarray(np.einsum(*pairs, list(range(len(result))), optimize=True))
+        # A sum starts at 0, so -0 alone gives 0; einsum multiplies what it has summed, nothing too.
+        total = np.einsum(*pairs, list(range(len(result))), optimize=True)
+        return np.asarray(total + 0)
 
     # BLAS may keep more digits of a product than are stored, and then sums what overflows.
 

@@ -172,7 +172,8 @@ class NumpySizes(ReducingEmitter):
                     own = self.own_group(d)
                     parts.append(f"*({own})" if " if " in own else f"*{own}")
             elif isinstance(d, Affine):
-                parts.append(self.affine(d).text)
+                text = self.affine(d).text
+                parts.append(text if self.boxes.is_size(d) else f"max({text}, 0)")
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def affine(self, value: Affine, index: dict[str, Text] | None = None) -> Text:
@@ -215,6 +216,8 @@ class NumpySizes(ReducingEmitter):
                     numerator = Text(name)
                 if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
                     denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
+                if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
+                    denominator = Text(f"max({denominator.text}, 1)")
                 text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
                 return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
             case Minimum():

@@ -50,7 +50,7 @@ class OnnxArrays(OnnxSizes):
         """Return the size of an index's range, or the number of points of a group, a scalar."""
         if isinstance(entry, GroupRef):
             return f"{BUILDER}.count({self.group_shape(Group(entry.name))})"
-        return self.affine(scope.extents[entry]).text
+        return self.size(scope.extents[entry])
 
     def flatten(self, text: str, frame: Sequence[Entry], scope: Scope) -> str:
         """Return a tensor over a frame with one axis for each of its groups."""

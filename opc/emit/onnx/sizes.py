@@ -66,7 +66,10 @@ class OnnxSizes(ReducingEmitter):
                 return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
             case FloorDiv() | Mod():
                 name = "floordiv" if isinstance(a, FloorDiv) else "mod"
-                return f"{BUILDER}.{name}({self.affine(a.numerator, index).text}, {self.affine(a.denominator, index).text})"
+                numerator, denominator = self.affine(a.numerator, index).text, self.affine(a.denominator, index).text
+                if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
+                    denominator = f"{BUILDER}.Max({denominator}, {BUILDER}.number(1))"
+                return f"{BUILDER}.{name}({numerator}, {denominator})"
             case Minimum():
                 return f"{BUILDER}.Min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
 
@@ -148,7 +151,7 @@ class OnnxSizes(ReducingEmitter):
     def group_shape(self, group: Group) -> str:
         """Return the sizes of a group, a vector."""
         sharers = self.sharers(group.name) if group.of is None else []
-        if sharers and not any(group in o.dims for o in self.op.inputs):
+        if sharers and not any(group in o.dims for o in self.op.inputs if not o.optional):
             return self.broadcast_group(group.name, sharers)
         return self.of_first(group, lambda x, o: self.own_shape(x, o, group))
 
@@ -179,12 +182,17 @@ class OnnxSizes(ReducingEmitter):
         if len(dims) == 1 and isinstance(dims[0], Group) and dims[0].of is None and self.sharers(dims[0].name):
             owners = [o for o in self.op.inputs if o.dims in {(Group(dims[0].name, of),) for of in self.sharers(dims[0].name)}]
             return self.named_once(f"{BUILDER}.broadcast_shape({', '.join(self.local[o.name] for o in owners)})")
-        parts = [self.group_shape(d) if isinstance(d, Group) else self.affine(d).text for d in dims]
+        parts = [self.group_shape(d) if isinstance(d, Group) else self.size(d) for d in dims]
         if len(parts) == 1 and isinstance(dims[0], Group):
             return parts[0]
         if sum(len(p) for p in parts) > LIMIT:
             parts = [self.named_once(p) for p in parts]
         return self.named_once(f"{BUILDER}.vector({', '.join(parts)})")
+
+    def size(self, extent: Affine) -> str:
+        """Return the size of an axis that an extent asks for: none for a negative one."""
+        text = self.affine(extent).text
+        return text if self.boxes.is_size(extent) else f"{BUILDER}.Max({text}, {BUILDER}.number(0))"
 
     def axes(self, positions: Sequence[tuple[Position, str | None]], of: str | None = None) -> str:
         """Return axis numbers, a vector; where a tensor `of` is named, all counted from its front.

@@ -158,7 +158,8 @@ class _Evaluation:
 
     def assign(self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool) -> tuple[Bounds, Bounds]:
         """Return the value of a statement as stored, and as later statements may see it."""
-        frame, shape = EMPTY, self.env.shape_of(target)
+        # A temporary of a derived op may have the range of a reduction as an axis, and that be less than nothing.
+        frame, shape = EMPTY, tuple(max(0, size) for size in self.env.shape_of(target))
         groups = [d for d in target.dims if not isinstance(d, Affine)]
         at = 0
         for index in indices:

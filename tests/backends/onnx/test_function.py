@@ -1,9 +1,18 @@
 """What is said in standard operators, and the reasons where that is not possible."""
 
-import pytest
+from pathlib import Path
 
+import numpy as np
+import pytest
+from onnxruntime import InferenceSession
+
+from opc.backends.node_call import NodeCall
 from opc.emit.onnx.function import FunctionBody, Refusal, function_body
 from opc.pipeline import compile_text
+from opc.testing.oracle import evaluation as oracle
+from opc.testing.oracle import tolerance
+from tests.backends.onnx.test_checks import load
+from tests.emit.test_numpy import KERNELS as ARRAY_KERNELS
 
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\ntypes: {T: [float16, float32, float64]}\ngradient: none\n"
 
@@ -102,3 +111,41 @@ def test_what_has_an_operator_is_said_by_it(name: str) -> None:
     assert wanted in text, text
     if name not in ("shift", "scores"):
         assert "ReduceSum" not in text
+
+
+RANGES = [name for name in ARRAY_KERNELS if name.startswith("scan") or "nothing" in name]
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_of_reductions(name: str, tmp_path: Path) -> None:
+    """Ranges that are empty, below that, or longer than those of the index around them, in both ONNX runtimes."""
+    inputs, outputs, kernel = ARRAY_KERNELS[name]
+    text = f"{HEAD}inputs: {{{inputs}}}\noutputs: {{{outputs}}}\nkernel: |\n  {kernel}\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    op = session.family.forward
+    rng = np.random.default_rng(7)
+    for sizes in ({"N": 3, "M": 4, "K": 5, "D": 6}, {"N": 2, "M": 6, "K": 3, "D": 1}, {"N": 5, "M": 10, "K": 1, "D": 12}):
+        # Positive, as ONNX leaves the sign of a zero open.
+        arrays = {o.name: rng.uniform(0.5, 2, [sizes[str(d)] for d in o.dims]) for o in op.inputs}
+        (want,) = oracle.evaluate(op, arrays).values()
+        model = NodeCall(op, arrays, {}, None).function_model(session.module).SerializeToString()
+        ort = InferenceSession(model, providers=["CPUExecutionProvider"])
+        for found in (session.function_call("probe", arrays, {})["y"], ort.run(None, arrays)[0]):
+            compared = tolerance.compare("y", np.asarray(found), want)
+            assert compared.ok, (sizes, compared.message)
+
+
+def test_a_divisor_is_a_number_where_nothing_is_computed(tmp_path: Path) -> None:
+    """A size that an index runs over divides: where it is 0, the index has no values and the division no meaning."""
+    text = f"{HEAD}inputs: {{x: 'T[N, K]', z: 'T[N]'}}\noutputs: {{y: 'T[N]', s: 'T[N]'}}\nkernel: |\n"
+    text += (
+        "  t[n, k] = x[n, k] * sum[i:N // K](z[i])\n  y[n] = z[n] + sum[k:K](x[n, (n * K + k) % K] * t[n, k])\n  s[n] = z[n]\n"
+    )
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    op = session.family.forward
+    for k in (0, 1, 2):
+        arrays = {"x": np.arange(4.0 * k).reshape(4, k), "z": np.arange(4.0)}
+        want = oracle.evaluate(op, arrays)
+        for found in (session.call("probe", arrays, {}), session.function_call("probe", arrays, {})):
+            for name, value in found.items():
+                assert tolerance.compare(name, np.asarray(value), want[name]).ok, (k, name)
