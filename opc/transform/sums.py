@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, is_bool, is_integer
 from opc.ir.expr import (
@@ -85,9 +87,28 @@ def _factored(body: Expr) -> Expr:
     """Return a sum of terms with an equality that all of them stand under outermost: it tells where the sum goes."""
     if not isinstance(body, Call) or body.fn not in ("add", "sub"):
         return body
-    for c in [c for c in _common(body) if isinstance(c, Call) and c.fn == "eq"]:
-        body = Select(c, scalar.assume(body, c, True), scalar.ZERO, body.type)
+    common = _common(body)
+    for c in [c for c in common if isinstance(c, Call) and c.fn == "eq"]:
+        before = _before(body, c) if any_reads(c) else []
+        if all(g in common for g in before):
+            cond = functools.reduce(scalar.conjunction, [*before, c])
+            body = Select(cond, scalar.assume(body, cond, True), scalar.ZERO, body.type)
     return body
+
+
+def _before(e: Expr, condition: Expr) -> list[Expr]:
+    """Return the conditions on indices that terms ask before one: they may tell that its reads are inside."""
+    match e:
+        case Call(fn="add" | "sub" | "neg"):
+            return list(dict.fromkeys(c for a in e.args for c in _before(a, condition)))
+        case Select():
+            own = scalar.conjuncts(e.cond)
+            inner = [] if condition in own else _before(e.then, condition)
+            asked = own[: own.index(condition)] if condition in own else own
+            used = free_indices(condition)
+            return [*(c for c in asked if not any_reads(c) and free_indices(c) & used), *inner]
+        case _:
+            return []
 
 
 def _common(e: Expr) -> list[Expr]:

@@ -36,6 +36,7 @@ KERNELS = {
     "count": ('x: "T[N, M]"', 'y: "T[N]"', "y[n] = sum[m](1 if x[n, m] > 0 else 0) + pad(x[n, 0], 0)"),
     "on part of an axis": ('x: "T[N]", w: "T[D]"', 'y: "T[N]"', "y[n] = x[n] + (w[n] if n < D else 0)"),
     "on more than an axis": ('x: "T[D]", w: "T[N]"', 'y: "T[D]"', "y[d] = x[d] + (w[d] if d < N else 0)"),
+    "back in parts": ('x: "T[N]", z: "T[K]"', 'y: "T[K]"', "y[k] = pad(x[2 - (k + 1) % 3], 0) + pad(x[2 - k // 2], 0) * z[k]"),
     "products of nothing": ('x: "T[N]", z: "T[M]"', 'y: "T[M]"', "y[m] = sum[k:N - 3](x[k] * z[m])"),
     "less than nothing": ('z: "T[M]"', 'y: "T[M]"', "y[m] = sum[j:m - 8, k:M - 7](z[m]) + prod[j:M - 9](z[m])"),
     "scan over more": ('x: "T[K]", z: "T[M]"', 'y: "T[M]"', "y[m] = z[m] * sum[k:m + 3](pad(x[k], 0))"),

@@ -22,8 +22,9 @@ from opc.analysis.shapes.scalar import evaluate
 from opc.emit.python.scalars import ScalarText
 from opc.emit.shapes import python as shape_python
 from opc.emit.shapes import python_prelude
+from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, Weak, resolve
-from opc.ir.expr import AttrRef, Call, Const
+from opc.ir.expr import AttrRef, Call, Const, IndexValue
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family, Op
 from tests.analysis import ops
@@ -265,3 +266,20 @@ def test_precedence_of_conditions() -> None:
             names = dict(zip("abc", values, strict=True))
             expected = evaluate(e, lambda s: 0, lambda n, _, names=names: names[n])
             assert eval(text.condition(e), {}, names) == expected, text.condition(e)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_precedence_of_sizes(data: st.DataObject) -> None:
+    h, w, n = (Affine.of(Dim(name)) for name in "HWn")
+    total = Affine.of(0)
+    for _ in range(data.draw(st.integers(1, 3))):
+        numerator = data.draw(st.sampled_from([h, w + 1, h * 2 - w, n * 3]))
+        divisor = data.draw(st.sampled_from([2, 3]))
+        part = data.draw(st.sampled_from([numerator, numerator // divisor, numerator % divisor]))
+        total = total + part * data.draw(st.sampled_from([-2, -1, -1, 1])) * data.draw(st.sampled_from([1, n]))
+    total = total + data.draw(st.integers(-2, 2))
+    text = ScalarText(dim=str, points=str, present=str).size(total)
+    names = {name: data.draw(st.integers(0, 9)) for name in "HWn"}
+    expected = evaluate(IndexValue(total), lambda s: names[s.name], lambda n, _: 0)
+    assert eval(text, {}, names) == expected, text

@@ -319,6 +319,12 @@ class Body:
             return self.atom(scope)
         outer, name = self.pick(*every), self.new_index()
         inner = {n: e for n, e in scope.items() if n != outer or self.chance(30)} | {name: scope[outer]}
+        if self.chance(25):
+            # Over more elements than the outer index has, or fewer; no axis is known to have them all.
+            dim = self.pick(*sorted({e for e in scope.values() if e.isidentifier()}))
+            extent = self.pick(f"{outer} + 3", f"{outer} - 2", f"{dim} - {outer}", f"{dim} - 3 - {outer}", f"{dim} - 2")
+            inner[name] = extent
+            return f"{self.pick('sum', 'sum', 'prod')}[{name}:{extent}]({self.value(inner, min(depth - 1, 1))})"
         extent = self.pick(f"{outer} + 1", f"{outer} + 1", outer)
         kind = self.pick("sum", "sum", "prod") if extent == outer else self.pick("sum", "sum", "max", "min", "prod")
         return f"{kind}[{name}:{extent}]({self.value(inner, min(depth - 1, 1))})"

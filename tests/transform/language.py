@@ -167,6 +167,10 @@ OPS = {
         "inputs: {x: 'T[M]', v: 'T[K]'}\nrequire: [K > 0]\noutputs: {y: 'T[M]'}\nkernel: |\n"
         "  y[i] = v[i % K] ** 2 if sin(x[i]) * cos(sin(x[i])) >= 0.1 else x[i]\n"
     ),
+    "max_of_rows_before": (
+        "inputs: {z: 'T[N, M]'}\noutputs: {y: 'T[M, N]'}\nkernel: |\n"
+        "  y[i, j] = sin(max[k:j + 1](pad(z[i + 1, 2*k + j - 1], 1)))\n"
+    ),
     "chosen_diagonal": (
         "inputs: {x: 'T[M, K]', v: 'T[N, K]'}\noutputs: {y: 'T[M, K]'}\nkernel: |\n"
         "  y[i, j] = pad(v[i - 1, i % K], 1) * x[i, j] if sum[k:K](sin(x[i, k])) * cos(sin(x[i, j])) >= 0.1 else 0\n"

@@ -29,9 +29,9 @@ FLOATING = ("float16", "float32", "float64")
 """How the names of floating types end."""
 
 
-def first(*values: str | None) -> str:
-    """Return the first value that is given."""
-    return next(value for value in values if value is not None)
+def first(*values: str | None) -> str | None:
+    """Return the first value that is given, None where none is."""
+    return next((value for value in values if value is not None), None)
 
 
 class Body(Arrays, Windows):
@@ -165,8 +165,10 @@ class Body(Arrays, Windows):
         """Add the number of axes of x."""
         return self.Size(self.Shape(x))
 
-    def dim(self, x: str, axis: str | int) -> str:
-        """Add one size of x, a scalar."""
+    def dim(self, x: str | None, axis: str | int) -> str:
+        """Add one size of x, a scalar: 0 where no input is given that tells it."""
+        if x is None:
+            return self.number(0)
         index = axis if isinstance(axis, str) else self.number(axis)
         return self.Gather(self.Shape(x), index)
 

@@ -180,7 +180,9 @@ class NumpySizes(ReducingEmitter):
         """Return an affine expression, with the given texts for its index variables."""
         terms: list[tuple[int, str, int]] = []
         for monomial, coefficient in value.terms:
-            factors = [self.atom(a, index or {}, len(monomial) > 1 or abs(coefficient) != 1) for a in monomial]
+            # The sign of a first term binds tighter than a division.
+            factor = len(monomial) > 1 or abs(coefficient) != 1 or (not terms and coefficient < 0)
+            factors = [self.atom(a, index or {}, factor) for a in monomial]
             if abs(coefficient) != 1 or not factors:
                 factors.append(str(abs(coefficient)))
             text = " * ".join(factors)

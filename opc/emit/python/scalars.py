@@ -60,6 +60,8 @@ class ScalarText:
         text, strength = "", _ATOM
         for monomial, coefficient in size.terms:
             term, strength = self._term(monomial, abs(coefficient))
+            if not text and coefficient == -1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv | Mod):
+                term = f"({term})"  # A sign binds tighter than a division.
             sign = "-" if coefficient < 0 else "+"
             text = f"{text} {sign} {term}" if text else term if coefficient > 0 else f"-{term}"
         return text, strength if len(size.terms) == 1 else _SUM
