@@ -115,6 +115,14 @@ class Body(Arrays, Windows):
         dtype = self._dtypes[variable]
         return HALF.get(dtype) or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
+    def extreme(self, variable: str, sign: int, like: str | int) -> str:
+        """Add infinity, or of an integer type the number that stands for it."""
+        kind = helper.tensor_dtype_to_np_dtype(self.element_type(variable))
+        if kind.kind not in "iu":
+            return self.number(sign * float("inf"), like)
+        info = np.iinfo(kind)
+        return self.number(info.max if sign > 0 else info.min, like)
+
     def is_floating(self, variable: str) -> bool:
         """Whether a type variable stands for a floating type; it does where none is given."""
         return self._dtypes.get(variable, "float32").endswith(FLOATING)
@@ -185,11 +193,10 @@ class Body(Arrays, Windows):
     ) -> str:
         """Add the numbers of the axes of x from `start` to before `stop`."""
         bounds = []
-        for bound in (start, 0 if stop is None else stop):
-            from_end = isinstance(bound, int) and (bound < 0 or bound is not start)
+        for bound, is_end in ((start, False), (0 if stop is None else stop, True)):
             if isinstance(bound, str):
                 bounds.append(bound)
-            elif from_end:
+            elif is_end or bound < 0:
                 bounds.append(self.Add(self.rank(x), self.number(bound)))
             else:
                 bounds.append(self.number(bound))

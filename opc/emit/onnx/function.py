@@ -191,6 +191,14 @@ class _OnnxEmitter(OnnxWindows):
         return repr(value)
 
     def constant(self, e: Const) -> Text:
+        kind = e.type
+        if not isinstance(kind, Weak) and not is_floating(kind) and abs(e.value) == float("inf"):
+            variable, like = type_variable(kind), self.like(kind)
+            if variable is not None:
+                return Text(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
+            (dtype,) = candidates(kind)
+            low = 0 if dtype is DType.UINT8 else -(2 ** (dtype.bits - 1))
+            return Text(f"{BUILDER}.number({low + 2**dtype.bits - 1 if e.value > 0 else low}, {like})")
         return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
 
     def attribute(self, e: AttrRef) -> Text:
@@ -210,7 +218,8 @@ class _OnnxEmitter(OnnxWindows):
 
     def index(self, name: str, scope: Scope) -> Text:
         """Return the values of an index variable, along its axis of the frame."""
-        text = f"{BUILDER}.arange({self.affine(scope.extents[name]).text})"
+        # ONNX Runtime makes slices of such ranges, in which less than nothing counts from the end.
+        text = f"{BUILDER}.arange({self.size(scope.extents[name])})"
         missing = missing_entries(scope.frame, (name,))
         return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
 
@@ -286,6 +295,10 @@ class _OnnxEmitter(OnnxWindows):
         value = body.text
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             value = self.accumulated(value, e.body.type)
+        kind = e.body.type
+        narrow = e.kind in ("max", "min") and not isinstance(kind, Weak) and is_integer(kind) and DType.INT16 in candidates(kind)
+        if narrow:
+            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of int16.
         arguments = [value]
         if len(axes) < len(scope.frame):
             ends = [p for p, group in axes if p.end and group is None]
@@ -294,7 +307,8 @@ class _OnnxEmitter(OnnxWindows):
                 arguments = [self.named(Text(value)).text]
             arguments.append(self.axes([(self.from_front(p, scope), g) for p, g in axes], arguments[0] if grouped else None))
         if e.kind in ("max", "min"):
-            return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
+            found = f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
+            return f"{BUILDER}.cast({found}, {body.text})" if narrow else found
         if e.kind in ("any", "all"):
             return f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)})"
         # A group may have no axes, and over no axes means over all to a runtime.

@@ -149,3 +149,29 @@ def test_a_divisor_is_a_number_where_nothing_is_computed(tmp_path: Path) -> None
         for found in (session.call("probe", arrays, {}), session.function_call("probe", arrays, {})):
             for name, value in found.items():
                 assert tolerance.compare(name, np.asarray(value), want[name]).ok, (k, name)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int64", "uint8", "Q"])
+def test_extremes_of_integers(kind: str, tmp_path: Path) -> None:
+    """The standard has no maximum of int16; what takes no part counts as the least number of its type, or the greatest."""
+    text = HEAD.replace("types: {T: [float16, float32, float64]}", "types: {Q: [int16, int32]}" if kind == "Q" else "types: {}")
+    text += f"inputs: {{x: '{kind}[N]'}}\noutputs: {{y: '{kind}[N]', z: '{kind}[N]', s: '{kind}[]'}}\nrequire: [N > 0]\n"
+    text += "kernel: |\n  y[n] = max[k:n + 1](x[k])\n  z[n] = min[k:n + 1](x[k] + x[n])\n  s[()] = max[n](x[n])\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    for dtype in ("int16", "int32") if kind == "Q" else (kind,):
+        arrays = {"x": np.array([5, 3, 9, 2], dtype)}
+        arrays = arrays if dtype == "uint8" else {"x": -arrays["x"]}
+        for name, want in oracle.evaluate(session.family.forward, arrays).items():
+            found = session.function_call("probe", arrays, {})[name]
+            assert tolerance.compare(name, np.asarray(found), want).ok, (dtype, name)
+
+
+def test_the_axes_of_a_group_alone_are_reduced(tmp_path: Path) -> None:
+    text = f"{HEAD}inputs: {{v: 'T[K]', i: 'int64[...]', x: 'T[..., N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n"
+    text += "  y[n] = sum[...](pad(v[i[...]], 0) * x[..., n] + n)\n"
+    session = load(compile_text(text, "probe.yaml"), tmp_path)
+    for shape in ((), (3,), (2, 3)):
+        arrays = {"v": np.arange(4.0), "i": np.ones(shape, np.int64), "x": np.ones((*shape, 2))}
+        (want,) = oracle.evaluate(session.family.forward, arrays).values()
+        found = session.function_call("probe", arrays, {})["y"]
+        assert tolerance.compare("y", np.asarray(found), want).ok, shape
