@@ -182,8 +182,8 @@ class Body:
         if depth == 0:
             return self.atom(scope)
         kind = self.pick(
-            "atom", "smooth", "binary", "binary", "binary", "select", "reduce", "reduce", "contract", "window", "scan", "scatter",
-            "optional", "integer", "nested", "same",
+            "atom", "smooth", "binary", "binary", "binary", "select", "reduce", "reduce", "contract", "window", "scan", "scan",
+            "scatter", "optional", "integer", "integer", "nested", "same",
         )  # fmt: skip
         match kind:
             case "smooth":
