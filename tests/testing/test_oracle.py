@@ -344,3 +344,15 @@ def test_nothing_is_asked_of_an_empty_batch() -> None:
     assert found["y"].bounds.low.shape == found["z"].bounds.low.shape == (0,)
     with pytest.raises(DomainError):
         evaluate(family.forward, {"x": np.ones((2, 0)), "ids": np.zeros(2, np.int64), "w": np.ones(0)})
+
+
+def test_a_maximum_that_varies_by_its_range_alone_is_not_asked_for_an_empty_batch() -> None:
+    family = compile_text(
+        "op: ranged\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\ninputs: {x: 'T[N, M]', s: 'T[]'}\noutputs: {y: 'T[N, M]'}\n"
+        "kernel: |\n  y[i, j] = s[()] * x[i, j] if min[k:N - i](2 * s[()]) <= x[i, j] else x[i, j]\n",
+        "ranged.yaml",
+    )
+    assert family.backward is not None
+    found = evaluate(family.backward, {"x": np.ones((0, 2)), "s": np.ones(()), "d_y": np.ones((0, 2))})
+    assert found["d_x"].bounds.low.shape == (0, 2)
+    assert holds(found["d_s"], np.zeros(()))

@@ -57,12 +57,12 @@ from opc.testing.oracle.bounds import (
     union,
     widened,
 )
-from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
+from opc.testing.oracle.frame import EMPTY, DomainError, Frame, affine, gather
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.reductions import gamma, identity, reduce
 from opc.testing.oracle.terms import ADDING, FUSED, Masses, addends, count_terms, joined
 
-__all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
+__all__ = ["Bounded", "DomainError", "askable", "evaluate"]
 
 
 def evaluate(
@@ -424,8 +424,8 @@ class _Evaluation:
             body = negate(body) if negative else body
             if varies:
                 body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
-            # Along a reduction axis the body does not use, it repeats.
-            shape = [inner.sizes[a] if a in axes else s for a, s in enumerate(body.low.shape)]
+            # Along a reduction axis the body does not use, it repeats; and no result is wanted where there are no points.
+            shape = [inner.sizes[a] if a in axes or not inner.sizes[a] else s for a, s in enumerate(body.low.shape)]
             bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]  # a default binds the loop's value
         self.fused, self.merged = before
         return bodies[0] if len(bodies) == 1 else joined(bodies, axes[0]), dtype
