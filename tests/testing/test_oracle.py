@@ -348,7 +348,8 @@ def test_nothing_is_asked_of_an_empty_batch() -> None:
 
 def test_a_maximum_that_varies_by_its_range_alone_is_not_asked_for_an_empty_batch() -> None:
     family = compile_text(
-        "op: ranged\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\ninputs: {x: 'T[N, M]', s: 'T[]'}\noutputs: {y: 'T[N, M]'}\n"
+        "op: ranged\ndomain: t\nversion: 1\ndoc: d\ntypes: {T: floating}\n"
+        "inputs: {x: 'T[N, M]', s: 'T[]'}\noutputs: {y: 'T[N, M]'}\n"
         "kernel: |\n  y[i, j] = s[()] * x[i, j] if min[k:N - i](2 * s[()]) <= x[i, j] else x[i, j]\n",
         "ranged.yaml",
     )
