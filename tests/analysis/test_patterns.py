@@ -107,7 +107,7 @@ def test_a_condition_over_both_factors_indices_makes_it_none() -> None:
 )
 def test_scans(kernel: str, bound: str, reverse: bool) -> None:
     _, extents, e = first(op_of('x: "T[N]"', 'y: "T[N]"', kernel))
-    found = scan(e, extents)
+    found = scan(e, extents, lambda extent, size: size)
     assert isinstance(found, Scan)
     assert (str(found.bound), found.reverse, format_expr(found.body)) == (bound, reverse, "x[k]")
 
@@ -115,8 +115,15 @@ def test_scans(kernel: str, bound: str, reverse: bool) -> None:
 @pytest.mark.parametrize("kernel", ["y[i] = sum[k:i + 1](x[k] * x[i])", "y[i] = sum[k:N](x[k])", "y[i] = sum[k:N - i](x[k])"])
 def test_what_is_no_scan_of_one_kind(kernel: str) -> None:
     _, extents, e = first(op_of('x: "T[N]"', 'y: "T[N]"', kernel))
-    found = scan(e, extents)
+    found = scan(e, extents, lambda extent, size: size)
     assert found is None or not found.reverse
+
+
+def test_a_scan_from_one_place_on_ends_where_its_size_does() -> None:
+    _, extents, e = first(op_of('x: "T[N]", z: "T[M]"', 'y: "T[M]"', "y[i] = sum[k:N - i](pad(x[k + i], 0))"))
+    found = scan(e, extents, lambda extent, size: Affine.of(Dim("N")))
+    assert isinstance(found, Scan)
+    assert (str(found.size), str(found.bound), found.reverse, format_expr(found.body)) == ("N", "i", True, "pad(x[k], 0)")
 
 
 # ---- scatters ------------------------------------------------------------------------------------------------------------

@@ -57,12 +57,12 @@ from opc.testing.oracle.bounds import (
     union,
     widened,
 )
-from opc.testing.oracle.frame import EMPTY, DomainError, Frame, affine, gather
+from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.reductions import gamma, identity, reduce
 from opc.testing.oracle.terms import ADDING, FUSED, Masses, addends, count_terms, joined
 
-__all__ = ["Bounded", "DomainError", "askable", "evaluate"]
+__all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
 
 def evaluate(

@@ -22,6 +22,10 @@ class DomainError(Exception):
     """The op has no value here and every kernel must refuse: an index outside its axis, or the maximum of nothing."""
 
 
+class EmptyReductionError(DomainError):
+    """The maximum or the minimum of nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Axes of a domain: their sizes, and the positions of index variables and axis groups among them."""

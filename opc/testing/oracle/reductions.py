@@ -23,7 +23,7 @@ from opc.testing.oracle.bounds import (
     narrow,
     numpy_dtype,
 )
-from opc.testing.oracle.frame import DomainError
+from opc.testing.oracle.frame import EmptyReductionError
 
 _INF = np.inf
 Axes = tuple[int, ...]
@@ -54,7 +54,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
     A sum may be part of a larger one, of `merged` terms: then these may come in any order, and it need not be rounded itself.
 
     Raises:
-        DomainError: for the maximum or minimum of nothing where a result is wanted.
+        EmptyReductionError: for the maximum or minimum of nothing where a result is wanted.
     """
     count = int(np.prod([body.low.shape[a] for a in axes], dtype=np.int64))
     if kind in ("any", "all"):
@@ -64,7 +64,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
     if kind in ("max", "min", "argmax", "argmin"):
         left = [s for a, s in enumerate(body.low.shape) if a not in axes]
         if count == 0 and 0 not in left:
-            raise DomainError(f"{kind} over an empty axis")
+            raise EmptyReductionError(f"{kind} over an empty axis")
         if count == 0:
             zero = np.zeros(left, np.float64 if body.is_float and not kind.startswith("arg") else np.int64)
             return Bounds(zero, zero, np.zeros(left, np.bool_))
