@@ -167,11 +167,26 @@ def test_extremes_of_integers(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_axes_of_a_group_alone_are_reduced(tmp_path: Path) -> None:
-    text = f"{HEAD}inputs: {{v: 'T[K]', i: 'int64[...]', x: 'T[..., N]'}}\noutputs: {{y: 'T[N]'}}\nkernel: |\n"
-    text += "  y[n] = sum[...](pad(v[i[...]], 0) * x[..., n] + n)\n"
+    text = (
+        HEAD.replace("gradient: none\n", "") + "inputs: {v: 'T[N, K]', i: 'int64[...]', w: 'T[N]'}\noutputs: {y: 'T[..., N]'}\n"
+    )
+    text += "out_of_range: clamp\nkernel: |\n  y[..., n] = w[n] * prod[k:3](pad(v[3*n + k - 1, i[...]], 0) + w[n])\n"
     session = load(compile_text(text, "probe.yaml"), tmp_path)
+    op = session.family.backward
+    assert op is not None
     for shape in ((), (3,), (2, 3)):
-        arrays = {"v": np.arange(4.0), "i": np.ones(shape, np.int64), "x": np.ones((*shape, 2))}
-        (want,) = oracle.evaluate(session.family.forward, arrays).values()
-        found = session.function_call("probe", arrays, {})["y"]
-        assert tolerance.compare("y", np.asarray(found), want).ok, shape
+        arrays = {"v": np.ones((4, 5)), "i": np.ones(shape, np.int64), "w": np.arange(1.0, 5.0), "d_y": np.ones((*shape, 4))}
+        want = oracle.evaluate(op, arrays)
+        for name, found in session.function_call(op.name, arrays, {}).items():
+            assert tolerance.compare(name, np.asarray(found), want[name]).ok, (shape, name)
+
+
+def test_sizes_of_a_group_that_only_absent_inputs_share_are_those_it_is_broadcast_to(tmp_path: Path) -> None:
+    text = HEAD.replace("gradient: none\n", "") + "broadcast: true\ninputs: {x: 'T[...]', z: 'T[...]'}\noutputs: {y: 'T[...]'}\n"
+    session = load(compile_text(text + "kernel: |\n  t[...] = mean[...](z[...])\n  y[...] = t[...]\n", "probe.yaml"), tmp_path)
+    op = session.family.backward_jvp
+    assert op is not None
+    arrays = {o.name: None if o.name == "t_d_y" else np.ones((2, 3)) for o in op.inputs}
+    want = oracle.evaluate(op, arrays)
+    for name, found in session.function_call(op.name, arrays, {}).items():
+        assert tolerance.compare(name, np.asarray(found), want[name]).ok, name
