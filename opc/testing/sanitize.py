@@ -22,7 +22,7 @@ from typing import Any
 from opc import config
 from opc.analysis.shapes.inference import infer
 from opc.backends.base import Compile
-from opc.backends.kernel.backend import KernelBackend, instruction_set
+from opc.backends.kernel.backend import KernelBackend, instruction_sets
 from opc.build import toolchain
 from opc.diagnostics import Span, SpecError
 from opc.ir.dtypes import DType, TypeVar
@@ -146,7 +146,7 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
         CalledProcessError: when the compiler refuses, with what it says.
     """
     backend = KernelBackend()
-    variant = instruction_set()
+    variant = instruction_sets()[0]
     for path, text in backend.emit(family).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

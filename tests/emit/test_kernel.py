@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.backends.kernel.backend import instruction_sets
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Op
 from opc.pipeline import compile_text, load_family
@@ -66,7 +67,7 @@ def test_refused_calls(build: Build, name: str) -> None:
                 kernel.call(op, case.arrays(), case.attributes, case.wanted)
 
 
-@pytest.mark.parametrize("variant", ["baseline", "v3"])
+@pytest.mark.parametrize("variant", instruction_sets())
 @pytest.mark.parametrize("name", ["leaky_relu", "softmax"])
 def test_other_variants(build: Build, name: str, variant: str) -> None:
     family, library = build(name, f"-DOPC_FORCE_VARIANT={variant}")

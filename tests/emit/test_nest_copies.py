@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.backends.kernel.backend import COMMON_FLAGS
+from opc.backends.kernel.backend import COMMON_FLAGS, instruction_sets
 from opc.emit.kernel.files import kernel_files
 from opc.pipeline import load_family
 from opc.testing.cases.calls import accepted
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import INCLUDE, KernelError, KernelLibrary, odd_parallel_for, split_everywhere
 from tests.emit.test_kernel import SPECS, wrong
-from tests.emit.test_streams import EVERYWHERE
+from tests.emit.test_streams import BEST, EVERYWHERE
 
 FAR = 1 << 22
 """Bytes of a table from which on rows are asked for ahead."""
@@ -25,10 +25,10 @@ FAR = 1 << 22
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [("embedding", "best"), ("embedding", "baseline"), ("embedding", "v3"), ("gather", "best"), ("index_select", "best")],
+    [*(("embedding", name) for name in instruction_sets()), ("gather", BEST), ("index_select", BEST)],
 )
 def test_cases(build: Build, name: str, variant: str) -> None:
-    forced = () if variant == "best" else (f"-DOPC_FORCE_VARIANT={variant}",)
+    forced = (f"-DOPC_FORCE_VARIANT={variant}",)
     family, library = build(name, EVERYWHERE, *forced)
     for op in (family.forward, family.backward, family.backward_backward):
         assert op is not None

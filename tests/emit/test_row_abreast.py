@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opc.backends.kernel.backend import instruction_sets
 from opc.emit.kernel.files import kernel_files
 from opc.pipeline import compile_text
 from tests.emit.kernel_library import KernelLibrary, compile_kernel
 from tests.emit.test_rows import HEAD
-
-VARIANTS = ("best", "v3", "baseline")
 
 NORMS = """\
 types: {T: floating, I: [int32, int64]}
@@ -33,10 +32,10 @@ kernel: |
 
 
 def forced(variant: str) -> tuple[str, ...]:
-    return () if variant == "best" else (f"-DOPC_FORCE_VARIANT={variant}",)
+    return (f"-DOPC_FORCE_VARIANT={variant}",)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", instruction_sets())
 def test_rows_of_every_length_and_number(tmp_path: Path, variant: str) -> None:
     family = compile_text(HEAD + NORMS, Path("f.yaml"))
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path, *forced(variant)), None)
@@ -79,7 +78,7 @@ kernel: |
 """
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", instruction_sets())
 def test_a_row_gives_the_same_bits_wherever_it_stands(tmp_path: Path, variant: str) -> None:
     family = compile_text(HEAD + SOFTMAX, Path("f.yaml"))
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path, *forced(variant)), None)

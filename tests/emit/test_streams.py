@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.backends.kernel.backend import instruction_sets
 from opc.lower.loop_ir import RowStage
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
@@ -17,15 +18,16 @@ from tests.emit.kernel_library import KernelLibrary, odd_parallel_for, split_eve
 from tests.emit.test_kernel import SPECS, wrong
 
 EVERYWHERE = "-DOPC_CACHE_BYTES=1"
+BEST = instruction_sets()[0]
 """Makes a kernel stream whatever it can, however small."""
 
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [("leaky_relu", "best"), ("clamp", "best"), ("log_softmax", "best"), ("add", "best"), ("add", "baseline"), ("add", "v3")],
+    [*((name, BEST) for name in ("leaky_relu", "clamp", "log_softmax")), *(("add", name) for name in instruction_sets())],
 )
 def test_cases(build: Build, name: str, variant: str) -> None:
-    forced = () if variant == "best" else (f"-DOPC_FORCE_VARIANT={variant}",)
+    forced = (f"-DOPC_FORCE_VARIANT={variant}",)
     family, library = build(name, EVERYWHERE, *forced)
     for op in (family.forward, family.backward):
         assert op is not None

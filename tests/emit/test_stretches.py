@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.backends.kernel.backend import instruction_sets
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
 from opc.lower.loop_ir import RowStage
@@ -65,10 +66,10 @@ def laid_out(rng: np.random.Generator, layout: str, shape: tuple[int, ...], dtyp
     return rng.standard_normal(shape).astype(dtype)
 
 
-@pytest.mark.parametrize("variant", ["best", "v3", "baseline"])
+@pytest.mark.parametrize("variant", instruction_sets())
 @pytest.mark.parametrize("streams", [True, False])
 def test_every_layout(tmp_path: Path, variant: str, streams: bool) -> None:
-    forced = () if variant == "best" else (f"-DOPC_FORCE_VARIANT={variant}",)
+    forced = (f"-DOPC_FORCE_VARIANT={variant}",)
     family = compile_text(HEAD + SCALED, Path("f.yaml"))
     library = compile_kernel(family, tmp_path, *forced, *([EVERYWHERE] if streams else []))
     rng = np.random.default_rng(11)

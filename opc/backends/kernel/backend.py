@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel import libraries
+from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.files import kernel_files
 from opc.emit.kernel.native import source_path
 from opc.ir.op import Family
@@ -38,6 +40,13 @@ NATIVE_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-O2", "-ftabstop=
 VARIANTS = {"baseline": (), "v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4",)}
 """Instruction-set variants on x86-64 and their flags; elsewhere there is only the baseline."""
 
+VARIANT = "OPC_VARIANT"
+"""Environment variable: `native`, or the name of a variant, the only one to be compiled. A proof of libraries that run here alone
+takes a third of the time; without it all are compiled, and a call chooses among them."""
+
+NATIVE = "native"
+"""Stands for the variant that this machine's kernels choose."""
+
 
 class KernelBackend:
     """Emits and builds the kernels of a family."""
@@ -56,7 +65,9 @@ class KernelBackend:
             SpecError: when a package that native code needs is not installed.
         """
         source = f"kernel/{family.name}"
-        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS))
+        only = only_variant()
+        forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
+        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced))
         loops = [
             Compile(
                 f"{source}_loops.cpp",
@@ -64,6 +75,7 @@ class KernelBackend:
                 (*COMMON_FLAGS, *LOOP_FLAGS, f"-DOPC_VARIANT={name}", *flags),
             )
             for name, flags in _variants().items()
+            if only in (None, name)
         ]
         return (entry, *loops, *self._native(family))
 
@@ -103,13 +115,37 @@ def _is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
-def instruction_set() -> str:
-    """Return the variant that the kernels choose on this machine, of those that most machines have: v3, else the baseline."""
+_NEEDED = {
+    "v4": ("avx2", "fma", "bmi2", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+    "v3": ("avx2", "fma", "bmi2"),
+    "baseline": (),
+}
+"""What a processor needs for each variant, the best first: as `opc::runs_v3()` and `opc::runs_v4()` ask for it."""
+
+
+def instruction_sets() -> tuple[str, ...]:
+    """Return the variants that this machine can run, the best first, which is the one that its kernels choose."""
     try:
-        flags = Path("/proc/cpuinfo").read_text()
+        found = set(Path("/proc/cpuinfo").read_text().split()) if _is_x86() else set()
     except OSError:
-        return "baseline"
-    return "v3" if _is_x86() and all(f" {name} " in flags for name in ("avx2", "fma", "bmi2")) else "baseline"
+        found = set()
+    return tuple(name for name, needed in _NEEDED.items() if found.issuperset(needed))
+
+
+def only_variant() -> str | None:
+    """Return the only variant to be compiled, None for all.
+
+    Raises:
+        SpecError: when the environment variable names none.
+    """
+    name = os.environ.get(VARIANT, "")
+    if not name:
+        return None
+    if name == NATIVE:
+        return instruction_sets()[0]
+    if name not in _variants():
+        raise SpecError([Diagnostic(f"${VARIANT} is '{name}'", hint=f"it is {NATIVE} or one of {', '.join(_variants())}")])
+    return name
 
 
 def _variants() -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from opc.backends import package as packages
 from opc.backends.base import Check, Unsupported
 from opc.backends.example_call import ExampleCall, assert_alike, example_calls
 from opc.backends.node_call import IR_VERSION, OPSET
-from opc.backends.onnxruntime.values import from_value, to_value
+from opc.backends.onnxruntime.values import from_value, quiet, to_value
 from opc.emit.onnx.types import used_variables
 from opc.ir.op import Family
 
@@ -68,8 +68,7 @@ class OnnxRuntimeChecks:
     def _session(self, model: Any, *, library: bool = True, optimized: Path | None = None) -> Any:
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 2
+        options = quiet(onnxruntime.SessionOptions())
         if optimized is not None:
             options.optimized_model_filepath = str(optimized)
         if library:
@@ -219,7 +218,7 @@ class OnnxRuntimeChecks:
         import onnxruntime
 
         for call, model in self._calls():
-            options = self.runtime.session_options(self.runtime.session_options())
+            options = quiet(self.runtime.session_options(self.runtime.session_options()))
             session = onnxruntime.InferenceSession(model.SerializeToString(), options)
             assert self._run(session, call.feeds).keys() == self._run(self._session(model), call.feeds).keys()
 

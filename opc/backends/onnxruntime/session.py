@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
 from opc.backends.node_call import NodeCall
-from opc.backends.onnxruntime.values import from_value, to_value
+from opc.backends.onnxruntime.values import from_value, quiet, to_value
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class OnnxRuntimeSession(WithoutAutograd):
         call = NodeCall(self.ops[op], inputs, attributes, only)
         key = call.function_key
         if key not in self._sessions:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = 1
+            options = quiet(onnxruntime.SessionOptions(), threads=1)
             model = call.function_model(packages.load(self.package, "onnx")).SerializeToString()
             try:
                 self._sessions[key] = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -80,8 +79,7 @@ class OnnxRuntimeSession(WithoutAutograd):
     def _load(self, call: NodeCall) -> Any:
         import onnxruntime
 
-        options = self.runtime.session_options()
-        options.intra_op_num_threads = 2
+        options = quiet(self.runtime.session_options())
         try:
             return onnxruntime.InferenceSession(call.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:

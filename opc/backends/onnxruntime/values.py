@@ -34,3 +34,11 @@ def from_value(value: Any) -> Array:
     shape = value.shape()
     data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * 2) if np.prod(shape) else b""
     return np.frombuffer(data, dtype=bfloat16).reshape(shape).copy()
+
+
+def quiet(options: Any, threads: int = 2) -> Any:
+    """Return session options whose threads sleep while there is nothing to do: hundreds of sessions would wait by spinning."""
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    return options

@@ -373,6 +373,8 @@ class _Checks:
         if not library.exists():
             return
         options = onnxruntime.SessionOptions()
+        # One thread: others would wait for it by spinning.
+        options.intra_op_num_threads = 1
         options.register_custom_ops_library(str(library))
         runtime = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [i.name for i in runtime.get_inputs()]

@@ -1,0 +1,63 @@
+"""Which instruction-set variants of a kernel are compiled, and that a library with all of them runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.backends.base import Compile
+from opc.backends.kernel.backend import VARIANT, VARIANTS, KernelBackend, instruction_sets
+from opc.build.builder import build_specs
+from opc.diagnostics import SpecError
+from opc.pipeline import load_family
+
+SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"
+
+
+def compiled() -> list[tuple[str, ...]]:
+    return [step.flags for step in KernelBackend().build(load_family(SPEC)) if isinstance(step, Compile)]
+
+
+def test_all_are_compiled_unless_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIANT, raising=False)
+    entry, *loops = compiled()
+    assert not any("FORCE" in flag for flag in entry)
+    assert [f for flags in loops for f in flags if "OPC_VARIANT" in f] == [f"-DOPC_VARIANT={name}" for name in VARIANTS]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_one_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(VARIANT, name)
+    entry, loops = compiled()
+    assert f"-DOPC_FORCE_VARIANT={name}" in entry
+    assert f"-DOPC_VARIANT={name}" in loops
+    assert len(KernelBackend().objects(load_family(SPEC))) == 2
+
+
+def test_native_is_the_best_that_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIANT, "native")
+    assert f"-DOPC_FORCE_VARIANT={instruction_sets()[0]}" in compiled()[0]
+    assert instruction_sets()[-1] == "baseline"
+
+
+def test_an_unknown_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIANT, "v9")
+    with pytest.raises(SpecError, match=r"\$OPC_VARIANT is 'v9'") as caught:
+        compiled()
+    assert "native or one of baseline, v3, v4" in str(caught.value)
+
+
+def test_a_library_of_all_is_another_build_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from opc.backends import package
+
+    monkeypatch.delenv(VARIANT, raising=False)
+    built = build_specs([SPEC], tmp_path, ["numpy"])[0]
+    assert built.package is not None
+    assert len([*built.package.glob("build/kernel/*_loops_*.o")]) == 3
+    module = package.load(built.package, "numpy")
+    np.testing.assert_array_equal(module.leaky_relu(np.array([-2.0, 3.0]), alpha=0.5), [-1.0, 3.0])
+    assert build_specs([SPEC], tmp_path, ["numpy"])[0].fresh
+    monkeypatch.setenv(VARIANT, "native")
+    assert not build_specs([SPEC], tmp_path, ["numpy"])[0].fresh
