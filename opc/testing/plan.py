@@ -10,7 +10,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.truths.examples import check_examples, example_cases
 from opc.testing.truths.gradcheck import check_family
-from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases
+from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases, op_types
 
 REFUSED_OF_DERIVED = 16
 """How many bad calls of a derived op are run: its forward op has been through all kinds."""
@@ -64,8 +63,8 @@ class Plan:
     items: tuple[Item, ...]
 
 
-def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
-    """Return the plan of a family and the results that need no backend. `cache` is a folder shared by the run's workers."""
+def make_plan(family: Family) -> tuple[Plan, list[Result]]:
+    """Return the plan of a family and the results that need no backend."""
     items: list[Item] = []
     forward = family.forward
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
@@ -80,7 +79,7 @@ def make_plan(family: Family, cache: Path) -> tuple[Plan, list[Result]]:
     items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
     results = [*_examples(family), *_differences(family)]
     if family.reference.onnx:
-        cases, others = onnx_cases(family, collect(cache / "onnx_cases.pickle"))
+        cases, others = onnx_cases(family, collect(op_types(family)))
         for found in cases:
             item = _item(forward, "ONNX node case", found.case)
             items.append(item)

@@ -164,7 +164,6 @@ class _Schedule:
             "task": "plan",
             "spec": str(package.spec),
             "file": str(self.plan_file(package.op)),
-            "cache": str(self.scratch),
         }
         return Task(ORACLE, sys.executable, package.op, message)
 

@@ -3,7 +3,7 @@
 A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so
 that whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
 
-Tasks: `{"task": "plan", "spec", "file", "cache"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
+Tasks: `{"task": "plan", "spec", "file"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
 "skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`,
 `{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, and at the end of a task
 `{"done": ...}` or `{"error": text}`.
@@ -37,7 +37,7 @@ def _plan(task: Mapping[str, Any], out: IO[str]) -> None:
         _answer(out, error=str(error))
         return
     _answer(out, begin=["plan", family.name])
-    plan, results = make_plan(family, Path(task["cache"]))
+    plan, results = make_plan(family)
     for result in results:
         _answer(out, result=result.as_dict())
     Path(task["file"]).write_bytes(pickle.dumps(plan))

@@ -66,7 +66,7 @@ class Context(ctypes.Structure):
 
 
 CHEAP = {"-O2": "-O1", "-O1": "-O0"}
-"""How far kernels are optimised here: loops are still vectorised where their pragmas say so. The proof runs them as they are built."""
+"""How far kernels are optimised here: loops are vectorised where pragmas say so. The proof runs them as they are shipped."""
 
 
 def compile_kernel(family: Family, directory: Path, *extra: str) -> Path:

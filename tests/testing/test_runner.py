@@ -155,7 +155,7 @@ def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None
 def test_frameworks_may_print(tmp_path: Path) -> None:
     with imports.links() as path:
         worker = Worker(sys.executable, path)
-        answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "cache": ""}))
+        answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": ""}))
         worker.close()
     assert "error" in answers[-1]
 

@@ -57,7 +57,8 @@ def _compare(name: str, got: Array, want: Bounded) -> Comparison:
         inside = np.where(nan, bounds.nan, (value >= bounds.low) & (value <= bounds.high))
         signed = (bounds.low == 0) & (bounds.high == 0) & (np.signbit(bounds.low) == np.signbit(bounds.high))
         inside &= nan | ~signed | (np.signbit(value) == np.signbit(bounds.low))
-        error, distance = want.error, np.abs(value - want.value)
+        middle = want.value
+        error, distance = want.error_from(middle), np.abs(value - middle)
         ratio = np.where(distance == 0, 0.0, np.where(error > 0, distance / error, np.inf))
         ratio = np.where(inside, np.where(np.isfinite(ratio), np.minimum(ratio, 1.0), 0.0), np.maximum(ratio, 1.0))
         ratio = np.where(np.isnan(ratio), np.inf, ratio)

@@ -9,11 +9,14 @@ one; padding that the standard computes is given as numbers. What cannot be mapp
 from __future__ import annotations
 
 import ast
-import pickle
+import importlib
+import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -78,38 +81,34 @@ class _Call:
     outputs: tuple[str | None, ...] | None
 
 
-def collect(path: Path) -> dict[str, list[Node]]:
-    """Return the single-node test cases of ONNX by op type, from the file `path`, which is written when it is missing.
+def collect(op_types: Collection[str] | None = None) -> dict[str, list[Node]]:
+    """Return the single-node test cases of these ONNX operators, by default of all, by op type.
 
-    Making the cases takes seconds, and every worker of a run needs them.
+    ONNX makes the cases of an operator when their module is imported; to import all takes seconds.
 
     Raises:
         ImportError: when onnx is not installed.
     """
-    from filelock import FileLock
-
-    with FileLock(f"{path}.lock"):
-        if not path.exists():
-            partial = path.with_suffix(".partial")
-            partial.write_bytes(pickle.dumps(_collect()))
-            partial.replace(path)
-    nodes: dict[str, list[Node]] = pickle.loads(path.read_bytes())
-    return nodes
-
-
-def _collect() -> dict[str, list[Node]]:
     import onnx
-    from onnx.backend.test.case.node import collect_testcases
+    from onnx.backend.test.case import node as package
 
+    if op_types is None:
+        from onnx.backend.test.case.node import collect_testcases
+
+        importing: Callable[[], object] = partial(collect_testcases, None)
+    else:
+        importing = partial(_import, package, op_types)
     found: dict[str, list[Node]] = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        every = collect_testcases(None)
-    for test in every:
+        importing()
+    for test in package._NodeTestCases:
         graph = test.model.graph
         if len(graph.node) != 1 or graph.node[0].domain not in ("", "ai.onnx") or graph.initializer:
             continue
         node = graph.node[0]
+        if op_types is not None and node.op_type not in op_types:
+            continue
         given = [i.name for i in graph.input]
         for inputs, outputs in test.data_sets:
             if not all(isinstance(v, np.ndarray | np.generic) for v in (*inputs, *outputs)) or len(given) != len(inputs):
@@ -125,6 +124,21 @@ def _collect() -> dict[str, list[Node]]:
                 }
             )
     return found
+
+
+def _import(package: ModuleType, op_types: Collection[str]) -> None:
+    """Import the modules of ONNX's cases that name one of these operators."""
+    named = re.compile("|".join(f'"{re.escape(name)}"' for name in op_types))
+    for place in map(Path, package.__path__):
+        for source in sorted(place.rglob("*.py")):
+            if source.name != "__init__.py" and named.search(source.read_text(encoding="utf-8")):
+                parts = source.relative_to(place).with_suffix("").parts
+                importlib.import_module(".".join((package.__name__, *parts)))
+
+
+def op_types(family: Family) -> tuple[str, ...]:
+    """Return the ONNX operators that the references of a family name."""
+    return tuple(dict.fromkeys(_parsed(text).op_type for text in family.reference.onnx))
 
 
 def onnx_cases(family: Family, nodes: Mapping[str, list[Node]]) -> tuple[list[OnnxCase], list[tuple[str, str]]]:
