@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from opc.ir.node import Node, remembered, remembering
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Index:
@@ -60,35 +62,41 @@ class AttrInt:
         return f"(1 if {text} else 0)" if self.flag else text
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class FloorDiv:
+class FloorDiv(Node):
     """`numerator // denominator`."""
 
     numerator: Affine
     denominator: Affine
 
+    @remembered("_text")
     def __str__(self) -> str:
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Mod:
+class Mod(Node):
     """`numerator % denominator`."""
 
     numerator: Affine
     denominator: Affine
 
+    @remembered("_text")
     def __str__(self) -> str:
         return f"{_factor(self.numerator)} % {_factor(self.denominator)}"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Minimum:
+class Minimum(Node):
     """The lesser of two sizes, neither of which holds an index variable. Build with `minimum` or `maximum`."""
 
     left: Affine
     right: Affine
 
+    @remembered("_text")
     def __str__(self) -> str:
         return f"minimum({self.left}, {self.right})"
 
@@ -110,8 +118,9 @@ def _order(atom: Atom) -> tuple[int, str]:
     return rank, str(atom)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(Node):
     """A sum of `coefficient * monomial`; `terms` is sorted, without zero coefficients. Build with the operators."""
 
     terms: tuple[tuple[Monomial, int], ...]
@@ -217,7 +226,8 @@ class Affine:
         atom = self.single
         return atom.name if isinstance(atom, Index) else None
 
-    def atoms(self) -> set[Symbol]:
+    @remembered("_atoms")
+    def atoms(self) -> frozenset[Symbol]:
         """Return every symbol in the expression, those inside divisions included."""
         found: set[Symbol] = set()
         for m, _ in self.terms:
@@ -226,11 +236,12 @@ class Affine:
                     found |= {a for part in parts_of(atom) for a in part.atoms()}
                 else:
                     found.add(atom)
-        return found
+        return frozenset(found)
 
-    def indices(self) -> set[str]:
+    @remembered("_indices")
+    def indices(self) -> frozenset[str]:
         """Return the names of the index variables in the expression."""
-        return {a.name for a in self.atoms() if isinstance(a, Index)}
+        return frozenset(a.name for a in self.atoms() if isinstance(a, Index))
 
     def coefficient(self, index: str) -> Affine | None:
         """Return the coefficient of an index variable, or None when the expression is not affine in it."""
@@ -298,6 +309,7 @@ class Affine:
             total += product
         return total
 
+    @remembered("_text")
     def __str__(self) -> str:
         if not self.terms:
             return "0"

@@ -13,6 +13,9 @@ from typing import TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
+from opc.ir.node import Node, remembered, remembering
+
+NOTHING: frozenset[str] = frozenset()
 
 ELLIPSIS = "..."
 """The name of the axis group that `...` stands for."""
@@ -28,8 +31,9 @@ class GroupRef:
         return "..." if self.name == ELLIPSIS else f"*{self.name}"
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Const:
+class Const(Node):
     """A literal number or bool; `value` is an int, a float (inf and nan included) or a bool."""
 
     value: int | float | bool
@@ -37,8 +41,9 @@ class Const:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class AttrRef:
+class AttrRef(Node):
     """The value of an attribute, or of one element of a list attribute (`element` >= 0).
 
     A `str` attribute appears only in comparisons with a `StrConst`.
@@ -50,8 +55,9 @@ class AttrRef:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class StrConst:
+class StrConst(Node):
     """A string literal; only compared with a `str` attribute, by `eq` or `ne`."""
 
     value: str
@@ -63,8 +69,9 @@ class StrConst:
         return DType.BOOL
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class IndexValue:
+class IndexValue(Node):
     """An integer expression over index variables, dimensions and attributes, used as a value (weak int)."""
 
     value: Affine
@@ -76,8 +83,9 @@ class IndexValue:
         return Weak.INT
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Place:
+class Place(Node):
     """Which point of an axis group this is, counted in row-major order from 0 (weak int)."""
 
     group: str
@@ -89,8 +97,9 @@ class Place:
         return Weak.INT
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(Node):
     """An element of an input, temporary or earlier output.
 
     `indices` has one entry an axis or axis group of the operand: an affine expression, a group, or (data dependent) an integer
@@ -106,8 +115,9 @@ class Read:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """A function of the function table applied to arguments; operators are functions too (`add`, `lt`, `and`, ...)."""
 
     fn: str
@@ -116,8 +126,9 @@ class Call:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Node):
     """`then if cond else other`. Only the chosen side counts: it alone may read, overflow or pass on a gradient."""
 
     cond: Expr
@@ -167,8 +178,9 @@ ReduceAxis: TypeAlias = Axis | GroupAxis | BroadcastAxis
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class Reduce(Node):
     """A reduction of `body` over axes. `kind` is one of REDUCTIONS without `mean`, which the front end writes as sum / size.
 
     Ties of max, min, argmax and argmin go to the first position in row-major order. Floating sums may be reassociated.
@@ -181,8 +193,9 @@ class Reduce:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Node):
     """Conversion to another value type; float to int truncates and saturates, NaN gives 0, integers wrap."""
 
     arg: Expr
@@ -190,8 +203,9 @@ class Cast:
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
-class Present:
+class Present(Node):
     """Whether an optional operand was given; known when the kernel is called, the same at every point."""
 
     operand: str
@@ -247,9 +261,11 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def walk(e: Expr) -> Iterator[Expr]:
     """Yield `e` and every subexpression, parents first."""
-    yield e
-    for child in children(e):
-        yield from walk(child)
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(children(node))
 
 
 def rewrite(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
@@ -280,33 +296,41 @@ def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     return rewrite(e, rule)
 
 
-def free_indices(e: Expr) -> set[str]:
+@remembered("_indices")
+def free_indices(e: Expr) -> frozenset[str]:
     """Return the index variables that `e` uses and does not bind by a reduction."""
     match e:
         case IndexValue():
             return e.value.indices()
         case Read():
-            found = {n for i in e.indices if isinstance(i, Affine) for n in i.indices()}
-            return found.union(*(free_indices(c) for c in children(e)))
+            found = (i.indices() if isinstance(i, Affine) else free_indices(i) for i in e.indices if not isinstance(i, GroupRef))
+            return NOTHING.union(*found, () if e.pad is None else free_indices(e.pad))
         case Reduce():
             own = {a.index for a in e.axes if isinstance(a, Axis)}
             extents = {n for a in e.axes if isinstance(a, Axis) for n in a.extent.indices()}
             return (free_indices(e.body) - own) | extents
         case _:
-            return set().union(*(free_indices(c) for c in children(e)))
+            return NOTHING.union(*(free_indices(c) for c in children(e)))
 
 
-def free_groups(e: Expr) -> set[str]:
+@remembered("_groups")
+def free_groups(e: Expr) -> frozenset[str]:
     """Return the axis groups that `e` uses and does not reduce away whole."""
     match e:
         case Place():
-            return {e.group}
+            return frozenset((e.group,))
         case Read():
             found = {i.name for i in e.indices if isinstance(i, GroupRef)}
-            return found.union(*(free_groups(c) for c in children(e)))
+            return NOTHING.union(found, *(free_groups(c) for c in children(e)))
         case Reduce():
             # What a sum over broadcast axes leaves of the group is the operand's own.
             left = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
             return (free_groups(e.body) - {a.name for a in e.axes if isinstance(a, GroupAxis)}) | left
         case _:
-            return set().union(*(free_groups(c) for c in children(e)))
+            return NOTHING.union(*(free_groups(c) for c in children(e)))
+
+
+@remembered("_size")
+def size(e: Expr) -> int:
+    """Return the number of nodes of `e`, as often as each stands in it."""
+    return 1 + sum(size(c) for c in children(e))

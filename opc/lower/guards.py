@@ -132,7 +132,7 @@ def _is_affine(read: Read) -> bool:
     return all(isinstance(i, Affine) for i in read.indices)
 
 
-def guard_indices(g: Guard) -> set[str]:
+def guard_indices(g: Guard) -> frozenset[str]:
     """Return the index variables of a guard."""
     return g.indices() if isinstance(g, Affine) else free_indices(g)
 

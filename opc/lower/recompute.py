@@ -74,7 +74,7 @@ def _places(e: Expr, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, f
         yield from _places(c, loops)
 
 
-def _moves(r: Read) -> set[str | GroupRef]:
+def _moves(r: Read) -> frozenset[str | GroupRef]:
     """Return the loops along which a read moves: one along fewer than it is in is of a value that is better kept."""
     return free_indices(r) | {i for i in r.indices if isinstance(i, GroupRef)}
 

@@ -207,7 +207,7 @@ def rename_bound(e: Expr, namer: Namer) -> Expr:
     return _renamed(e, namer, free | bound_indices(e))
 
 
-def _renamed(e: Expr, namer: Namer, used: set[str]) -> Expr:
+def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
     """As `rename_bound`; a new name must not be one of `used` either, since a reduction around `e` may bind that."""
     new = with_children(e, tuple(_renamed(c, namer, used) for c in children(e)))
     if not isinstance(new, Reduce):

@@ -131,7 +131,7 @@ def _placed(index: Affine | GroupRef, wanted: Collection[str | GroupRef]) -> str
     if isinstance(index, GroupRef):
         return index
     found = index.indices() & {i for i in wanted if isinstance(i, str)}
-    return found.pop() if len(found) == 1 else None
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def canonical(e: Expr, indices: tuple[str | GroupRef, ...]) -> Expr:

@@ -216,10 +216,16 @@ class ArrayEmitter(ABC):
         """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
         parts = list(parts)
         while True:
+            lines, block = len(self.lines), dict(self.blocks[-1])
             result = build(parts)
-            longest = max(range(len(parts)), key=lambda i: len(parts[i].text))
-            if len(result.text) <= LIMIT or len(parts[longest].text) <= SHORT:
+            # A name gets no shorter by another name.
+            left = [i for i, part in enumerate(parts) if len(part.text) > SHORT and not part.text.isidentifier()]
+            if len(result.text) <= LIMIT or not left:
                 return result
+            # What a rejected text was built on is not needed.
+            del self.lines[lines:]
+            self.blocks[-1] = block
+            longest = max(left, key=lambda i: len(parts[i].text))
             parts[longest] = self.named(parts[longest])
 
     # ---- expressions -------------------------------------------------------------------------------------------------

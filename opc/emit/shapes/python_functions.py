@@ -142,10 +142,10 @@ class ShapeFunctions:
             return
         for symbol in sorted(symbols_of(step.condition), key=str):
             yield from self._uses(Affine.of(symbol))
-        values = self._values(symbols_of(step.condition))
+        values = self._values(frozenset(symbols_of(step.condition)))
         yield bracketed("call.require(", [quoted(step.text), values, f"lambda: {rule}"])
 
-    def _values(self, symbols: set[Symbol]) -> str:
+    def _values(self, symbols: frozenset[Symbol]) -> str:
         """Return the dictionary of the values that a rule's names stand for."""
         pairs = (f"{quoted(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str))
         return f"{{{', '.join(pairs)}}}"

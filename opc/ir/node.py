@@ -1,0 +1,59 @@
+"""Immutable nodes that remember what was once computed of them.
+
+Expressions are built once and asked often: for their hash by every table they stand in, for their free indices by every pass.
+What is computed of a node is computed once, from what its parts remember, so that a question costs the same however large it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_C = TypeVar("_C", bound="type[Node]")
+_N = TypeVar("_N")
+_R = TypeVar("_R")
+
+
+class Node:
+    """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
+
+    __slots__ = ("_atoms", "_groups", "_hash", "_indices", "_size", "_text")
+
+
+def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
+    """Have a function of a node compute its answer once for each node, kept in a slot of `Node`."""
+    place = Node.__dict__[slot]
+    get, put = place.__get__, place.__set__
+
+    def decorate(compute: Callable[[_N], _R]) -> Callable[[_N], _R]:
+        @functools.wraps(compute)
+        def ask(node: _N) -> _R:
+            try:
+                found: _R = get(node)
+            except AttributeError:
+                found = compute(node)
+                put(node, found)
+            return found
+
+        return ask
+
+    return decorate
+
+
+def remembering(cls: _C) -> _C:
+    """Have the instances of a frozen dataclass hash their parts once, and compare unequal by these hashes."""
+    by_fields: Callable[[Any, object], bool] = cls.__eq__
+    by_hash: Callable[[Any], int] = cls.__hash__
+    own_hash = remembered("_hash")(by_hash)
+
+    def equal(self: Any, other: object) -> bool:
+        if self is other:
+            return True
+        if other.__class__ is not self.__class__ or own_hash(self) != own_hash(other):
+            return False
+        return by_fields(self, other)
+
+    for name, method in (("__hash__", own_hash), ("__eq__", equal)):
+        setattr(cls, name, method)
+    return cls
