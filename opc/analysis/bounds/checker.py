@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from math import lcm
 
 from opc.analysis.bounds.access import Access, accesses
-from opc.analysis.bounds.prover import Prover, divisions, facts_of
+from opc.analysis.bounds.prover import Prover, facts_of
+from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Mod, Symbol, parts_of
+from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
 from opc.ir.op import Assign, Group, Op, Operand
 
@@ -35,17 +37,26 @@ class Knowledge:
             conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
         self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
         self.exact: dict[str, Affine] = {}
+        self.divisors: dict[str, Affine] = {}
+        for f in self.facts:
+            self._learn_divisor(f)
         for f in self.facts:
             self._learn_exact(f)
             self._learn_equal(f)
 
+    def _learn_divisor(self, fact: Affine) -> None:
+        """Of a fact that d divides a size, keep d, or what is a multiple of d and of other such divisors."""
+        if (found := _divided_size(fact)) is not None:
+            name, d = found
+            self.divisors[name] = _common_multiple(self.divisors[name], d) if name in self.divisors else d
+
     def _learn_exact(self, fact: Affine) -> None:
-        """Of a fact `d * (n // d) - n`, which says that d divides the size n, keep that n is d times a size of its own."""
-        for atom in divisions(fact):
-            n, d = atom.numerator, atom.denominator
-            whole = isinstance(atom, FloorDiv) and fact == d * Affine.of(atom) - n
-            if whole and isinstance(n.single, Dim) and n.single.name not in self.exact and not self._holds(d, n.single.name):
-                self.exact[n.single.name] = d * Dim(f"({atom})")
+        """Of a fact that something divides a size, keep that the size is its divisor times a size of its own."""
+        if (found := _divided_size(fact)) is not None:
+            name = found[0]
+            d = self.divisors[name]
+            if name not in self.exact and not self._holds(d, name):
+                self.exact[name] = d * Dim(f"({FloorDiv(Affine.of(Dim(name)), d)})")
 
     def _learn_equal(self, fact: Affine) -> None:
         """Of two facts that say that a size is an expression without it, keep that."""
@@ -93,6 +104,22 @@ class Knowledge:
             if not _in_each_case(case, wanted.substitute(known.get)):
                 return False
         return True
+
+
+def _divided_size(fact: Affine) -> tuple[str, Affine] | None:
+    """Return n and d of a fact `d * (n // d) - n`, which says that d divides the size n."""
+    for atom in divisions(fact):
+        n, d = atom.numerator, atom.denominator
+        if isinstance(atom, FloorDiv) and isinstance(n.single, Dim) and fact == d * Affine.of(atom) - n:
+            return n.single.name, d
+    return None
+
+
+def _common_multiple(a: Affine, b: Affine) -> Affine:
+    """Return what a size is a multiple of that is one of `a` and of `b`, where that is one number or product; else `a`."""
+    if a.constant is not None and b.constant is not None:
+        return Affine.of(lcm(a.constant, b.constant))
+    return b if quotient(b, a) is not None else a
 
 
 def _flags(f: Affine) -> Iterator[AttrInt]:
@@ -164,7 +191,7 @@ class BoundsChecker:
             self._values(child, ranges)
 
     def _divisors(self, e: Affine, ranges: Mapping[str, Affine], span: Span) -> None:
-        for atom in sorted(_every_division(e), key=str):
+        for atom in sorted(every_division(e), key=str):
             divisor = self.knowledge.plain(atom.denominator)
             if divisor.constant == 0 or (
                 divisor.constant is None and not self.knowledge.nonnegative(atom.denominator - 1, ranges)
@@ -199,15 +226,6 @@ class BoundsChecker:
 def ranges_of(statement: Assign, target: Operand) -> dict[str, Affine]:
     """Return the extent of each index that a statement's target is written with."""
     return {i: d for i, d in zip(statement.indices, target.dims) if isinstance(i, str) and isinstance(d, Affine)}
-
-
-def _every_division(e: Affine) -> Iterable[FloorDiv | Mod]:
-    yield from divisions(e)
-    for monomial, _ in e.terms:
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod | Minimum):
-                for part in parts_of(atom):
-                    yield from _every_division(part)
 
 
 def _span(op: Op, name: str) -> Span:

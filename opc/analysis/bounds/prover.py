@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from opc.analysis.bounds.quotients import Parts, cleared, divisions, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of
-from opc.ir.affine import Affine, Atom, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
+from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.expr import Call, Expr
 
 _MAX_FACTS = 2
@@ -92,6 +93,15 @@ class Prover:
 
     def nonnegative(self, f: Affine) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where the facts hold."""
+        if self._with_facts(f):
+            return True
+        known = [f, *self.known]
+        if not any(divisions(g) for g in known):
+            return False
+        return self._with_quotients(f) or self._in_parts(f)
+
+    def _with_facts(self, f: Affine) -> bool:
+        """Whether `f` is proved from its least value, less up to two facts about the indices."""
         self.steps = 0
         if self._shown(f):
             return True
@@ -99,6 +109,32 @@ class Prover:
         if any(self._shown(f - g) for g in near):
             return True
         return any(self._shown(f - g - h) for g in near for h in self.indexed if _related(f - g, h))
+
+    def _with_quotients(self, f: Affine) -> bool:
+        """Whether `f` is proved in a form without quotients, the facts too: `n // d <= c` says just that `n < d * (c + 1)`."""
+        plain = Prover((*self.facts, *(g for fact in self.known for g in cleared(fact, self.positive))), self.ranges)
+        return any(plain._with_facts(g) for g in (f, *cleared(f, self.positive)) if plain.facts != self.facts or g != f)
+
+    def _in_parts(self, f: Affine) -> bool:
+        """Whether `f` is proved with an index taken apart into the quotient and the remainder that it holds."""
+        parts = parts_of_index(f, self.ranges, self.positive)
+        if parts is None:
+            return False
+        inside = self._apart(parts)
+        return inside.nonnegative(parts.apart(f))
+
+    def _apart(self, parts: Parts) -> Prover:
+        """Return the prover for the points of the quotient and the remainder in place of those of their index."""
+        last = self._divided(parts.extent - 1, parts.divisor)
+        assert last is not None
+        ranges: dict[str, Affine] = {}
+        for name, extent in self.ranges.items():
+            if name == parts.index:
+                ranges |= {parts.quotient: last + 1, parts.remainder: parts.divisor}
+            else:
+                ranges[name] = parts.apart(extent)
+        inside = parts.extent - 1 - parts.whole
+        return Prover((*map(parts.apart, self.facts), inside), ranges)
 
     def _shown(self, f: Affine) -> bool:
         least = self.least(f)
@@ -139,7 +175,7 @@ class Prover:
         for atom in sorted(divisions(f), key=str):
             if name not in atom.numerator.indices() | atom.denominator.indices():
                 continue
-            coefficient, rest = _split(f, atom)
+            coefficient, rest = split_off(f, atom)
             if coefficient is None or not self.positive(atom.denominator):
                 return None
             up = self._sign(coefficient)
@@ -165,11 +201,11 @@ class Prover:
             return None
         whole, rest = Affine.of(0), Affine.of(0)
         for term in self._in_multiples(n, d).terms:
-            quotient = _quotient(Affine((term,)), d)
-            if quotient is None:
+            times = quotient(Affine((term,)), d)
+            if times is None:
                 rest = rest + Affine((term,))
             else:
-                whole = whole + quotient
+                whole = whole + times
         if rest.constant is not None and d.constant is None:
             if rest.constant == 0:
                 return whole
@@ -186,7 +222,7 @@ class Prover:
         whole, divisor = d.single.numerator, d.single.denominator
         if isinstance(whole.single, FloorDiv | Mod | None) or divisor * d - whole not in self.known:
             return n
-        coefficient, rest = _split(n, whole.single)
+        coefficient, rest = split_off(n, whole.single)
         return n if coefficient is None else rest + coefficient * divisor * d
 
     def positive(self, f: Affine) -> bool:
@@ -219,7 +255,7 @@ class Prover:
         n, d = atom.numerator, atom.denominator
         if not self._coefficients(d - 1) and not self._positive_divisor(d):
             return None
-        coefficient, rest = _split(f, atom)
+        coefficient, rest = split_off(f, atom)
         if coefficient is None:
             return None
         up = self._coefficients(coefficient)
@@ -231,9 +267,9 @@ class Prover:
             # For whole numbers, f >= 0 holds just when d * f >= -(d - 1).
             scaled = rest * d + (d - 1)
             return scaled + coefficient * (n - d + 1 if up else n)
-        quotient = _quotient(coefficient, d)
-        if quotient is not None:
-            return rest + quotient * (n - d + 1 if up else n)
+        times = quotient(coefficient, d)
+        if times is not None:
+            return rest + times * (n - d + 1 if up else n)
         if self._withoutdivisions(n):
             return rest if up else rest + coefficient * n
         # What is negative has a negative quotient, no less than itself.
@@ -259,45 +295,6 @@ class Prover:
 
         shifted = f.substitute(excess)
         return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()
-
-
-def divisions(f: Affine) -> set[FloorDiv | Mod]:
-    """Return the quotients and remainders that are factors of `f`, not those inside others."""
-    return {a for m, _ in f.terms for a in m if isinstance(a, FloorDiv | Mod)}
-
-
-def _split(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
-    """Return the coefficient of an atom (None when it stands in a power) and the terms without it."""
-    coefficient, rest = Affine.of(0), Affine.of(0)
-    for monomial, c in f.terms:
-        count = monomial.count(atom)
-        if count > 1:
-            return None, f
-        if count == 1:
-            factors = list(monomial)
-            factors.remove(atom)
-            coefficient = coefficient + Affine(((tuple(factors), c),))
-        else:
-            rest = rest + Affine(((monomial, c),))
-    return coefficient, rest
-
-
-def _quotient(f: Affine, d: Affine) -> Affine | None:
-    """Return f / d where d is one product that divides every term, else None."""
-    if len(d.terms) != 1:
-        return None
-    divisor, number = d.terms[0]
-    total = Affine.of(0)
-    for monomial, c in f.terms:
-        factors = list(monomial)
-        for atom in divisor:
-            if atom not in factors:
-                return None
-            factors.remove(atom)
-        if c % number:
-            return None
-        total = total + Affine(((tuple(factors), c // number),))
-    return total
 
 
 def _related(f: Affine, g: Affine) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from opc.analysis.bounds.checker import Knowledge, ranges_of
-from opc.analysis.bounds.prover import divisions, facts_of
+from opc.analysis.bounds.prover import facts_of
+from opc.analysis.bounds.quotients import divisions
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType

@@ -1,0 +1,149 @@
+"""Quotients and remainders in proofs: taken out of an inequality, and an index taken apart into its quotient and remainder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, parts_of
+
+_MAX_CLEARED = 3
+"""How many quotients are taken out of one inequality."""
+
+
+def divisions(f: Affine) -> set[FloorDiv | Mod]:
+    """Return the quotients and remainders that are factors of `f`, not those inside others."""
+    return {a for m, _ in f.terms for a in m if isinstance(a, FloorDiv | Mod)}
+
+
+def every_division(f: Affine) -> Iterator[FloorDiv | Mod]:
+    """Yield the quotients and remainders of `f`, those inside others too."""
+    yield from divisions(f)
+    for monomial, _ in f.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod | Minimum):
+                for part in parts_of(atom):
+                    yield from every_division(part)
+
+
+def split_off(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
+    """Return the coefficient of an atom (None when it stands in a power) and the terms without it."""
+    coefficient, rest = Affine.of(0), Affine.of(0)
+    for monomial, c in f.terms:
+        count = monomial.count(atom)
+        if count > 1:
+            return None, f
+        if count == 1:
+            factors = list(monomial)
+            factors.remove(atom)
+            coefficient = coefficient + Affine(((tuple(factors), c),))
+        else:
+            rest = rest + Affine(((monomial, c),))
+    return coefficient, rest
+
+
+def quotient(f: Affine, d: Affine) -> Affine | None:
+    """Return f / d where d is one product that divides every term, else None."""
+    if len(d.terms) != 1:
+        return None
+    divisor, number = d.terms[0]
+    total = Affine.of(0)
+    for monomial, c in f.terms:
+        factors = list(monomial)
+        for atom in divisor:
+            if atom not in factors:
+                return None
+            factors.remove(atom)
+        if c % number:
+            return None
+        total = total + Affine(((tuple(factors), c // number),))
+    return total
+
+
+def cleared(f: Affine, positive: Callable[[Affine], bool], left: int = _MAX_CLEARED) -> Iterator[Affine]:
+    """Yield expressions that are not negative at just the points where `f` is not, each with a quotient less.
+
+    For whole numbers and d > 0, `n // d <= c` holds just where `n <= d*c + d - 1`, and `n // d >= c` just where `n >= d*c`.
+    """
+    f = _primitive(f)
+    for atom in sorted(divisions(f), key=str) if left else ():
+        coefficient, rest = split_off(f, atom)
+        sign = None if coefficient is None else coefficient.constant
+        if isinstance(atom, Mod) or sign not in (1, -1) or not positive(atom.denominator):
+            continue
+        n, d = atom.numerator, atom.denominator
+        g = d * rest + n if sign == 1 else d * rest + d - 1 - n
+        yield g
+        yield from cleared(g, positive, left - 1)
+
+
+def _primitive(f: Affine) -> Affine:
+    """Return the expression divided by what divides the coefficients of all its atoms: a*g + c >= 0 says that g + c // a >= 0."""
+    common = gcd(*(c for m, c in f.terms if m))
+    if common <= 1:
+        return f
+    return Affine(tuple((m, c // common) for m, c in f.terms if m)) + dict(f.terms).get((), 0) // common
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An index of a range of `extent` as `divisor * quotient + remainder`, two indices in its place."""
+
+    index: str
+    extent: Affine
+    divisor: Affine
+
+    @property
+    def quotient(self) -> str:
+        """The name of the index that the quotient is."""
+        return f"({self.index}) // ({self.divisor})"
+
+    @property
+    def remainder(self) -> str:
+        """The name of the index that the remainder is."""
+        return f"({self.index}) % ({self.divisor})"
+
+    @property
+    def whole(self) -> Affine:
+        """The index in terms of both."""
+        return self.divisor * Index(self.quotient) + Index(self.remainder)
+
+    def apart(self, f: Affine) -> Affine:
+        """Return an expression with the two in place of the index."""
+        return self._within(f.substitute(lambda s: self.whole if s == Index(self.index) else None))
+
+    def _within(self, f: Affine) -> Affine:
+        """Return `f` with the remainder, which is less than the divisor, taken out of quotients and remainders by it."""
+        total = Affine.of(0)
+        for monomial, c in f.terms:
+            term = Affine.of(c)
+            for atom in monomial:
+                term = term * self._reduced(atom)
+            total = total + term
+        return total
+
+    def _reduced(self, atom: Atom) -> Affine:
+        if not isinstance(atom, FloorDiv | Mod):
+            return Affine.of(atom)
+        n, d = self._within(atom.numerator), self._within(atom.denominator)
+        if d == self.divisor and n == Affine.of(Index(self.remainder)):
+            return n if isinstance(atom, Mod) else Affine.of(0)
+        return n % d if isinstance(atom, Mod) else n // d
+
+
+def parts_of_index(f: Affine, ranges: Mapping[str, Affine], positive: Callable[[Affine], bool]) -> Parts | None:
+    """Return how an index that `f` divides by one thing is taken apart; None where there is none.
+
+    Of several divisors of one index, the one that the others divide is taken: `i // 2 + i % 4` is that of `4*q + r`.
+    """
+    found: list[Parts] = []
+    for atom in sorted(every_division(f), key=str):
+        name = atom.numerator.index
+        if name in ranges and not atom.denominator.indices() and positive(atom.denominator):
+            found.append(Parts(name, ranges[name], atom.denominator))
+    for parts in found:
+        rivals = [other for other in found if other.index == parts.index and other.divisor != parts.divisor]
+        if all(quotient(other.divisor, parts.divisor) is None for other in rivals):
+            return parts
+    return None
