@@ -23,6 +23,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    walk,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
@@ -212,6 +213,7 @@ class _Verifier:
             self._need(fits, "{} has {} on the axis {}", e, index, dim)
         if e.pad is not None:
             self._expr(e.pad)
+            self._need(not any(isinstance(part, Read) for part in walk(e.pad)), "the pad of {} reads", e)
             self._need(assignable(e.pad.type, operand.type), "the pad of {} has type {}", e, e.pad.type)
         self._need(all(0 <= k < len(e.indices) for k in e.checked), "{} checks an axis it has not", e)
 

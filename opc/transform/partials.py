@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.elaborate.typing import derivative_template
-from opc.diagnostics import Diagnostic, Span, SpecError
 from opc.ir.affine import Affine, GroupSize, Index, product
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import (
@@ -85,10 +84,7 @@ class Differentiator:
                 return {}
 
     def _read(self, e: Read) -> Partials:
-        found: Partials = {Access(e): ONE} if self.active(e.operand) else {}
-        if e.pad is not None and any(self.active(r.operand) for r in reads(e.pad)):
-            raise _refusal("the value of pad(...) must not depend on a differentiable operand", e.span)
-        return found
+        return {Access(e): ONE} if self.active(e.operand) else {}
 
     def _call(self, e: Call, result: Expr) -> Partials:
         if e.type is DType.BOOL:
@@ -247,7 +243,3 @@ def _fill(template: Expr, values: Mapping[str, Expr]) -> Expr:
             return scalar.select(*parts)
         case _:
             return template
-
-
-def _refusal(message: str, span: Span, hint: str | None = None) -> SpecError:
-    return SpecError([Diagnostic(message, span, hint)])

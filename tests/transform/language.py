@@ -179,6 +179,25 @@ OPS = {
         "inputs: {x: 'T[C]'}\nattributes: {g: {type: int, default: 2, check: g > 0}}\nrequire: [C % g == 0, C > 0]\n"
         "outputs: {y: 'T[C]'}\nkernel: |\n  m[i:g] = sum[k:C // g](x[i*(C // g) + k])\n  y[c] = x[c] * m[c // (C // g)]\n"
     ),
+    # Sizes with several divisors, residues, and a quotient that a condition bounds.
+    "quantized": (
+        "inputs: {x: 'T[N, K]', w: 'T[N, P]', s: 'T[N, G]'}\nattributes: {group: {type: int, default: 4, check: group >= 1}}\n"
+        "shape: {P: K // 2, G: K // group}\nrequire: [K % 2 == 0, K % group == 0]\noutputs: {y: 'T[N]'}\nkernel: |\n"
+        "  y[n] = sum[k](x[n, k]*w[n, k // 2]*s[n, k // group])\n"
+    ),
+    "neighbours_exchanged": (
+        "inputs: {x: 'T[D]'}\nrequire: [D % 2 == 0]\noutputs: {y: 'T[D]'}\nkernel: |\n  y[d] = x[d] * x[d + 1 - 2*(d % 2)]\n"
+    ),
+    "pairs_rotated": (
+        "inputs: {x: 'T[D]', c: 'T[R]'}\noutputs: {y: 'T[D]'}\nkernel: |\n  y[d] = x[d] * c[d // 2] ** 2 if d < 2*R else x[d]\n"
+    ),
+    "head": (
+        "inputs: {x: 'T[N]', z: 'T[M]'}\nrequire: [M <= N]\noutputs: {y: 'T[M]'}\nkernel: |\n  y[i] = x[i] * z[i] ** 2\n"
+    ),
+    "padded_by_data": (
+        "inputs: {x: 'T[N]', z: 'T[N]', ids: 'int64[N]'}\noutputs: {y: 'T[N]', u: 'T[N]'}\nkernel: |\n"
+        "  y[i] = pad(x[i + 1], z[i] ** 2) * z[i]\n  u[i] = sin(pad(x[ids[i] - 1], pad(z[i - 2], 3*x[i])))\n"
+    ),
 }  # fmt: skip
 
 

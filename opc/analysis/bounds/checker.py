@@ -11,7 +11,7 @@ from itertools import product
 from math import lcm
 
 from opc.analysis.bounds.access import Access, accesses
-from opc.analysis.bounds.prover import Prover, facts_of
+from opc.analysis.bounds.prover import Prover, cases_of, facts_of
 from opc.analysis.bounds.quotients import divisions, every_division, quotient
 from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
@@ -21,6 +21,8 @@ from opc.ir.op import Assign, Group, Op, Operand
 
 _MAX_FLAGS = 4
 """How many bool attributes one proof tells the values of apart."""
+_MAX_CASES = 8
+"""How many cases of the conditions around a read one proof tells apart."""
 _MAX_MINIMA = 3
 """How many minima of sizes one proof tells the cases of apart."""
 
@@ -84,14 +86,29 @@ class Knowledge:
         """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
         return _replaced(self.expand(f), self.exact)
 
-    def prover(self, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> Prover:
-        """Return a prover for points in these ranges where the conditions have the values given; it takes `plain` expressions."""
-        facts = [*self.facts, *(f for cond, holds in conditions for f in facts_of(cond, holds))]
-        return Prover(tuple(self.plain(f) for f in facts), {n: self.plain(e) for n, e in ranges.items()})
+    def prover(self, ranges: Mapping[str, Affine], more: Iterable[Affine] = ()) -> Prover:
+        """Return a prover for points in these ranges where further facts hold; it takes `plain` expressions."""
+        return Prover(tuple(self.plain(f) for f in (*self.facts, *more)), {n: self.plain(e) for n, e in ranges.items()})
+
+    def at_most(self, a: Affine, b: Affine) -> bool:
+        """Whether one size is proved to be no greater than another."""
+        return self.nonnegative(b - a, {})
 
     def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where the conditions have the values given."""
-        prover, wanted = self.prover(ranges, conditions), self.plain(f)
+        conditions = tuple(conditions)
+        if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
+            return True
+        cases: list[list[Affine]] = [[]]
+        for cond, holds in conditions:
+            more = cases_of(cond, holds)
+            if len(cases) * len(more) <= _MAX_CASES:
+                cases = [a + b for a in cases for b in more]
+        return len(cases) > 1 and all(self._with_facts(f, ranges, case) for case in cases)
+
+    def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
+        """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
+        prover, wanted = self.prover(ranges, facts), self.plain(f)
         flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
         if not flags or len(flags) > _MAX_FLAGS:
             return _in_each_case(prover, wanted)

@@ -53,6 +53,21 @@ def facts_of(condition: Expr, holds: bool = True) -> list[Affine]:
             return [] if flag is None else [flag - 1] if holds else [-flag]
 
 
+def cases_of(condition: Expr, holds: bool = True) -> list[list[Affine]]:
+    """Return lists of expressions: wherever `condition` holds, or where it does not, those of one list are not negative."""
+    match condition:
+        case Call(fn="not", args=(inner,)):
+            return cases_of(inner, not holds)
+        case Call(fn="and" | "or" as fn, args=(first, second)):
+            one, two = cases_of(first, holds), cases_of(second, holds)
+            return [a + b for a in one for b in two] if holds == (fn == "and") else one + two
+        case Call(fn="eq" | "ne" as fn, args=(left, right)) if holds == (fn == "ne"):
+            a, b = affine_of(left), affine_of(right)
+            return [[]] if a is None or b is None else [[b - a - 1], [a - b - 1]]
+        case _:
+            return [facts_of(condition, holds)]
+
+
 def _divisible(a: Affine, b: Affine) -> list[Affine]:
     """Return what `n % d == 0` says: d * (n // d) is n."""
     if isinstance(a.single, Mod) and b.constant == 0:

@@ -140,7 +140,7 @@ def parts_of_index(f: Affine, ranges: Mapping[str, Affine], positive: Callable[[
     found: list[Parts] = []
     for atom in sorted(every_division(f), key=str):
         name = atom.numerator.index
-        if name in ranges and not atom.denominator.indices() and positive(atom.denominator):
+        if name is not None and name in ranges and not atom.denominator.indices() and positive(atom.denominator):
             found.append(Parts(name, ranges[name], atom.denominator))
     for parts in found:
         rivals = [other for other in found if other.index == parts.index and other.divisor != parts.divisor]

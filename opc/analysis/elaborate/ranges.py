@@ -1,7 +1,8 @@
 """The range of each index variable, from where it is used bare.
 
 An index takes its range from a bare use `x[i]`, from the declared output it indexes, or from `p:extent`; nothing is guessed
-beyond that. Uses that disagree are an error naming both. A bare use inside `pad` or on a side of a conditional counts only when
+beyond that. Uses that disagree are an error naming both, but for an axis of the output that is known to be no longer than the
+axes that are read: the output says how far its index runs. A bare use inside `pad` or on a side of a conditional counts only when
 there is no other: such a read is meant to fall outside, or stands only where its condition holds.
 """
 
@@ -76,6 +77,8 @@ def infer_ranges(
         return None
     first = firm[0]
     for use in firm[1:]:
+        if declared is not None and scope.at_most(first.extent, use.extent):
+            continue
         if scope.expand(use.extent) != scope.expand(first.extent):
             # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
             note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)

@@ -11,7 +11,7 @@ from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
-from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Const, Expr, GroupRef, IndexValue, Present, Read, Select
+from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Select, walk
 from opc.ir.functions import join
 from opc.ir.op import Attribute, DimSpec, Operand
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
@@ -157,16 +157,36 @@ class ReadTyper:
         self, operand: Operand, indices: tuple[Affine | GroupRef | Expr, ...], pad: Expr | None, span: Span
     ) -> Expr | None:
         scope = self.scope
+        read: Expr
         scope.used.add(operand.name)
         if operand.optional and operand.name not in scope.present and operand.name not in scope.absent_counts_as_zero:
             name = operand.name
             self._error(f"'{name}' may be absent", span, f"write ... if present({name}) else ...")
             return None
-        read: Expr = self._data_dependent(operand, indices, pad, span)
+        if pad is not None and any(isinstance(e, Read) for e in walk(pad)):
+            read = self._padded(operand, indices, pad, span)
+        else:
+            read = self._data_dependent(operand, indices, pad, span)
         if operand.name in scope.absent_counts_as_zero and operand.optional and operand.name not in scope.present:
             zero = Const(0, Weak.INT, span)
             return Select(Present(operand.name, span), read, zero, operand.type, span)
         return read
+
+    def _padded(self, operand: Operand, indices: tuple[Affine | GroupRef | Expr, ...], pad: Expr, span: Span) -> Expr:
+        """Return a padded read whose value outside is read too, as the conditional that it is: so each side has its gradient."""
+        inside: Expr | None = None
+        for index, dim in zip(indices, operand.dims, strict=True):
+            if isinstance(index, GroupRef) or not isinstance(dim, Affine):
+                continue
+            place = IndexValue(index, span) if isinstance(index, Affine) else Cast(index, DType.INT64, span)
+            for fn, bound in (("ge", Const(0, Weak.INT, span)), ("lt", IndexValue(dim, span))):
+                holds = Call(fn, (place, bound), DType.BOOL, span)
+                inside = holds if inside is None else Call("and", (inside, holds), DType.BOOL, span)
+        affine = all(isinstance(i, Affine | GroupRef) for i in indices)
+        zero = None if affine else Const(False, DType.BOOL, span) if operand.type is DType.BOOL else Const(0, Weak.INT, span)
+        read = Read(operand.name, indices, operand.type, zero, (), span)
+        # A mismatch of the two types is told where the pad is.
+        return read if inside is None else Select(inside, read, pad, operand.type, span)
 
     def _data_dependent(
         self, operand: Operand, indices: tuple[Affine | GroupRef | Expr, ...], pad: Expr | None, span: Span

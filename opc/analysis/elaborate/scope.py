@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -52,6 +52,8 @@ class Scope:
     """Optional operands known to be given at this point."""
     absent_counts_as_zero: frozenset[str] = frozenset()
     """Optional operands that may be read without asking, and are zero when absent (a derived op's cotangents)."""
+    at_most: Callable[[Affine, Affine], bool] = lambda a, b: False
+    """Whether one size is proved to be no greater than another, from what the spec requires."""
     broadcast: bool = False
     out_of_range: str = "error"
     used: set[str] = field(default_factory=set)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
-from opc.analysis.bounds.checker import check_bounds
+from opc.analysis.bounds.checker import Knowledge, check_bounds
 from opc.analysis.bounds.value_range import without_needless_checks
 from opc.analysis.elaborate.body import Body, BodyTyper
 from opc.analysis.elaborate.examples import ExampleTyper
@@ -86,7 +86,6 @@ def _elaborate(spec: Spec) -> _Elaborated:
     signature = Signature(spec, found)
     scope = signature.scope
     given = model.kernel is not None
-    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
     op = Op(
         name=model.op,
         domain=model.domain,
@@ -96,12 +95,15 @@ def _elaborate(spec: Spec) -> _Elaborated:
         inputs=tuple(signature.inputs),
         attributes=signature.attributes,
         outputs=tuple(signature.outputs),
-        temporaries=tuple(body.temporaries),
+        temporaries=(),
         dims=tuple(signature.dims),
         require=tuple(signature.require),
-        body=tuple(body.assigns),
+        body=(),
         broadcast=model.broadcast,
     )
+    scope.at_most = Knowledge(op).at_most
+    body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
+    op = replace(op, temporaries=tuple(body.temporaries), body=tuple(body.assigns))
     reference = reference_for(spec, op, found)
     # What follows looks at the whole op, which is whole only without mistakes.
     found.raise_errors()

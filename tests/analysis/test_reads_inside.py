@@ -1,0 +1,93 @@
+"""Which reads are proved inside their operand, from what a spec says of its sizes, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from opc.analysis.elaborate.typing import elaborate
+from opc.diagnostics import SpecError
+from opc.spec.loader import loads
+
+HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: floating}\n"
+GROUPED = "attributes: {group: {type: int, default: 2, check: group >= 1}}\n"
+
+
+def spec(kernel: str, inputs: str, output: str, require: str = "", more: str = "") -> str:
+    required = f"require: [{require}]\n" if require else ""
+    return f"{HEAD}inputs: {{{inputs}}}\n{more}{required}outputs: {{y: '{output}'}}\nkernel: |\n  {kernel}\n"
+
+
+def mistakes(text: str) -> list[str]:
+    """Return the messages of a spec's mistakes."""
+    try:
+        elaborate(loads(text, "spec.yaml"))
+    except SpecError as error:
+        return [d.message for d in error.diagnostics]
+    return []
+
+
+def quantized(require: str, more: str = "") -> str:
+    kernel = "y[n] = sum[k](x[n, k]*w[n, k // 2]*s[n, k // group])"
+    return spec(kernel, "x: 'T[N, K]', w: 'T[N, P]', s: 'T[N, G]'", "T[N]", require, GROUPED + more)
+
+
+DERIVED = "shape: {P: K // 2, G: K // group}\n"
+VECTOR = "x: 'T[D]'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        quantized("K % 2 == 0, K % group == 0", DERIVED),
+        quantized("K % group == 0, K % 2 == 0", DERIVED),
+        quantized("K % (2*group) == 0", DERIVED),
+        quantized("K % 2 == 0, K % group == 0, P == K // 2, G == K // group"),
+        quantized("2*P == K, G*group == K"),
+        quantized("K <= 2*P, K <= group*G"),
+        spec("y[d] = x[d]*c[d // 2] if d < 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]"),
+        spec("y[d] = c[d // 2] if d <= 2*R - 1 and d > 0 else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]"),
+        spec("y[d] = x[d] if d >= 2*R else c[d // 2]", f"{VECTOR}, c: 'T[R]'", "T[D]"),
+        spec("y[d] = x[d]*c[d // group] if d < group*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]", more=GROUPED),
+        spec("y[d] = x[d]*c[d] if d // 2 < R else x[d]", f"{VECTOR}, c: 'T[S]', r: 'T[R]'", "T[D]", "S == 2*R"),
+        spec("y[d] = x[d + 1 - 2*(d % 2)]", VECTOR, "T[D]", "D % 2 == 0"),
+        spec("y[d] = x[d + 2 - 4*((d // 2) % 2)]", VECTOR, "T[D]", "D % 4 == 0"),
+        spec("y[d] = x[d // group*group + group - 1 - d % group]", VECTOR, "T[D]", "D % group == 0", GROUPED),
+        spec("y[i] = x[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "M <= N"),
+        spec("y[i] = x[i]*z[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "M < N"),
+        spec("y[i, j] = x[i, j]*z[i]", "x: 'T[N, 4]', z: 'T[M]'", "T[M, 3]", "2*M <= N"),
+        spec("y[i] = x[i]", "x: 'T[N]'", "T[M]", more="attributes: {count: int}\nshape: {M: 'minimum(N, count)'}\n"),
+        spec("y[i] = x[i]", "x: 'T[N]'", "T[M]", more="shape: {M: N // 2}\n"),
+        spec("y[i] = sum[k:M](x[k]*z[k])*z[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "M <= N"),
+        spec("y[i] = pad(x[i + 1], z[i])", "x: 'T[N]', z: 'T[N]'", "T[N]"),
+        spec("y[i] = pad(x[i + 1], pad(x[i - 1], z[i]))", "x: 'T[N]', z: 'T[N]'", "T[N]"),
+        spec("y[i] = x[i - 1] if i != 0 else x[i]", "x: 'T[N]'", "T[N]"),
+        spec("y[i] = x[i] if i == 0 else x[i - 1]", "x: 'T[N]'", "T[N]"),
+        spec("y[i] = x[i] if i < M or i < N else 0", "x: 'T[N]', z: 'T[M]', u: 'T[K]'", "T[K]", "M <= N"),
+        spec("y[i] = pad(x[i + 1], x[i - 1] if N > 1 else 0)", "x: 'T[N]'", "T[N]", "N > 0"),
+    ],
+)
+def test_what_is_known_to_be_inside_is_accepted(text: str) -> None:
+    assert mistakes(text) == []
+
+
+OUTSIDE = "the read may fall outside"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (quantized("K % 2 == 0", DERIVED), OUTSIDE),
+        (quantized("2*P == K, G*group <= K"), OUTSIDE),
+        (spec("y[d] = x[d]*c[d // 2] if d <= 2*R else x[d]", f"{VECTOR}, c: 'T[R]'", "T[D]"), OUTSIDE),
+        (spec("y[d] = x[d] if d < 2*R else c[d // 2]", f"{VECTOR}, c: 'T[R]'", "T[D]"), OUTSIDE),
+        (spec("y[d] = x[d + 1 - 2*(d % 2)]", VECTOR, "T[D]"), OUTSIDE),
+        (spec("y[d] = x[d + 2 - 4*((d // 2) % 2)]", VECTOR, "T[D]", "D % 2 == 0"), OUTSIDE),
+        (spec("y[i] = x[i]*z[i]", "x: 'T[N]', z: 'T[M]'", "T[M]", "N <= M"), "the index 'i' runs over M and over N"),
+        (spec("y[i] = x[i]", "x: 'T[N]'", "T[M]", more="shape: {M: N // 2 + 1}\n"), "the index 'i' runs over M and over N"),
+        (spec("y[i] = x[i - 1] if i != 1 else x[i]", "x: 'T[N]'", "T[N]"), OUTSIDE),
+        (spec("y[i] = x[i - 1] if i > 0 or N > 3 else x[i]", "x: 'T[N]'", "T[N]"), OUTSIDE),
+        (spec("y[i] = pad(x[i + 1], x[i - 1])", "x: 'T[N]'", "T[N]"), OUTSIDE),
+    ],
+)
+def test_what_may_fall_outside_is_refused(text: str, message: str) -> None:
+    assert any(message in m for m in mistakes(text)), mistakes(text)
