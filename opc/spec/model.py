@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from pydantic.json_schema import SkipJsonSchema
 
 from opc.spec.text import (
+    PATTERNS,
     backend_name_problem,
     domain_problem,
     header_problem,
@@ -114,6 +115,20 @@ def _gradient(value: Any) -> Any:
     return value
 
 
+def _text(pattern: str) -> dict[str, Any]:
+    """Return the schema of a text that a regular expression is found in."""
+    return {"type": "string", "pattern": pattern}
+
+
+def _whole(kind: str) -> WithJsonSchema:
+    return WithJsonSchema(_text(f"^{PATTERNS[kind]}$"))
+
+
+DTYPE_NAMES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
+"""The dtypes by name, as `opc.ir.dtypes` has them."""
+TYPE_SET_NAMES = ("floating", "integer", "any")
+"""The sets of dtypes that have a name."""
+
 _NAME_PATTERN = "[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*"
 
 Name = Annotated[
@@ -124,9 +139,25 @@ InputName = Annotated[
     BeforeValidator(_input_name),
     WithJsonSchema({"type": "string", "pattern": f"^{_NAME_PATTERN}[?]?$", "maxLength": 65}),
 ]
-Header = Annotated[StrictStr, BeforeValidator(_header)]
-Library = Annotated[StrictStr, BeforeValidator(_library)]
+Header = Annotated[StrictStr, BeforeValidator(_header), _whole("header")]
+Library = Annotated[StrictStr, BeforeValidator(_library), _whole("library")]
 Expression = Annotated[StrictStr, BeforeValidator(_truth_text, json_schema_input_type=str | bool)]
+
+
+_ELEMENT = rf"\s*({_NAME_PATTERN}|acc\s*\(\s*{_NAME_PATTERN}\s*\))\s*"
+_ENTRY = rf"\s*(\.\.\.|\*\s*{_NAME_PATTERN}|{_NAME_PATTERN}|[0-9]+)\s*"
+_INPUT_PATTERN = rf"^{_ELEMENT}\[\s*({_ENTRY}(,{_ENTRY})*,?\s*)?\]\s*$"
+_OUTPUT_PATTERN = rf"^{_ELEMENT}\[[^:;={{}}]*((==|!=|<=|>=)[^:;={{}}]*)*\]\s*$"
+_LIST = r"\[([1-9]|[1-5][0-9]|6[0-4])?\]"
+_ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis)\s*$"
+
+
+TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SET_NAMES, *DTYPE_NAMES]})]
+InputType = Annotated[StrictStr, WithJsonSchema(_text(_INPUT_PATTERN))]
+OutputType = Annotated[StrictStr, WithJsonSchema(_text(_OUTPUT_PATTERN))]
+AttributeType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN))]
+AloneType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN.replace("|dtype|axis", "")))]
+"""An attribute's type that says all there is to say: one that places or chooses something must say what."""
 
 
 class Model(BaseModel):
@@ -142,10 +173,22 @@ class OperandModel(Model):
     doc: StrictStr = Field("", description="What the operand is.")
 
 
+class InputModel(OperandModel):
+    """An input; in the file either the type text alone or a mapping."""
+
+    type: InputType = Field(description="Type and shape, such as T[..., D].")
+
+
+class OutputModel(OperandModel):
+    """An output; in the file either the type text alone or a mapping."""
+
+    type: OutputType = Field(description="Type and shape, such as T[..., D].")
+
+
 class AttributeModel(Model):
     """An attribute of the op."""
 
-    type: StrictStr = Field(description="int, float, bool, str, dtype or axis; int[2] and float[] for lists.")
+    type: AttributeType = Field(description="int, float, bool, str, dtype or axis; int[2] and float[] for lists.")
     default: Any = Field(None, description="The value when none is given; without it the attribute is required.")
     check: Expression | None = Field(None, description="A condition every value must meet, such as alpha >= 0.")
     values: list[StrictStr] | None = Field(None, description="The texts a str attribute admits.")
@@ -210,15 +253,15 @@ class ReferenceModel(Model):
 class SpecModel(Model):
     """One op."""
 
-    op: Annotated[StrictStr, BeforeValidator(_op_name)] = Field(description="Name in snake_case.")
-    domain: Annotated[StrictStr, BeforeValidator(_domain)] = Field(
+    op: Annotated[StrictStr, BeforeValidator(_op_name), _whole("op")] = Field(description="Name in snake_case.")
+    domain: Annotated[StrictStr, BeforeValidator(_domain), _whole("domain")] = Field(
         description="ONNX domain; the torch namespace has _ for each dot."
     )
-    onnx_name: Annotated[StrictStr, BeforeValidator(_onnx_name)] | None = Field(
+    onnx_name: Annotated[StrictStr, BeforeValidator(_onnx_name), _whole("onnx_name")] | None = Field(
         None, description="Op type in ONNX models; by default the op's name in CamelCase."
     )
     names: Annotated[
-        dict[Name, Annotated[StrictStr, BeforeValidator(_backend_name)]],
+        dict[Name, Annotated[StrictStr, BeforeValidator(_backend_name), _whole("backend_name")]],
         BeforeValidator(_empty_mapping),
     ] = Field(
         default_factory=dict, description="What single backends call the op, by the backend's name: rknn: my_domain::cstMyOp."
@@ -226,19 +269,19 @@ class SpecModel(Model):
     version: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Version of the op set.")]
     doc: StrictStr = Field(description="What the op computes.")
     types: Annotated[
-        dict[Name, Annotated[list[StrictStr], BeforeValidator(_type_set, json_schema_input_type=str | list[str])]],
+        dict[Name, Annotated[list[TypeSet], BeforeValidator(_type_set, json_schema_input_type=TypeSet | list[TypeSet])]],
         BeforeValidator(_empty_mapping),
     ] = Field(default_factory=dict, description="Type variables and the dtypes each may stand for; or floating, integer, any.")
     inputs: Annotated[
-        dict[InputName, Annotated[OperandModel, BeforeValidator(_operand, json_schema_input_type=str | OperandModel)]],
+        dict[InputName, Annotated[InputModel, BeforeValidator(_operand, json_schema_input_type=InputType | InputModel)]],
         BeforeValidator(_empty_mapping),
     ] = Field(description="Inputs in order; a ? behind the name makes one optional.")
     attributes: Annotated[
-        dict[Name, Annotated[AttributeModel, BeforeValidator(_attribute, json_schema_input_type=str | AttributeModel)]],
+        dict[Name, Annotated[AttributeModel, BeforeValidator(_attribute, json_schema_input_type=AloneType | AttributeModel)]],
         BeforeValidator(_empty_mapping),
     ] = Field(default_factory=dict, description="Attributes in order; either the type alone or a mapping.")
-    outputs: dict[Name, Annotated[OperandModel, BeforeValidator(_operand, json_schema_input_type=str | OperandModel)]] = Field(
-        description="Outputs in order."
+    outputs: dict[Name, Annotated[OutputModel, BeforeValidator(_operand, json_schema_input_type=OutputType | OutputModel)]] = (
+        Field(description="Outputs in order.")
     )
     shape: Annotated[
         dict[Name, Annotated[StrictStr, BeforeValidator(_shape_text, json_schema_input_type=str | int)]],

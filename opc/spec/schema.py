@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from opc.spec.model import SpecModel
+from opc.spec.model import DTYPE_NAMES, SpecModel
 
 FILE_NAME = "opc.schema.json"
 """What the schema is called beside the specs; their first line names it."""
@@ -16,8 +17,32 @@ EDITOR_LINE = f"# yaml-language-server: $schema={FILE_NAME}"
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a spec file."""
     body = _tidy(SpecModel.model_json_schema(mode="validation"))
+    body["$defs"]["AttributeModel"]["allOf"] = [*_default_rules(), *_owner_rules()]
     bodies = [{"required": ["kernel"]}, {"required": ["native"]}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "anyOf": bodies, "title": "opc op spec"}
+
+
+def _default_rules() -> Iterator[dict[str, Any]]:
+    """Yield what the default of each type of attribute is."""
+    number, whole = {"type": "number"}, {"type": "integer"}
+    scalars = {"int": whole, "axis": whole, "float": number, "bool": {"type": "boolean"}, "str": {"type": "string"}}
+    for kind, value in {**scalars, "dtype": {"enum": list(DTYPE_NAMES)}}.items():
+        yield _where(rf"^\s*{kind}\s*$", {"properties": {"default": value}})
+    for kind in ("int", "float", "bool"):
+        elements = {"type": "array", "items": scalars[kind], "minItems": 0, "maxItems": 64}
+        yield _where(rf"^\s*{kind}\[", {"properties": {"default": elements}})
+
+
+def _owner_rules() -> Iterator[dict[str, Any]]:
+    """Yield which type of attribute has `dim`, `binds` and `values`, and which must have them."""
+    for kind, key in (("axis", "dim"), ("dtype", "binds")):
+        yield _where(rf"^\s*{kind}\s*$", {"required": [key]}) | {"else": {"properties": {key: {"not": {}}}}}
+    yield _where(r"^\s*str\s*$", {}) | {"else": {"properties": {"values": {"not": {}}}}}
+
+
+def _where(pattern: str, rule: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule for the attributes whose type has a form."""
+    return {"if": {"properties": {"type": {"pattern": pattern}}, "required": ["type"]}, "then": rule}
 
 
 def _tidy(node: Any) -> Any:

@@ -231,6 +231,16 @@ def backend_name_problem(name: str) -> str | None:
 _HEADER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _LIBRARY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
+PATTERNS = {
+    "op": _OP_NAME.pattern,
+    "domain": _DOMAIN.pattern,
+    "onnx_name": f"(?=.*[A-Z]){_TYPE_NAME.pattern}",
+    "backend_name": _QUALIFIED.pattern,
+    "header": _HEADER.pattern,
+    "library": _LIBRARY.pattern,
+}
+"""Regular expressions of what some values of a spec look like as a whole, for its schema."""
+
 
 def header_problem(name: str) -> str | None:
     """Return why `name` can't be what an #include names, or None."""

@@ -1,0 +1,71 @@
+"""What docs/language.md says of keys and of sums under conditions is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from opc.lower.lower import lower
+from opc.lower.printer import format_variant
+from opc.pipeline import compile_text
+from opc.spec.model import (
+    AttributeModel,
+    GradientModel,
+    InputModel,
+    NativeCodeModel,
+    NativeModel,
+    OutputModel,
+    ReferenceModel,
+    SpecModel,
+)
+from opc.spec.schema import schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+LANGUAGE = (DOCS / "language.md").read_text()
+NATIVE = (DOCS / "native.md").read_text()
+MODELS = [SpecModel, AttributeModel, GradientModel, InputModel, OutputModel, ReferenceModel, NativeModel, NativeCodeModel]
+HEAD = "op: foo\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
+def test_every_key_stands_in_the_docs(model: type[BaseModel]) -> None:
+    page = NATIVE if model in (NativeModel, NativeCodeModel) else LANGUAGE
+    keys = set(model.model_fields) - {"mode"}
+    named = {key for code in re.findall(r"`([^`\n]+)`", page) for key in re.findall(r"[a-z_]+", code)}
+    assert keys <= named, f"{sorted(keys - named)} stand in no page"
+
+
+def test_every_model_of_the_schema_is_looked_at() -> None:
+    assert set(schema()["$defs"]) <= {m.__name__ for m in MODELS}
+
+
+def test_the_tables_of_keys_are_complete() -> None:
+    rows = re.findall(r"^\| `([a-z_]+)` \|", LANGUAGE, re.MULTILINE)
+    assert set(SpecModel.model_fields) | set(AttributeModel.model_fields) - {"type"} <= set(rows)
+
+
+CONDITIONS = LANGUAGE.split("| the term of")[1].split("\n\n")[0].splitlines()[2:]
+SUM_ROWS = [(re.findall(r"`([^`]+)`", row.split("|")[1]), row.split("|")[2], row.split("|")[3]) for row in CONDITIONS]
+
+
+def test_the_table_of_conditions_is_read() -> None:
+    assert len(SUM_ROWS) == 6
+    assert sum(len(terms) for terms, _, _ in SUM_ROWS) >= 8
+
+
+@pytest.mark.parametrize(("terms", "form", "time"), SUM_ROWS, ids=[row[0][0] for row in SUM_ROWS])
+def test_which_conditions_become_scatters(terms: list[str], form: str, time: str) -> None:
+    two = any(term.startswith("y[") for term in terms)
+    target = "y[k, j]" if two else "y[k]"
+    for term in [t for t in terms if t.startswith("max") or " " in t and not t.startswith("y[")]:
+        value = term if term.startswith("max") else f"sum[n]({term})"
+        text = (
+            f"{HEAD}inputs: {{w: 'T[N]', c: 'int64[N]', d: 'int64[N]'}}\nattributes: {{count: {{type: int, check: count > 0}}}}\n"
+            f"shape: {{K: count}}\noutputs: {{y: 'T[{'K, K' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
+        )
+        loops = "".join(format_variant(v) for v in lower(compile_text(text, "foo").forward))
+        scatters = "scatter into [k" in loops
+        assert scatters == ("scatter" in form), loops
+        assert ("over [n:N]" in loops) == (not scatters), loops
+        assert ("K" in time) == (not scatters)
