@@ -58,7 +58,7 @@ def test_the_table_of_conditions_is_read() -> None:
 def test_which_conditions_become_scatters(terms: list[str], form: str, time: str) -> None:
     two = any(term.startswith("y[") for term in terms)
     target = "y[k, j]" if two else "y[k]"
-    for term in [t for t in terms if t.startswith("max") or " " in t and not t.startswith("y[")]:
+    for term in [t for t in terms if t.startswith("max") or (" " in t and not t.startswith("y["))]:
         value = term if term.startswith("max") else f"sum[n]({term})"
         text = (
             f"{HEAD}inputs: {{w: 'T[N]', c: 'int64[N]', d: 'int64[N]'}}\nattributes: {{count: {{type: int, check: count > 0}}}}\n"

@@ -48,7 +48,7 @@ def test_the_schema_is_one() -> None:
 
 
 def test_the_names_of_dtypes_are_those_of_the_language() -> None:
-    assert DTYPE_NAMES == tuple(d.value for d in DType)
+    assert tuple(d.value for d in DType) == DTYPE_NAMES
     assert set(TYPE_SET_NAMES) == set(TYPE_SETS)
 
 
