@@ -64,7 +64,7 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
             hint = did_you_mean(tree.id, [*scope.types, *DTYPES])
             if tree.id in ("complex64", "complex128"):
                 hint = "complex types are not part of version 1"
-            elif hint is None and not scope.types:
+            elif hint is None:
                 hint = f"declare it: types: {{{tree.id}: floating}}"
             found.error(f"unknown type '{tree.id}'", tree.span, hint)
             return None

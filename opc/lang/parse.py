@@ -49,15 +49,16 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("eq", "=="),
     ast.NotEq: ("ne", "!="),
 }
+_NO_BITS = "there are no bit operators: of a whole number, bit 3 is `x // 8 % 2` and the low 3 bits are `x % 8`"
 # Python's operators that the language lacks, with what to write instead.
 _FOREIGN: dict[type[ast.AST], tuple[str, str]] = {
-    ast.BitAnd: ("&", "write `and`"),
-    ast.BitOr: ("|", "write `or`"),
-    ast.BitXor: ("^", "a power is `x ** 2`; on booleans write `a != b`"),
-    ast.LShift: ("<<", "write `* 2 ** n`"),
-    ast.RShift: (">>", "write `// 2 ** n`"),
+    ast.BitAnd: ("&", f"on booleans write `and`; {_NO_BITS}"),
+    ast.BitOr: ("|", f"on booleans write `or`; {_NO_BITS}"),
+    ast.BitXor: ("^", f"a power is `x ** 2`; on booleans write `a != b`; {_NO_BITS}"),
+    ast.LShift: ("<<", "there are no bit operators: `x << 3` is `x * 8`"),
+    ast.RShift: (">>", "there are no bit operators: `x >> 3` is `x // 8`"),
     ast.MatMult: ("@", "write the contraction out: sum[k](x[i, k] * w[k, j])"),
-    ast.Invert: ("~", "write `not`"),
+    ast.Invert: ("~", "on booleans write `not`; on whole numbers `~x` is `-x - 1`"),
     ast.Is: ("is", "write `==`"),
     ast.IsNot: ("is not", "write `!=`"),
     ast.In: ("in", "write `a == b or a == c`"),

@@ -223,6 +223,12 @@ class _Reporter:
                 if kind == "string_type" and isinstance(value, int | float | bool):
                     node = self.table.values.get(path)
                     advice = f"write '{node.text.value}' in quotes" if isinstance(node, Scalar) else None
+                if kind == "list_type" and isinstance(value, str) and "'" not in value:
+                    advice = f"write ['{value}']"
+                if kind in ("dict_type", "model_type") and path[-1:] in (("inputs",), ("outputs",)):
+                    advice = f"write {key}: {{x: 'T[...]'}}"
+                if kind == "int_type":
+                    advice = "such as 1"
                 if kind.startswith("model") and len(path) == 2 and path[0] == "attributes":
                     advice = f"write {key}: {{type: float, default: 0.5}}"
                 message = f"expected {expected}, found {_shown(value)}" if expected else details["msg"]

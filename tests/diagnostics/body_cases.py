@@ -166,7 +166,7 @@ INDICES: list[Case] = [
     kernel("y[n] = ⟦max[n]⟧", "'max[...]' lacks what it reduces", **VECTOR),
     kernel("y[n] = ⟦n⟧[0]", "'n' has no elements", **VECTOR),
     kernel("y[n] = (⟦x + 1⟧)[n]", "only operands and list attributes have elements", **VECTOR),
-    kernel("y[n] = x[⟦k:3⟧]", "a range stands in a reduction's axes only", **VECTOR),
+    kernel("y[n] = x[⟦k:3⟧]", "a range stands on the left and in a reduction's axes only", **VECTOR),
     kernel("y[n] = cast(T, any[k](⟦x[k]⟧))", "any needs booleans, not T", **VECTOR),
     kernel("y[n] = max[k](⟦x[k] > 0⟧)", "max needs numbers, not bool", **VECTOR),
     kernel("y[n] = mean[k](⟦x[k]⟧)", "mean needs a floating value, not T", types="{T: integer}", **VECTOR),

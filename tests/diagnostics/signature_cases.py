@@ -50,7 +50,7 @@ OPERANDS: list[Case] = [
     case("shape: {K: ⟦M⟧}", "unknown dimension 'M'"),
     case("shape: {K: ⟦...⟧}", "`...` stands in brackets only"),
     case(MATRIX + "shape: {K: '⟦minimum(N, 1.5)⟧'}", "a dimension is a whole number over dimensions and int attributes"),
-    case(MATRIX + "shape: {K: 'minimum(N, ⟦x⟧)'}", "unknown name 'x'"),
+    case(MATRIX + "shape: {K: 'minimum(N, ⟦x⟧)'}", "'x' is an operand, and only dimensions and attributes are known"),
     case(MATRIX + "shape: {K: '⟦minimum(N)⟧'}", "minimum takes 2 arguments"),
 ]
 
@@ -87,10 +87,11 @@ ATTRIBUTES: list[Case] = [
     ),
     case("attributes: {a: {type: float, check: ⟦a⟧}}", "a condition is a boolean; this is a fraction"),
     case("attributes: {a: {type: float, check: a > ⟦b⟧}}", "unknown name 'b'"),
-    case("attributes: {a: {type: float, check: a > ⟦x⟧}}", "unknown name 'x'"),
+    case("attributes: {a: {type: float, check: a > ⟦x⟧}}", "'x' is an operand, and a check is over attributes alone"),
+    case("attributes: {a: {type: int, check: a < ⟦N⟧}}\n" + MATRIX, "'N' is a dimension, and a check is over attributes alone"),
     case("attributes: {a: {type: 'float[]', check: ⟦a > 0⟧}}", "'a' has no fixed length, so it takes no check"),
     case("require: [⟦N⟧]\n" + MATRIX, "a condition is a boolean; this is a whole number"),
-    case("require: [⟦x⟧ > 0]", "unknown name 'x'"),
+    case("require: [⟦x⟧ > 0]", "'x' is an operand, and only dimensions and attributes are known"),
     case("require: ['⟦) = (⟧']", "expected one expression"),
     case("require: ['⟦" + DEEP + " > 0⟧']", "nested more than 100 deep"),
     case("require: ['⟦N >> 1⟧']\n" + MATRIX, "`>>` is not part of the language"),

@@ -32,6 +32,10 @@ _EXPECTED = {
 _INT64 = range(-(2**63), 2**63)
 
 
+_NOT_IN_CHECKS = "an operand, and a check is over attributes alone"
+_NO_DIMENSION = "a dimension, and a check is over attributes alone: state it under require"
+
+
 class AttributeTyper:
     """Reads the attributes of a spec into a scope."""
 
@@ -114,7 +118,9 @@ class AttributeTyper:
         at = self.spec.span("attributes", name, "dim")
         owners = [o for o in self.inputs if any(isinstance(d, Affine) and d == Affine.of(Dim(entry.dim)) for d in o.dims)]
         if not owners:
-            self._error(f"no input has the dimension '{entry.dim}'", at, did_you_mean(entry.dim, self.scope.dims))
+            dims = ", ".join(self.scope.dims) or "none, so far"
+            hint = did_you_mean(entry.dim, self.scope.dims) or f"the inputs' dimensions are {dims}"
+            self._error(f"no input has the dimension '{entry.dim}'", at, hint)
             self.misplaced = True
         elif not any(len([d for d in o.dims if isinstance(d, Group)]) == 2 for o in owners):
             shape = f"T[*A, {entry.dim}, *B]"
@@ -129,7 +135,8 @@ class AttributeTyper:
             self._error(message, self.spec.key_span("attributes", name), "add binds: U, and U under types")
         elif entry.binds not in self.scope.types:
             at = self.spec.span("attributes", name, "binds")
-            self._error(f"unknown type variable '{entry.binds}'", at, did_you_mean(entry.binds, self.scope.types))
+            hint = did_you_mean(entry.binds, self.scope.types) or f"declare it: types: {{{entry.binds}: floating}}"
+            self._error(f"unknown type variable '{entry.binds}'", at, hint)
 
     def convert(self, a: Attribute, value: object, path: tuple[str | int, ...], what: str) -> AttributeValue:
         """Return a value of the attribute's own type; None, recorded, when it is of another.
@@ -200,9 +207,14 @@ class AttributeTyper:
 
     def checks(self) -> None:
         """Type each attribute's check, over the attributes alone; a list's bare name stands for each of its elements."""
-        kept = self.scope.operands, self.scope.dims
         used = set(self.scope.used)
-        self.scope.operands, self.scope.dims = {}, {}
+        operands = [k.removesuffix("?") for k in (*self.spec.model.inputs, *self.spec.model.outputs)]
+        with self.scope.without(operands, _NOT_IN_CHECKS), self.scope.without(list(self.scope.dims), _NO_DIMENSION):
+            self._checks()
+        # Naming an attribute in its own check is no use of it.
+        self.scope.used.intersection_update(used)
+
+    def _checks(self) -> None:
         for name, entry in self.spec.model.attributes.items():
             attribute = self.scope.attributes.get(name)
             if attribute is None or entry.check is None:
@@ -223,9 +235,6 @@ class AttributeTyper:
                 self.scope.attributes[name] = replace(attribute, check=check, check_text=text)
                 if not attribute.required and attribute.default is not None:
                     self._meets_check(attribute, check)
-        self.scope.operands, self.scope.dims = kept
-        # Naming an attribute in its own check is no use of it.
-        self.scope.used.intersection_update(used)
 
     def _each_element(self, a: Attribute, check: Expr, span: Span) -> Expr | None:
         assert a.length is not None

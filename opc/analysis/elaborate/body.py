@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
-from opc.analysis.wording import count, dim_text, shape_text, type_text
+from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import DType, ValueType, Weak, is_floating
+from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.ir.rules import assignable
@@ -126,7 +126,7 @@ class BodyTyper:
         if len(items) != len(output.dims):
             axes = count(len(output.dims), "entry", "entries")
             message = f"the shape {shape_text(output.dims)} of '{output.name}' has {axes}, and {len(items)} given"
-            self._error(message, s.target_span)
+            self._error(message, s.target_span, f"write {indexed(output)}")
             self._poisoned_value(s, tree)
             return None
         targets: list[str | GroupRef] = []
@@ -139,7 +139,7 @@ class BodyTyper:
                 continue
             targets.append(entry)
             if isinstance(entry, str) and isinstance(dim, Affine) and isinstance(item, Name):
-                extents[entry] = infer_ranges(item, [tree], self.scope, self.found, (dim, item.span))
+                extents[entry] = infer_ranges(item, [tree], self.scope, self.found, "", (dim, item.span))
         if not good:
             self._poisoned_value(s, tree)
             return None
@@ -150,12 +150,14 @@ class BodyTyper:
             case Dots() | Star():
                 wanted = "..." if isinstance(item, Dots) else item.name
                 if isinstance(dim, Affine) or dim.name != wanted:
-                    self._error(f"{GroupRef(wanted)} stands where '{owner}' has {dim_text(dim)}", item.span)
+                    hint = f"write {indexed(self.outputs[owner])}"
+                    self._error(f"{GroupRef(wanted)} stands where '{owner}' has {dim_text(dim)}", item.span, hint)
                     return None
                 return GroupRef(wanted)
             case Name():
                 if not isinstance(dim, Affine):
-                    self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span)
+                    hint = f"write {indexed(self.outputs[owner])}"
+                    self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span, hint)
                     return None
                 return item.id if self.typer.calls.index_name(item, taken) else None
             case Range():
@@ -198,7 +200,7 @@ class BodyTyper:
                     if not self.typer.calls.index_name(item, extents):
                         good = False
                         continue
-                    extent = infer_ranges(item, [tree], self.scope, self.found)
+                    extent = infer_ranges(item, [tree], self.scope, self.found, _stated(s, item))
                     extents[item.id] = extent
                     targets.append(item.id)
                     if extent is not None:
@@ -323,8 +325,9 @@ class BodyTyper:
                 self.scope.bound[name] = value
                 self.scope.used.discard(name)
                 return None
-            example = next((o.type for o in self.scope.operands.values() if is_floating(o.type)), DType.FLOAT32)
-            self._error(f"the type of '{name}' can't be told", tree.span, f"convert its value: cast({example}, ...)")
+            example = DType.INT64 if kind is Weak.INT else self.scope.floating()
+            message = f"the type of '{name}' can't be told: its value is {type_text(kind)}, which has no type of its own"
+            self._error(message, tree.span, f"say what it is stored as: cast({example}, ...)")
             return None
         operand = Operand(name, kind, dims, span=s.target.span)
         self.body.temporaries.append(operand)
@@ -345,6 +348,24 @@ class BodyTyper:
             name = s.target.id
             if name not in self.outputs and name not in self.scope.used and name in self.assigned and name not in self.failed:
                 self.found.warning(f"the temporary '{name}' is not used", s.target.span)
+
+
+def _stated(s: Statement, index: Name) -> str:
+    """Return the target of a statement as an example, with `{}` for one of its indices."""
+    items = ("{}" if item is index else _shown(item) for item in s.items or ())
+    return f"{s.target.id}[{', '.join(items)}] = ..."
+
+
+def _shown(item: Item) -> str:
+    match item:
+        case Name():
+            return item.id
+        case Star():
+            return f"*{item.name}"
+        case Range():
+            return f"{item.name.id}:..."
+        case _:
+            return "..."
 
 
 def _names(tree: Item) -> Iterator[str]:

@@ -123,7 +123,7 @@ class CallTyper:
 
     def _present(self, tree: Apply) -> Expr | None:
         if len(tree.args) != 1 or not isinstance(tree.args[0], Name):
-            self._error("present takes the name of an optional input", tree.span)
+            self._error("present takes the name of an optional input", tree.span, "write present(b), where b? is an input")
             return None
         name = tree.args[0]
         operand = self.scope.operands.get(name.id)
@@ -208,7 +208,7 @@ class CallTyper:
                 if not self.index_name(name_tree, extents if isinstance(item, Name) else {}):
                     return None
                 if isinstance(item, Name):
-                    extent = infer_ranges(name_tree, [tree.body], scope, self.found)
+                    extent = infer_ranges(name_tree, [tree.body], scope, self.found, f"{tree.kind.id}[{{}}](...)")
                     extents[name] = extent
                 return None if extent is None else Axis(name, extent)
             case _:

@@ -6,6 +6,8 @@ told once and all are told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPES, FORMS, Scope
@@ -121,10 +123,15 @@ class ExpressionTyper:
             self._error(f"'{name}' is a function: call it", span, f"write {name}(x)")
         elif name in REDUCTIONS:
             self._error(f"'{name}' is a reduction", span, f"write {name}[k](...) to say which axis it runs over")
+        elif name in scope.elsewhere:
+            self._error(f"'{name}' is {scope.elsewhere[name]}", span)
         elif name in ("true", "false"):
             self._error(f"unknown name '{name}'", span, f"write {name.capitalize()}")
         else:
-            self._error(f"unknown name '{name}'", span, did_you_mean(name, scope.names()))
+            hint = did_you_mean(name, scope.names())
+            if hint is None and len(name) <= 2 and (scope.extents or scope.unranged or scope.bound_groups):
+                hint = f"an index stands on the left, t[{name}] = ..., or under a reduction, sum[{name}](...)"
+            self._error(f"unknown name '{name}'", span, hint)
 
     def attribute(self, a: Attribute, element: int, span: Span) -> Expr | None:
         """Return the value of an attribute, or of its element where `element` >= 0."""
@@ -171,7 +178,7 @@ class ExpressionTyper:
             left, right = right, left
         attribute = self.scope.attributes.get(left.id) if isinstance(left, Name) else None
         if attribute is None or attribute.kind is not AttributeKind.STR:
-            self._error("a text is only compared with a str attribute", right.span)
+            self._error("a text is only compared with a str attribute", right.span, "write mode == 'name'")
             return None
         if not isinstance(right, Literal) or not isinstance(right.value, str):
             self._error(f"'{attribute.name}' is a str attribute, which is compared with a text", right.span, "write it in quotes")
@@ -198,7 +205,7 @@ class ExpressionTyper:
         result = result_type(row, tuple(a.type for a in args))
         # A type variable that may be bool is no number.
         if row.types == "number" and result is not None and not isinstance(result, Weak) and DType.BOOL in candidates(result):
-            self._error(f"{what} needs numbers, and {type_text(result)} may be bool", span, "convert with cast(...)")
+            self._error(f"{what} needs numbers, and {type_text(result)} may be bool", span, "convert with cast(int64, ...)")
             return None
         if result is None:
             self._mismatch(fn, args, span, what)
@@ -247,17 +254,17 @@ class ExpressionTyper:
         if row.types == "logic":
             self._error(f"{what} needs booleans, not {names}", span, "compare first: x != 0")
         elif joined is None and Weak.FLOAT in types and any(is_integer(t) for t in types):
-            self._error(
-                f"a fraction does not become {names.replace('weak float and ', '')}", span, "convert with cast(float32, x)"
-            )
+            whole = " and ".join(dict.fromkeys(type_text(t) for t in types if t is not Weak.FLOAT))
+            hint = f"convert the whole number: cast({self.scope.floating()}, ...)"
+            self._error(f"a fraction does not become {whole}", span, hint)
         elif joined is None:
-            self._error(f"{what} mixes {names}", span, "convert one side with cast(T, x)")
+            self._error(f"{what} mixes {names}", span, _one_side(types))
         elif fn == "div" and not is_floating(joined):
             self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
         elif row.types in ("float", "test"):
-            self._error(f"{what} needs a floating value, not {names}", span, "convert with cast(float32, x)")
+            self._error(f"{what} needs a floating value, not {names}", span, f"convert with cast({self.scope.floating()}, ...)")
         else:
-            self._error(f"{what} needs numbers, not {names}", span)
+            self._error(f"{what} needs numbers, not {names}", span, "convert with cast(int64, ...)")
 
     def _conditional(self, tree: Conditional) -> Expr | None:
         cond = self.condition(tree.cond)
@@ -270,6 +277,12 @@ class ExpressionTyper:
         result = join(then.type, other.type)
         if result is None:
             message = f"the two sides of `if` are {type_text(then.type)} and {type_text(other.type)}"
-            self._error(message, tree.span, "convert one side with cast(T, x)")
+            self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
         return Select(cond, then, other, result, tree.span)
+
+
+def _one_side(types: Sequence[ValueType]) -> str:
+    """Return the hint for types that don't mix: to convert to the first that has a name."""
+    named = next((str(t) for t in types if not isinstance(t, Weak) and t is not DType.BOOL), "int64")
+    return f"convert one side with cast({named}, ...)"

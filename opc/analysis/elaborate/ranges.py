@@ -53,12 +53,23 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
             yield from bare_uses(name, part, scope, loose)
 
 
+def _size_to_show(scope: Scope) -> str:
+    """Return a size for an example in a hint."""
+    return next(iter(scope.dims), "3")
+
+
 def infer_ranges(
-    index: Name, trees: Iterable[Item], scope: Scope, found: Diagnostics, declared: tuple[Affine, Span] | None = None
+    index: Name,
+    trees: Iterable[Item],
+    scope: Scope,
+    found: Diagnostics,
+    stated: str,
+    declared: tuple[Affine, Span] | None = None,
 ) -> Affine | None:
     """Return the extent of an index variable; None, recorded, when there is none or uses disagree.
 
-    `declared` is the axis of the declared output that the index stands on, and where that is.
+    `stated` is how the index is written with a range of its own, with `{}` for it: `sum[{}](...)`. `declared` is the axis of the
+    declared output that the index stands on, and where that is.
     """
     uses = [u for tree in trees for u in bare_uses(index.id, tree, scope)]
     firm = [u for u in uses if not u.loose]
@@ -72,7 +83,7 @@ def infer_ranges(
         found.error(
             f"the index '{index.id}' has no range",
             index.span,
-            f"use it bare, as in x[{index.id}], or write {index.id}:extent in a reduction",
+            f"say how far it runs: {stated.format(f'{index.id}:{_size_to_show(scope)}')}, or use it bare, as in x[{index.id}]",
         )
         return None
     first = firm[0]
@@ -83,6 +94,12 @@ def infer_ranges(
             # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
             note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)
             message = f"the index '{index.id}' runs over {first.extent} and over {use.extent}"
-            found.error(message, use.span, "use two indices, or pad(...) where a read may fall outside", [note])
+            if declared is not None:
+                known = f"require: [{first.extent} <= {use.extent}] where that is so"
+                hint = f"use two indices, pad(...) where the read may fall outside, or {known}"
+            else:
+                which = stated.format(f"{index.id}:{first.extent}")
+                hint = f"use two indices, or say which of the two it is: {which}; what is longer is read as far as that"
+            found.error(message, use.span, hint, [note])
             return None
     return first.extent

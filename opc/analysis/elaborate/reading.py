@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from opc.analysis.elaborate.expression import ExpressionTyper
 
 
+_AFFINE = "such as x[2*i + 1] or x[i // 2]; any other one is cast(int64, ...), and checked when the op runs"
+
+
 class ReadTyper:
     """The part of `ExpressionTyper` that knows how operands are read."""
 
@@ -125,7 +128,8 @@ class ReadTyper:
                 return None
             return GroupRef(wanted)
         if isinstance(item, Range):
-            self._error("a range stands in a reduction's axes only", item.span)
+            hint = f"write t[{item.name.id}:...] = ... or sum[{item.name.id}:...](...)"
+            self._error("a range stands on the left and in a reduction's axes only", item.span, hint)
             return None
         if not isinstance(dim, Affine):
             message = f"the axes {dim_text(dim)} of '{operand.name}' have no single index"
@@ -143,13 +147,13 @@ class ReadTyper:
                 return None
             found = pieces(e)
             if found is None:
-                self._error("an index is affine in the index variables", item.span, "such as x[2*i + 1] or x[i // 2]")
+                self._error("an index is affine in the index variables", item.span, _AFFINE)
             elif size(found) > MAX_PIECES:
                 self._error(f"an index has more than {MAX_PIECES} pieces", item.span, "write it with fewer conditions")
                 return None
             return found
         if not is_integer(e.type):
-            self._error(f"an index is a whole number; this is {type_text(e.type)}", item.span)
+            self._error(f"an index is a whole number; this is {type_text(e.type)}", item.span, "convert it: cast(int64, ...)")
             return None
         return e
 
@@ -251,6 +255,6 @@ class ReadTyper:
             return None
         if join(value.type, result.type) is None:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
-            self._error(message, fill.span, "convert it with cast(T, x)")
+            self._error(message, fill.span, f"convert it with cast({type_text(result.type)}, ...)")
             return None
         return replace(result, span=tree.span)

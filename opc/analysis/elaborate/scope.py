@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
-from opc.ir.dtypes import DType, TypeVar
+from opc.ir.dtypes import DType, ElementType, TypeVar, is_floating
 from opc.ir.expr import REDUCTIONS, Expr
 from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
@@ -46,6 +46,8 @@ class Scope:
     """The axis groups that the statement's target or an enclosing reduction runs over."""
     poisoned: set[str] = field(default_factory=set)
     """Temporaries whose statement has an error that was reported."""
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    """What is known in other parts of the spec and not in this one, and why not."""
     lenient: bool = False
     """Whether a mistake that was reported hides the indices: what can't be told of them is then no mistake of its own."""
     present: frozenset[str] = frozenset()
@@ -71,6 +73,10 @@ class Scope:
         except ZeroDivisionError:
             return value  # a divisor that is derived to be zero is reported where divisors are checked
 
+    def floating(self) -> ElementType:
+        """Return a floating type that the spec has, for examples in hints; float32 where it has none."""
+        return next((o.type for o in self.operands.values() if is_floating(o.type)), DType.FLOAT32)
+
     def is_index(self, name: str) -> bool:
         """Whether `name` is an index variable in scope."""
         return name in self.extents or name in self.unranged
@@ -94,6 +100,19 @@ class Scope:
             yield
         finally:
             self.extents, self.unranged, self.bound_groups = kept
+
+    @contextmanager
+    def without(self, names: Iterable[str], why: str) -> Iterator[None]:
+        """Know nothing of some operands or dimensions, and what to say of their names."""
+        kept = self.operands, self.dims, self.elsewhere
+        gone = set(names)
+        self.operands = {n: o for n, o in self.operands.items() if n not in gone}
+        self.dims = {n: d for n, d in self.dims.items() if n not in gone}
+        self.elsewhere = {**self.elsewhere, **dict.fromkeys(gone, why)}
+        try:
+            yield
+        finally:
+            self.operands, self.dims, self.elsewhere = kept
 
     @contextmanager
     def leniently(self) -> Iterator[None]:

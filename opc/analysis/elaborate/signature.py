@@ -16,6 +16,8 @@ from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript, Tre
 from opc.spec.loader import Spec
 from opc.spec.text import name_problem
 
+_NO_OPERAND = "an operand, and only dimensions and attributes are known before its elements are"
+
 
 class Signature:
     """Reads everything of a spec but its bodies into a `Scope` and the tuples an `Op` holds."""
@@ -186,11 +188,13 @@ class Signature:
             if name not in self.scope.groups:
                 if self.scope.lenient:
                     return None
-                self._error(f"no input has the axis group {Group(name)}", item.span)
+                groups = ", ".join(str(Group(g)) for g in self.scope.groups)
+                hint = f"the inputs' groups are {groups}" if groups else f"an input has it: T[{Group(name)}]"
+                self._error(f"no input has the axis group {Group(name)}", item.span, hint)
                 return None
             return Group(name)
         if isinstance(item, Range):
-            self._error("a range is no size", item.span)
+            self._error("a range is no size", item.span, "a shape names sizes alone: T[N]")
             return None
         size = self._size(item, "the size of an axis")
         if size is not None and (size.constant or 0) < 0:
@@ -206,13 +210,16 @@ class Signature:
             self._error(f"unknown dimension '{item.id}'", item.span, hint)
             return None
         # Sizes are over dimensions and attributes: operands have no place in them.
-        kept, self.scope.operands = self.scope.operands, {}
         self.typer.sizes = True
         try:
-            return self.typer.index(item, what)
+            with self.scope.without(self._operand_names(), _NO_OPERAND):
+                return self.typer.index(item, what)
         finally:
             self.typer.sizes = False
-            self.scope.operands = kept
+
+    def _operand_names(self) -> list[str]:
+        model = self.spec.model
+        return [k.removesuffix("?") for k in (*model.inputs, *model.outputs)]
 
     def _shape(self) -> None:
         for name in self.spec.model.shape:
@@ -230,15 +237,14 @@ class Signature:
 
     def _require(self) -> None:
         optional = {o.name: o for o in self.inputs if o.optional}
-        kept, self.scope.operands = self.scope.operands, dict(optional)
-        for i, text in enumerate(self.spec.model.require):
-            tree = parse_expression(self.spec.text("require", i), self.found)
-            if tree is None:
-                continue
-            condition = self.typer.condition(tree)
-            if condition is not None:
-                self.require.append(Requirement(condition, " ".join(text.split()), tree.span))
-        self.scope.operands = kept
+        with self.scope.without([n for n in self._operand_names() if n not in optional], _NO_OPERAND):
+            for i, text in enumerate(self.spec.model.require):
+                tree = parse_expression(self.spec.text("require", i), self.found)
+                if tree is None:
+                    continue
+                condition = self.typer.condition(tree)
+                if condition is not None:
+                    self.require.append(Requirement(condition, " ".join(text.split()), tree.span))
 
     # what a call determines
 
@@ -262,7 +268,8 @@ class Signature:
         for span, size in sizes:
             for atom in size.atoms():
                 if isinstance(atom, Dim) and atom.name in loose:
-                    self._error(f"'{atom.name}' is known only when an optional input is given", span)
+                    hint = f"give {atom.name} to an input that is always given, or derive it under shape: {{{atom.name}: ...}}"
+                    self._error(f"'{atom.name}' is known only when an optional input is given", span, hint)
 
     def _groups_determined(self) -> None:
         placed = {a.dim for a in self.scope.attributes.values() if a.kind is AttributeKind.AXIS}

@@ -1,0 +1,62 @@
+"""Hints say what to write: each names the spelling that mends the mistake, and what it names is accepted where it is one spec."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.diagnostics.body_cases import MATRIX, MIXED, TABLE, VECTOR
+from tests.diagnostics.harness import Case, case, kernel, unmark
+from tests.diagnostics.test_positions import diagnose
+
+OPTIONAL = "inputs: {x: 'T[N]', 'z?': 'T[M]'}\noutputs: {y: 'T[M]'}\nkernel: y[m] = x[0]"
+HINTS: list[tuple[Case, str]] = [
+    (kernel("y = x + cast(T, i & 7)", **MIXED), "there are no bit operators"),
+    (kernel("y = x + cast(T, i & 7)", **MIXED), "`x % 8`"),
+    (kernel("y = x if q & q else 0", **MIXED), "on booleans write `and`"),
+    (kernel("y = x if q | q else 0", **MIXED), "on booleans write `or`"),
+    (kernel("y = x + cast(T, i ^ i)", **MIXED), "on booleans write `a != b`"),
+    (kernel("y[i] = x[i >> 3]", **VECTOR), "`x >> 3` is `x // 8`"),
+    (kernel("y[i] = x[i << 3]", **VECTOR), "`x << 3` is `x * 8`"),
+    (kernel("y = x + cast(T, ~i)", **MIXED), "`~x` is `-x - 1`"),
+    (kernel("m[i] = x[0]\ny = x * m", **VECTOR), "m[i:N] = ..."),
+    (kernel("m[i, n] = x[n]\ny[n] = m[0, n]", **VECTOR), "m[i:N, n] = ..."),
+    (kernel("y[n] = sum[k](x[n])", **VECTOR), "sum[k:N](...)"),
+    (kernel("y[n] = sum[k](x[k, n] + x[n, k])", **{**MATRIX, "outputs": "{y: 'T[N]'}"}), "sum[k:N](...)"),
+    (kernel("t[k, j] = x[k, j] + x[j, k]\ny[n, c] = t[n, c]", **MATRIX), "t[k:N, j] = ..."),
+    (kernel("y[n] = w[n] * v[n]", inputs="{w: 'T[M]', v: 'T[N]'}", outputs="{y: 'T[N]'}"), "require: [N <= M]"),
+    (kernel("t[n] = n if ids[n] > 0 else N\ny = w * cast(T, t)", **TABLE), "cast(int64, ...)"),
+    (kernel("t[n] = 0.5 if ids[n] > 0 else 1.5\ny = w * t", **TABLE), "cast(T, ...)"),
+    (case(OPTIONAL), "give M to an input that is always given, or derive it under shape: {M: ...}"),
+    (kernel("y[n] = x[k]", **VECTOR), "sum[k](...)"),
+    (kernel("y[n] = x[n*n]", **VECTOR), "cast(int64, ...)"),
+    (kernel("y = x + u", **MIXED), "cast(T, ...)"),
+    (kernel("y = x + cast(T, i + 0.5)", **MIXED), "cast(T, ...)"),
+    (kernel("y[...] = x[0]", **VECTOR), "write y[n]"),
+    (case("require: N > 0\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}"), "write ['N > 0']"),
+    (case("inputs: [x]"), "write inputs: {x: 'T[...]'}"),
+    (case("attributes: {to: {type: dtype, binds: U}}"), "declare it: types: {U: floating}"),
+    (case("outputs: {y: 'T[*A]'}"), "the inputs' groups are ..."),
+]
+
+
+@pytest.mark.parametrize(("row", "hint"), HINTS, ids=[h for _, h in HINTS])
+def test_hint_says_what_to_write(row: Case, hint: str) -> None:
+    found = diagnose(unmark(row.text)[0])
+    assert any(hint in (d.hint or "") for d in found), "\n".join(d.render() for d in found)
+
+
+MENDED = [
+    kernel("m[i:N] = x[0] if N > 0 else 0\ny = x * m", **VECTOR),
+    kernel("y[n] = sum[k:N](x[n])", **VECTOR),
+    kernel("y[n] = w[n] * v[n]\n", inputs="{w: 'T[M]', v: 'T[N]'}", outputs="{y: 'T[N]'}", require="[N <= M]"),
+    kernel(
+        "t[n] = cast(int64, n if ids[n] > 0 else N)\ny = w * cast(T, t)", **{**TABLE, "inputs": "{ids: 'int64[N]', w: 'T[N]'}"}
+    ),
+    kernel("y[n] = x[cast(int64, n*n)]", **VECTOR),
+    kernel("y = x + cast(T, i // 8 % 2 + i % 8 - i - 1)", **MIXED),
+]
+
+
+@pytest.mark.parametrize("row", MENDED)
+def test_what_a_hint_says_is_accepted(row: Case) -> None:
+    assert [d.message for d in diagnose(row.text) if d.severity.value == "error"] == []
