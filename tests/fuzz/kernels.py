@@ -1,43 +1,42 @@
-"""Many families compiled as one library: one compiler run for dozens of ops, on the instruction set of this machine alone."""
+"""The kernels of one family as a library, for the instruction set of this machine alone, and quick to compile."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import opc
 from opc.backends.kernel.backend import COMMON_FLAGS, VARIANTS
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
-from tests.emit.kernel_library import KernelLibrary
 
 INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"
 LINK = ("-lmvec", "-lm")
 VARIANT = "v3"
 
 
-def compile_together(families: Sequence[Family], folder: Path, optimise: str = "-O1") -> Path:
-    """Compile the kernels of families with different names into one shared library and return it."""
-    for family in families:
-        for path, text in kernel_files(family).items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
-    loops = "".join(f'#include "kernel/{f.name}_loops.cpp"\n' for f in families)
-    entries = "".join(f'#include "kernel/{f.name}.cpp"\n' for f in families)
-    (folder / "loops.cpp").write_text(loops)
-    (folder / "entries.cpp").write_text(entries)
+def compile_kernels(family: Family, folder: Path, optimise: str) -> Path:
+    """Compile the kernels of a family into a shared library and return it.
+
+    Raises:
+        CalledProcessError: when the compiler refuses them; its message is there.
+    """
+    for path, text in kernel_files(family).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
     flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
-    compiler = ["g++", *flags, "-c"]
+    objects = []
     for source, own in (
-        ("loops", (optimise, f"-DOPC_VARIANT={VARIANT}", *VARIANTS[VARIANT])),
+        (f"{family.name}_loops", (optimise, f"-DOPC_VARIANT={VARIANT}", *VARIANTS[VARIANT])),
         # Rows of float32 take the way of large tensors, past the caches; those of float64 do not.
-        ("entries", ("-O0", f"-DOPC_FORCE_VARIANT={VARIANT}", "-DOPC_CACHE_BYTES=1")),
+        (family.name, ("-O0", f"-DOPC_FORCE_VARIANT={VARIANT}", "-DOPC_CACHE_BYTES=1")),
     ):
-        subprocess.run([*compiler, *own, folder / f"{source}.cpp", "-o", folder / f"{source}.o"], check=True)
-    library = folder / "libfuzz.so"
-    subprocess.run(["g++", "-shared", "-o", library, folder / "loops.o", folder / "entries.o", *LINK], check=True)
+        objects.append(folder / f"{source}.o")
+        _run("g++", *flags, *own, "-c", folder / "kernel" / f"{source}.cpp", "-o", objects[-1])
+    library = folder / f"lib{family.name}.so"
+    _run("g++", "-shared", "-o", library, *objects, *LINK)
     return library
 
 
-__all__ = ["KernelLibrary", "compile_together"]
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,86 +1,110 @@
-"""What is held of one random op: its code against the oracle, gradients against differences, printed text against the op."""
+"""What is held of one random op: its code against the oracle, the oracle against brute force, printed text against the op."""
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from opc.analysis.elaborate.typing import elaborate
-from opc.analysis.shapes.inference import infer
 from opc.backends.base import Unsupported
 from opc.backends.onnx.session import OnnxSession
 from opc.diagnostics import SpecError
 from opc.emit.numpy.reference import function_name, numpy_module
-from opc.ir.op import Family, Op
+from opc.ir.op import Assign, Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
-from opc.testing.cases.calls import Case, accepted
-from opc.testing.cases.derived import derived_inputs
-from opc.testing.cases.fitting import volume
+from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
-from opc.testing.truths.gradcheck import check_family, points
-from tests.emit.kernel_library import KernelError, KernelLibrary
+from opc.testing.truths.gradcheck import check_jvp, check_same
+from opc.transform.autodiff import vjp
+from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
+from tests.fuzz import judge
+from tests.fuzz.calls import draw, parents
 
-Shapes = dict[str, tuple[int, ...]]
-
-LARGEST = 60_000
-"""The most points of the largest loop of a call and of its derivatives: the oracle holds all of them at once."""
-
-
-def small_cases(op: Op, parent: Op | None, count: int) -> list[Case]:
-    """Return a few calls of an op, of as many kinds as there are, none of them large; first those with absent operands."""
-    kinds: dict[str, list[Case]] = {}
-    for case in accepted(op, parent, random=8):
-        shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
-        if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
-            kind = case.name.split("-", 1)[1] if "-without-" in case.name or "-wanted-" in case.name else case.name.split("-")[1]
-            kinds.setdefault(kind, []).append(case)
-    ordered = sorted(kinds.values(), key=lambda cases: "-without-" not in cases[0].name)
-    return [c for k in range(count) for cases in ordered for c in cases[k : k + 1]][:count]
+Run = Callable[[Op, Case, list[str]], dict[str, Array]]
 
 
-def calls(family: Family, count: int) -> Iterator[tuple[Op, Case]]:
-    """Yield a few calls of every op of a family."""
-    parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
+def two_threads(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
+    """Run a range in two halves at once: the calls leave Python, so they overlap."""
+    half = (count + 1) // 2
+    other = threading.Thread(target=body, args=(argument, half, count))
+    other.start()
+    body(argument, 0, half)
+    other.join()
+
+
+POOLS: tuple[Any, ...] = (None, odd_parallel_for, two_threads)
+"""How a kernel's work is shared out: one thread, pieces no pool would make, two threads."""
+
+
+def expected(op: Op, case: Case) -> dict[str, Bounded] | None:
+    """Return what the oracle wants of a call; None where the op has no value."""
+    wanted = None if case.wanted is None else [o.name for o in op.outputs if not o.optional or o.name in case.wanted]
+    try:
+        return evaluate(op, case.arrays(), case.attributes, wanted=wanted)
+    except DomainError:
+        return None
+
+
+def calls(family: Family, rng: random.Random, count: int, large: bool = False) -> Iterator[tuple[Op, Case]]:
+    """Yield calls of every op of a family, twice as many of the forward one."""
+    above = parents(family)
     for op in family.ops:
-        parent = None if op is family.forward else parents.get(id(op), family.forward)
-        for case in small_cases(op, parent, count):
+        forward = op is family.forward
+        for case in draw(op, above.get(id(op)), rng, 2 * count if forward else count):
             yield op, case
+        if large and (forward or op is family.backward):
+            for case in draw(op, above.get(id(op)), rng, 1, large=True):
+                yield op, case
 
 
-def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
-    """Yield what is wrong with the kernel's answers, for every op of the family."""
-    for op, case in calls(family, count):
-        yield from islice(_wrong_call(kernel, op, case), 1)
-
-
-def _wrong_call(kernel: KernelLibrary, op: Op, case: Case) -> Iterator[str]:
+def wrong_kernel(kernel: KernelLibrary, op: Op, case: Case, want: dict[str, Bounded] | None) -> Iterator[str]:
+    """Yield what is wrong with the kernel's answer to a call, and with that which takes the place of an input."""
     inputs = case.arrays()
+    names = list(want) if want is not None else case.wanted
+    taken = {}
+    for output, source in op.inplace if want is not None else ():
+        given = inputs[source]
+        if given is not None and given.shape == want[output].shape:
+            taken[output] = inputs[source] = np.array(given, order="C")
     try:
-        got = kernel.call(op, inputs, case.attributes, case.wanted)
+        got = kernel.call(op, inputs, case.attributes, names, taken)
     except KernelError as error:
-        try:
-            evaluate(op, inputs, case.attributes)
-        except DomainError:
-            return
-        yield f"{case.name}: refused: {error}"
+        if want is not None:
+            yield f"refused: {error}"
         return
+    if want is None:
+        yield "accepted, but the op has no value"
+        return
+    yield from (c.message for n in got if not (c := compare(n, np.asarray(got[n]), want[n])).ok)
+
+
+def wrong_answer(run: Run, op: Op, case: Case, want: dict[str, Bounded], signed: bool = True) -> Iterator[str]:
+    """Yield what is wrong with an answer; the sign of a zero is held where `signed`."""
     try:
-        want = evaluate(op, inputs, case.attributes, wanted=list(got))
-    except DomainError as error:
-        yield f"{case.name}: accepted, but the op has no value: {error}"
+        with np.errstate(all="ignore"):
+            got = run(op, case, list(want))
+    except Unsupported:
         return
-    yield from (f"{case.name}: {c.message}" for n in got if not (c := compare(n, np.asarray(got[n]), want[n])).ok)
+    except Exception as error:
+        yield f"{type(error).__name__}: {error}"
+        return
+    if not signed:
+        got = {n: _with_signs_of(a, want[n]) for n, a in got.items()}
+    yield from (c.message for n, a in got.items() if not (c := compare(n, a, want[n])).ok)
 
 
-def wrong_references(family: Family, count: int) -> Iterator[str]:
-    """Yield what is wrong with the answers of the NumPy reference, for every op of the family."""
+def reference(family: Family) -> Run:
+    """Return what runs the NumPy references of a family."""
     module: dict[str, Any] = {}
     exec(numpy_module(family), module)
 
@@ -89,44 +113,15 @@ def wrong_references(family: Family, count: int) -> Iterator[str]:
         if any(o.optional for o in op.outputs):
             attributes["wanted"] = wanted
         found = module[function_name(op)](*(arrays[o.name] for o in op.inputs), **attributes)
-        return {o.name: a for o, a in zip(op.outputs, found, strict=True) if o.name in wanted}
+        # Of rank 0 the function returns NumPy's scalars, as NumPy's own do.
+        return {o.name: np.asarray(a) for o, a in zip(op.outputs, found, strict=True) if o.name in wanted}
 
-    yield from _wrong_answers(family, count, run)
-
-
-def wrong_functions(family: Family, session: OnnxSession, count: int) -> Iterator[str]:
-    """Yield what is wrong with the answers of the body in standard operators, for every op of the family.
-
-    The sign of a zero is not held: ONNX leaves open what a sum starts with.
-    """
-
-    def run(op: Op, case: Case, wanted: list[str]) -> dict[str, Array]:
-        return session.function_call(op.name, case.arrays(), case.attributes, wanted)
-
-    yield from _wrong_answers(family, count, run, signed_zeros=False)
+    return run
 
 
-def _wrong_answers(
-    family: Family, count: int, run: Callable[[Op, Case, list[str]], dict[str, Array]], signed_zeros: bool = True
-) -> Iterator[str]:
-    for op, case in calls(family, count):
-        try:
-            chosen = None if case.wanted is None else [o.name for o in op.outputs if not o.optional or o.name in case.wanted]
-            want = evaluate(op, case.arrays(), case.attributes, wanted=chosen)
-        except DomainError:
-            continue
-        try:
-            with np.errstate(all="ignore"):
-                got = run(op, case, list(want))
-        except Unsupported:
-            continue
-        except Exception as error:
-            yield f"{case.name}: {type(error).__name__}: {error}"
-            continue
-        if not signed_zeros:
-            got = {n: _with_signs_of(a, want[n]) for n, a in got.items()}
-        compared = (compare(n, a, want[n]) for n, a in got.items())
-        yield from islice((f"{case.name}: {c.message}" for c in compared if not c.ok), 1)
+def functions(session: OnnxSession) -> Run:
+    """Return what runs the bodies in ONNX's standard operators, which leave open what sign a sum of zeros has."""
+    return lambda op, case, wanted: session.function_call(op.name, case.arrays(), case.attributes, wanted)
 
 
 def _with_signs_of(got: Array, want: Bounded) -> Array:
@@ -136,36 +131,70 @@ def _with_signs_of(got: Array, want: Bounded) -> Array:
     return np.where((got == 0) & (want.value == 0), want.value.astype(got.dtype), got)
 
 
-def family_volume(family: Family, case: Case) -> int:
-    """Return the number of points of the largest loop in a call of the forward op and in the calls of its derivatives."""
+def wrong_code(
+    family: Family, kernel: Callable[[Any], KernelLibrary] | None, session: OnnxSession | None, rng: random.Random, count: int,
+    large: bool = False,
+) -> Iterator[str]:  # fmt: skip
+    """Yield what is wrong with kernels, references and ONNX bodies, at most one of each for each op of the family."""
+    refer = reference(family)
+    kernels = [kernel(pool) for pool in POOLS] if kernel is not None else []
+    seen = set()
+    for k, (op, case) in enumerate(calls(family, rng, count, large)):
+        want = expected(op, case)
+        given = [(n, a.data.shape, a.layout) for n, a in case.inputs.items() if a is not None]
+        label = f"{case.name} {given} {dict(case.attributes)}"
+        judges: dict[str, Callable[[], Iterator[str]]] = {}
+        if kernels:
+            judges["kernel"] = partial(wrong_kernel, rng.choice(kernels), op, case, want)
+        if want is not None and "-large" not in case.name:
+            judges["numpy"] = partial(wrong_answer, refer, op, case, want)
+            if session is not None and k % 2 == 0:
+                judges["onnx"] = partial(wrong_answer, functions(session), op, case, want, signed=False)
+        for name, wrong in judges.items():
+            if (name, op.name) not in seen:
+                for message in islice(wrong(), 1):
+                    seen.add((name, op.name))
+                    yield f"{name} of {label}: {message}"
 
-    def visit(op: Op, shapes: Shapes, derived: tuple[Op | None, ...]) -> int:
-        env = infer(op, shapes, case.attributes)
-        found = [volume(op, env)]
-        for other in (d for d in derived if d is not None):
-            given = derived_inputs(other, shapes, env.outputs, {**shapes, **env.outputs})
-            further = (family.backward_backward, family.backward_jvp) if other is family.backward else ()
-            found.append(visit(other, {n: s for n, s in given.items() if s is not None}, further))
-        return max(found)
 
-    shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
-    return visit(family.forward, shapes, (family.backward, family.jvp))
+def wrong_by_force(text: str, family: Family, rng: random.Random, count: int) -> Iterator[str]:
+    """Yield where brute force contradicts the oracle: values, first and second gradients."""
+    for k, case in enumerate(draw(family.forward, None, rng, count, small=True)):
+        found = [*judge.wrong_values(text, family, case)]
+        if k < (count + 1) // 2 and not found:
+            found += judge.wrong_gradients(text, family, case)
+        if found:
+            shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+            yield f"brute force at {shapes} {dict(case.attributes)}: {found[0]}"
+            return
 
 
-def wrong_gradients(family: Family) -> Iterator[str]:
-    """Yield the gradients that differences contradict. A proof without a sharp point is none, and no contradiction."""
-    chosen = [c for c in points(family.forward) if family_volume(family, c) <= LARGEST]
-    for result in check_family(family, chosen):
-        if not result.ok and "no point was sharp enough" not in result.message:
-            yield f"{result.name}: {result.message}"
+def wrong_twins(text: str, family: Family, rng: random.Random) -> Iterator[str]:
+    """Yield where forward mode contradicts the gradient, and a gradient written by hand the derived one."""
+    forward, backward = family.forward, family.backward
+    if backward is None:
+        return
+    cases = []
+    for case in draw(forward, None, rng, 2, small=True):
+        arrays = case.arrays()
+        inputs = {n: a if a is None or a.dtype.kind in "iub" else a.astype(np.float64) for n, a in arrays.items()}
+        cases.append((inputs, dict(case.attributes)))
+    results = [] if family.jvp is None else [check_jvp("forward mode", forward, family.jvp, backward, cases)]
+    if family.explicit_backward:
+        automatic = vjp(forward)
+        if automatic is not None:
+            results.append(check_same("gradient by hand", forward, backward, automatic, cases))
+    yield from (f"{r.name}: {r.message}" for r in results if not r.ok and "no point was sharp enough" not in r.message)
 
 
 def wrong_text(text: str) -> Iterator[str]:
     """Yield where the printed body does not parse back to the op it is printed from."""
     op = elaborate(loads(text, "drawn"))
     # What becomes of an index out of range is part of the printed body.
-    head = text.partition("kernel: |\n")[0].replace("out_of_range: clamp\n", "").replace("out_of_range: zero\n", "")
-    again = head + "kernel: |\n" + "".join(f"  {format_assign(s)}\n" for s in op.body)
+    head, _, rest = text.partition("kernel: |\n")
+    head = head.replace("out_of_range: clamp\n", "").replace("out_of_range: zero\n", "")
+    tail = "".join(f"{line}\n" for line in rest.splitlines() if line.startswith("inplace"))
+    again = head + "kernel: |\n" + "".join(f"  {_with_ranges(op, s)}\n" for s in op.body) + tail
     try:
         other = elaborate(loads(again, "printed"))
     except SpecError as error:
@@ -173,3 +202,13 @@ def wrong_text(text: str) -> Iterator[str]:
         return
     if format_op(other) != format_op(op):
         yield f"the printed body is another op:\n{format_op(op)}\n{format_op(other)}"
+
+
+def _with_ranges(op: Op, s: Assign) -> str:
+    """Return the text of a statement in which a temporary's indices state their ranges: not every body has bare reads of them."""
+    target, _, value = format_assign(s).partition(" = ")
+    if not any(t.name == s.target for t in op.temporaries) or "[" not in target:
+        return f"{target} = {value}"
+    dims = op.operand(s.target).dims
+    items = [f"{i}:{d}" if isinstance(i, str) else str(i) for i, d in zip(s.indices, dims, strict=True)]
+    return f"{s.target}[{', '.join(items)}] = {value}" if items else f"{target} = {value}"

@@ -44,6 +44,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    StrConst,
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
@@ -243,6 +244,10 @@ class ArrayEmitter(ABC):
                 return self.place_of(e, scope)
             case Read():
                 return self.read(e, scope)
+            case Present():
+                return self.truth(e)
+            case Call(args=args) if any(isinstance(a, StrConst) for a in args):
+                return self.truth(e)
             case Call() if (found := self.call_pattern(e, scope)) is not None:
                 return found
             case Call():
@@ -263,10 +268,12 @@ class ArrayEmitter(ABC):
             case Cast():
                 argument = self.expr(e.arg, scope)
                 return replace(self.composed([argument], lambda parts: self.cast(e, parts[0])), support=argument.support)
-            case Present():
-                return Text(self.static(e), COMPARE)
             case _:
                 raise NotExpressible("a string is no array")
+
+    def truth(self, e: Expr) -> Text:
+        """Return a condition that Python decides as a value among others."""
+        return Text(self.static(e), COMPARE)
 
     def static_first(self, e: Select) -> Select:
         """Return a conditional on `a and b` as nested ones, the outer on what Python decides.

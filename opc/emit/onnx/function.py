@@ -353,6 +353,9 @@ class _OnnxEmitter(OnnxWindows):
             case _:
                 return False
 
+    def truth(self, e: Expr) -> Text:
+        return Text(f"{BUILDER}.number(int({self.static(e)}), {self.onnx_type(DType.BOOL)})")
+
     def static(self, condition: Expr) -> str:
         match condition:
             case Present():

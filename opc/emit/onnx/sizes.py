@@ -179,8 +179,12 @@ class OnnxSizes(ReducingEmitter):
         for o in self.op.inputs:
             if tuple(dims) == o.dims and not o.optional:
                 return f"{BUILDER}.Shape({self.local[o.name]})"
-        if len(dims) == 1 and isinstance(dims[0], Group) and dims[0].of is None and self.sharers(dims[0].name):
-            owners = [o for o in self.op.inputs if o.dims in {(Group(dims[0].name, of),) for of in self.sharers(dims[0].name)}]
+        group = dims[0] if len(dims) == 1 else None
+        if isinstance(group, Group) and group.of is None and (sharers := self.sharers(group.name)):
+            owners = [o for o in self.op.inputs if o.dims in {(Group(group.name, of),) for of in sharers}]
+            # One that has other axes beside the group is no shape of it, and may be the only one that is as large.
+            if len({o.dims for o in owners}) < len(sharers):
+                return self.broadcast_group(group.name, sharers)
             return self.named_once(f"{BUILDER}.broadcast_shape({', '.join(self.local[o.name] for o in owners)})")
         parts = [self.group_shape(d) if isinstance(d, Group) else self.size(d) for d in dims]
         if len(parts) == 1 and isinstance(dims[0], Group):

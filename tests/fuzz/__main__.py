@@ -1,0 +1,71 @@
+"""`python -m tests.fuzz 2000 7`: draws 2,000 ops with the seed 7 and holds each to its proof; says what is wrong with how many.
+
+A finding is shrunk, printed with its spec, and the run goes on. `--only N` runs a single op of the seed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import re
+import sys
+import time
+from collections import Counter
+
+from tests.fuzz.check import check, drawn
+from tests.fuzz.shrink import shrunk
+
+Answer = tuple[int, list[str], str, float]
+
+
+def _kind(messages: list[str]) -> str:
+    """Return what kind of finding it is, without numbers and names."""
+    return re.sub(r"\s+", " ", re.sub(r"[\d.]+|\[.*?\]|'.*?'", "#", messages[0]))[:60]
+
+
+def _work(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
+    for number in numbers:
+        start = time.monotonic()
+        text = drawn(seed, number)
+        found = check(text, f"{seed}/{number}")
+        if found and shrinking:
+            text, found = shrunk(text, found, lambda other, n=number: check(other, f"{seed}/{n}", seconds=20))
+        answers.put((number, found, text, time.monotonic() - start))
+
+
+def main() -> int:
+    """Run the fuzz and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first op")
+    parser.add_argument("--only", type=int, help="run this op alone, and do not shrink it")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--no-shrink", action="store_true")
+    given = parser.parse_args()
+    numbers = [given.only] if given.only is not None else list(range(given.first, given.first + given.count))
+    context = multiprocessing.get_context("fork")
+    answers: multiprocessing.SimpleQueue[Answer] = context.SimpleQueue()
+    shrinking = not given.no_shrink and given.only is None
+    jobs = [
+        context.Process(target=_work, args=(numbers[k :: given.jobs], given.seed, shrinking, answers)) for k in range(given.jobs)
+    ]
+    start, kinds = time.monotonic(), Counter[str]()
+    for job in jobs:
+        job.start()
+    for done in range(1, len(numbers) + 1):
+        number, found, text, _ = answers.get()
+        if found:
+            kinds[_kind(found)] += 1
+            print(f"--- op {number} of seed {given.seed}", *found, text, sep="\n", flush=True)
+        if done % 50 == 0:
+            print(f"... {done} of {len(numbers)} in {time.monotonic() - start:.0f} s, {kinds.total()} wrong", flush=True)
+    print(f"{kinds.total()} of {len(numbers)} ops are wrong; {time.monotonic() - start:.0f} s")
+    for kind, count in kinds.most_common():
+        print(f"{count:5} {kind}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

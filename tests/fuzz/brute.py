@@ -1,0 +1,267 @@
+"""A brute-force evaluator of specs: every output point by point, in plain Python loops, from the text of the spec alone.
+
+It is a second reading of docs/language.md, which shares nothing with opc: the spec is read by PyYAML, its body by Python's `ast`,
+and each statement becomes a Python expression whose conditionals, generators and integers are Python's. A read that the language
+promises to be inside and is not raises `OutsideError`: such a spec should have been refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import yaml
+
+from tests.fuzz import scalars
+from tests.fuzz.scalars import FLOATS, NoValueError
+from tests.fuzz.translate import Dim, Frame, OutsideError, Translator, group_name
+
+Tensor = dict[tuple[int, ...], Any]
+
+
+class RefusedError(Exception):
+    """The call breaks a rule of the spec: its shapes, its `require` or a `check`."""
+
+
+class Spec:
+    """A spec as its text says it."""
+
+    def __init__(self, text: str) -> None:
+        data: dict[str, Any] = yaml.safe_load(text)
+        self.types: dict[str, list[str]] = {}
+        for name, entry in (data.get("types") or {}).items():
+            self.types[name] = entry if isinstance(entry, list) else [entry]
+        self.inputs: dict[str, tuple[str, tuple[Dim, ...]]] = {}
+        self.optional: set[str] = set()
+        for key, entry in data["inputs"].items():
+            name = str(key).removesuffix("?")
+            self.inputs[name] = operand(entry)
+            if name != key:
+                self.optional.add(name)
+        self.outputs = {str(n): operand(entry) for n, entry in data["outputs"].items()}
+        self.attributes: dict[str, dict[str, Any]] = {
+            n: {"type": a} if isinstance(a, str) else a for n, a in (data.get("attributes") or {}).items()
+        }
+        self.shape = {n: parse(str(e)) for n, e in (data.get("shape") or {}).items()}
+        self.require = [parse(str(e)) for e in data.get("require") or []]
+        self.broadcast = bool(data.get("broadcast", False))
+        self.out_of_range = str(data.get("out_of_range", "error"))
+        self.body = ast.parse(data["kernel"]).body
+
+    def dims(self) -> set[str]:
+        """Return the names of the sizes: those of the inputs and those derived."""
+        return {d.id for _, dims in self.inputs.values() for d in dims if isinstance(d, ast.Name)} | self.shape.keys()
+
+    def kinds(self) -> set[str]:
+        """Return the element types of the operands as they are written."""
+        return {kind for kind, _ in (*self.inputs.values(), *self.outputs.values())}
+
+    def statements(self) -> list[ast.Assign]:
+        """Return the statements of the body."""
+        return [s for s in self.body if isinstance(s, ast.Assign)]
+
+
+def parse(text: str) -> ast.expr:
+    return ast.parse(f"({text.strip()}\n)", mode="eval").body
+
+
+def operand(entry: Any) -> tuple[str, tuple[Dim, ...]]:
+    """Return the element type of `T[M, N]` as it is written, and its dimensions."""
+    tree = parse(str(entry["type"] if isinstance(entry, dict) else entry).replace("[]", "[()]"))
+    assert isinstance(tree, ast.Subscript)
+    dims = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+    return ast.unparse(tree.value), tuple(dims)
+
+
+@lru_cache(maxsize=64)
+def read_spec(text: str) -> Spec:
+    return Spec(text)
+
+
+class Call:
+    """One call of a spec: the sizes, groups and types its arguments determine."""
+
+    def __init__(self, spec: Spec, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+        self.spec = spec
+        self.inputs = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
+        self.attributes = {n: attributes.get(n, a.get("default")) for n, a in spec.attributes.items()}
+        self.types: dict[str, str] = {}
+        for n, a in spec.attributes.items():
+            if a["type"] == "dtype" and a.get("binds"):
+                self.types[a["binds"]] = str(self.attributes[n])
+        for n, array in self.inputs.items():
+            if spec.inputs[n][0] in spec.types:
+                self.types[spec.inputs[n][0]] = str(array.dtype)
+        self.dims: dict[str, int] = {}
+        self.groups: dict[str, tuple[int, ...]] = {}
+        self.own: dict[str, tuple[int, ...]] = {}
+        self._placed = {str(a["dim"]): n for n, a in spec.attributes.items() if a["type"] == "axis"}
+        # Those with the dimension that an axis attribute places tell of the groups; so does an operand with one group.
+        for n in sorted(self.inputs, key=self._unclear):
+            self._bind(n)
+        if spec.broadcast:
+            self.groups["..."] = np.broadcast_shapes(*self.own.values())
+        plain = Translator(self, Frame({}, {}))
+        for name, rule in spec.shape.items():
+            size = plain.number(rule)
+            if size < 0 or self.dims.setdefault(name, size) != size:
+                raise RefusedError(f"{name} is {self.dims[name]}, not {size}")
+        checks = [parse(str(a["check"])) for a in spec.attributes.values() if "check" in a]
+        for condition in spec.require + checks:
+            lists = [
+                n for n in ast.walk(condition) if isinstance(n, ast.Name) and isinstance(self.attributes.get(n.id), list | tuple)
+            ]
+            if not lists and not plain.number(condition):
+                raise RefusedError(ast.unparse(condition))
+
+    def _unclear(self, name: str) -> bool:
+        """Whether an input alone does not tell how many axes each of its groups has."""
+        dims = self.spec.inputs[name][1]
+        return sum(bool(group_name(d)) for d in dims) > 1 and not any(ast.unparse(d) in self._placed for d in dims)
+
+    def _bind(self, name: str) -> None:
+        """Take the sizes of an input's axes for its dimensions and groups."""
+        dims, shape = self.spec.inputs[name][1], list(self.inputs[name].shape)
+        names = [g for d in dims if (g := group_name(d))]
+        lengths = [len(self.groups[g]) if g in self.groups else -1 for g in names]
+        placed = [d for d in dims if ast.unparse(d) in self._placed]
+        if -1 in lengths and len(names) == 2 and placed:
+            # An axis attribute says where between the two groups its dimension stands.
+            before = self.attributes[self._placed[ast.unparse(placed[0])]] % len(shape)
+            before -= sum(not group_name(d) for d in dims[: dims.index(placed[0])])
+            lengths = [before, len(shape) - (len(dims) - 2) - before]
+        elif self.spec.broadcast or -1 in lengths:
+            lengths = [len(shape) - (len(dims) - 1)]
+        for d in dims:
+            group = group_name(d)
+            if group:
+                length = lengths.pop(0)
+                found, shape = tuple(shape[:length]), shape[length:]
+                self.own[name] = found
+                if not self.spec.broadcast and self.groups.setdefault(group, found) != found:
+                    raise RefusedError(f"{name} has {found} along {group}")
+            else:
+                size, shape = shape[0], shape[1:]
+                known = d.value if isinstance(d, ast.Constant) else self.dims.setdefault(ast.unparse(d), size)
+                if known != size:
+                    raise RefusedError(f"{name} has {size} along {ast.unparse(d)}")
+
+    def dtype(self, kind: str) -> str:
+        """Return the dtype that a declared type stands for in this call."""
+        if kind.startswith("acc("):
+            of = self.dtype(kind[4:-1])
+            return "float64" if of == "float64" else "float32" if of in FLOATS else "int64"
+        return self.types.get(kind, kind)
+
+
+def tensor(array: Any, *, precise: bool) -> Tensor:
+    """Return an array as a table of Python's numbers by position."""
+    values = np.asarray(array).astype(np.float64) if np.asarray(array).dtype.kind not in "iub" or precise else np.asarray(array)
+    return dict(zip(np.ndindex(values.shape), values.reshape(-1).tolist(), strict=True))
+
+
+class Tape:
+    """Values of `stop_gradient`, kept from one evaluation to be given again in others: nothing changes with them."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.next: int | None = None
+
+    def again(self) -> None:
+        """Give what was kept, from the first on."""
+        self.next = 0
+
+    def stop(self, value: Any) -> Any:
+        if self.next is None:
+            self.kept.append(value)
+            return value
+        self.next += 1
+        return self.kept[self.next - 1]
+
+
+def evaluate(
+    text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None
+) -> dict[str, tuple[str, tuple[int, ...], Tensor]]:
+    """Return for every output its dtype, shape and values.
+
+    Raises:
+        RefusedError: when the call breaks a rule of the spec.
+        NoValueError: when the op has no value for these inputs.
+        OutsideError: when a read that was promised to be inside is not.
+    """
+    call = Call(read_spec(text), inputs, attributes)
+    values = {n: tensor(a, precise=False) for n, a in call.inputs.items()}
+    tape = tape or Tape()
+    names = {**NAMES, "stop_": tape.stop, "values_": values}
+    operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
+    result = {}
+    for statement in call.spec.body:
+        assert isinstance(statement, ast.Assign)
+        translator = Translator(call, Frame(operands, dict(values)))
+        made = translator.statement(statement)
+        source = f"lambda {', '.join(made.names)}: {made.code}"
+        function = eval(compile(source, "body", "eval"), names)
+        found: Tensor = {}
+        for point in product(*made.ranges):
+            key: tuple[int, ...] = ()
+            for k in point:
+                key += k if isinstance(k, tuple) else (k,)
+            found[key] = function(*point)
+        values[made.target] = found
+        operands[made.target] = (made.dtype, made.dims)
+        if made.target in call.spec.outputs:
+            result[made.target] = (made.dtype, made.shape, found)
+    return result
+
+
+def outside(name: str, index: tuple[int, ...]) -> Any:
+    raise OutsideError(f"{name}{list(index)} is outside")
+
+
+def _read(values: Mapping[str, Tensor], name: str, index: tuple[int, ...]) -> Any:
+    found = values[name].get(index, _NONE)
+    return outside(name, index) if found is _NONE else found
+
+
+def _padded(values: Mapping[str, Tensor], name: str, index: tuple[int, ...], fill: Any) -> Any:
+    found = values[name].get(index, _NONE)
+    return fill() if found is _NONE else found
+
+
+def _checked(index: int, size: int, rule: str) -> int:
+    """Return an index that is data, as `out_of_range` has it."""
+    if 0 <= index < size:
+        return index
+    if rule == "clamp" and size > 0:
+        return min(max(index, 0), size - 1)
+    raise NoValueError(f"an index is {index} on an axis of {size}")
+
+
+def _aligned(index: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the point of an operand that broadcasts, at a point of the common shape."""
+    return tuple(0 if size == 1 else i for i, size in zip(index[len(index) - len(own) :], own, strict=True))
+
+
+def _position(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    place = 0
+    for i, size in zip(index, shape, strict=True):
+        place = place * size + i
+    return place
+
+
+_NONE = object()
+NAMES: dict[str, Any] = {
+    "read_": _read, "padded_": _padded, "checked_": _checked, "aligned_": _aligned, "position_": _position, "inf_": math.inf,
+    "nan_": math.nan, "product_": product, "total_": scalars.total, "prod_": math.prod, "max_": scalars.greatest,
+    "min_": scalars.least, "place_": scalars.place_of, "div_": scalars.div, "power_": scalars.power, "mod_": scalars.floor_mod,
+    "floordiv_": scalars.floor_div, "wrap_": scalars.wrapped, "toint_": scalars.cast_to_int, "maximum_": scalars.maximum,
+    "minimum_": scalars.minimum, "isnan_": math.isnan, "isinf_": math.isinf, "float": float, "any": any, "all": all,
+    "range": range, "int": int, "max": max, "True": True, "False": False,
+    **{f"fn_{n}": f for n, f in scalars.FUNCTIONS.items()},
+}  # fmt: skip
+"""What the code of a statement may name."""

@@ -1,0 +1,72 @@
+"""All that is held of one random op, in a process of its own."""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from opc.diagnostics import SpecError
+from opc.ir.op import Family
+from opc.pipeline import compile_text
+from tests.backends.onnx.test_checks import load
+from tests.emit.kernel_library import KernelLibrary
+from tests.fuzz.bodies import spec
+from tests.fuzz.isolated import isolated
+from tests.fuzz.kernels import compile_kernels
+from tests.fuzz.proof import wrong_by_force, wrong_code, wrong_text, wrong_twins
+
+SECONDS = 60
+"""How long one op may take of a core; its compilers are not counted."""
+
+MEMORY = 12 << 30
+"""How much memory, in bytes."""
+
+
+def drawn(seed: int | str, number: int) -> str:
+    """Return the text of the spec with this number."""
+    return spec(random.Random(f"{seed}/{number}"), f"fuzz_{number}")
+
+
+def _compiled(family: Family, rng: random.Random, folder: Path) -> Path:
+    return compile_kernels(family, folder, rng.choice(("-O0", "-O0", "-O1")))
+
+
+def wrong(text: str, seed: str, count: int = 3) -> Iterator[str]:
+    """Yield what is wrong with an op, of each kind one thing; `count` is how many calls each derived op gets."""
+    rng = random.Random(seed)
+    try:
+        family = compile_text(text, "drawn")
+    except SpecError as error:
+        yield f"refused: {error}"
+        return
+    yield from wrong_text(text)
+    yield from wrong_by_force(text, family, rng, 3)
+    with tempfile.TemporaryDirectory() as name:
+        folder, kernel = Path(name), None
+        try:
+            library = _compiled(family, rng, folder)
+            kernel = lambda pool: KernelLibrary(family, library, pool)  # noqa: E731
+        except subprocess.CalledProcessError as error:
+            yield "does not compile: " + "\n".join([line for line in error.stderr.splitlines() if "error" in line][:3])
+        session = load(family, folder) if rng.random() < 0.4 else None
+        yield from wrong_code(family, kernel, session, rng, count, large=rng.random() < 0.04)
+    if rng.random() < 0.5:
+        yield from wrong_twins(text, family, rng)
+
+
+def check(text: str, seed: str, count: int = 3, seconds: int = SECONDS) -> list[str]:
+    """Return what is wrong with an op, a crash or a hang too."""
+
+    def run() -> list[str]:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        return list(wrong(text, seed, count))
+
+    return isolated(run, 8 * seconds)
+
+
+__all__ = ["check", "drawn"]

@@ -1,0 +1,185 @@
+"""Holds the oracle to the brute-force evaluator: values of the op, and first and second gradients by differences of it.
+
+What a kernel computes is held to the oracle, by the oracle's computed bounds; so what the oracle gets wrong must be seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeError
+from opc.ir.dtypes import DType
+from opc.ir.op import Family
+from opc.testing.cases.calls import Case
+from opc.testing.cases.derived import gradient, gradient_names, second_gradient
+from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.evaluation import Bounded, evaluate
+from opc.testing.oracle.frame import DomainError
+from tests.fuzz import brute
+from tests.fuzz.scalars import NoValueError
+from tests.fuzz.translate import OutsideError
+
+SLACK = 1e-9
+"""What the evaluator's own float64 may be off by, relative to the value."""
+
+Inputs = Mapping[str, Array | None]
+
+
+def wrong_values(text: str, family: Family, case: Case) -> Iterator[str]:
+    """Yield where the oracle's sets do not hold what the evaluator finds."""
+    inputs = case.arrays()
+    try:
+        want = evaluate(family.forward, inputs, case.attributes)
+        refused = None
+    except (DomainError, ShapeError) as error:
+        refused = error
+    try:
+        found = brute.evaluate(text, inputs, case.attributes)
+    except NoValueError as error:
+        if refused is None:
+            yield f"the oracle has a value where there is none: {error}"
+        return
+    except (OutsideError, brute.RefusedError) as error:
+        yield f"{type(error).__name__}: {error}"
+        return
+    if refused is not None:
+        yield f"the oracle has no value where there is one: {refused}"
+        return
+    for name, (dtype, shape, values) in found.items():
+        yield from _unlike(name, dtype, shape, values, want[name])
+
+
+def _unlike(name: str, dtype: str, shape: tuple[int, ...], values: brute.Tensor, want: Bounded) -> Iterator[str]:
+    if dtype != want.dtype.value or shape != want.shape:
+        yield f"{name} is {dtype}{list(shape)}, of the oracle {want.dtype.value}{list(want.shape)}"
+        return
+    bounds = want.bounds
+    for at, value in values.items():
+        low, high, nan = bounds.low[at], bounds.high[at], bool(bounds.nan[at])
+        if bounds.is_float:
+            with np.errstate(all="ignore"):
+                value = float(np.asarray(value, np.float64).astype(numpy_dtype(DType(dtype))))
+            slack = SLACK * abs(value) if np.isfinite(value) else 0.0
+            good = nan if value != value else low - slack <= value <= high + slack
+        else:
+            good = low <= value <= high
+        if not good:
+            yield f"{name}{list(at)} is {value}, of the oracle {low} to {high}{' or NaN' if nan else ''}"
+            return
+
+
+# Gradients
+
+
+def _point(family: Family, case: Case, rng: np.random.Generator) -> dict[str, Array | None]:
+    """Return the inputs of a call with the floating ones far from kinks, most likely, and in float64."""
+    result: dict[str, Array | None] = {}
+    for name, a in case.arrays().items():
+        floating = a is not None and a.dtype.kind not in "iub"
+        result[name] = np.asarray(rng.uniform(-1.5, 1.5, a.shape)) if floating and a is not None else a
+    return result
+
+
+class Slope:
+    """A weighted sum of an op's floating outputs, along directions of its inputs."""
+
+    def __init__(self, text: str, case: Case, inputs: Inputs, weights: Mapping[str, Array]) -> None:
+        self.text, self.case, self.inputs, self.weights = text, case, inputs, weights
+        self.tape = brute.Tape()
+        self.size = 0.0
+        self.at({})
+
+    def at(self, moved: Mapping[str, Array]) -> float:
+        """Return the sum with the inputs moved."""
+        inputs = {n: a if a is None or n not in moved else a + moved[n] for n, a in self.inputs.items()}
+        found = brute.evaluate(self.text, inputs, self.case.attributes, self.tape)
+        self.tape.again()
+        terms = [float(w[at]) * found[n][2][at] for n, w in self.weights.items() for at in found[n][2]]
+        self.size = max(self.size, float(np.sum(np.abs(terms))))
+        return float(np.sum(terms))
+
+    def first(self, v: Mapping[str, Array]) -> float | None:
+        """Return the derivative along `v`; None where there is a kink nearby."""
+
+        def central(h: float) -> float:
+            return (self.at({n: h * d for n, d in v.items()}) - self.at({n: -h * d for n, d in v.items()})) / (2 * h)
+
+        return _settled(central, 1e-3, 1e-15 * self.size / 1e-4)
+
+    def second(self, v: Mapping[str, Array], w: Mapping[str, Array]) -> float | None:
+        """Return the derivative along `v` and `w`; None where there is a kink nearby."""
+
+        def central(h: float) -> float:
+            corners = [a * b * self.at({n: h * (a * v[n] + b * w[n]) for n in v}) for a in (1, -1) for b in (1, -1)]
+            return sum(corners) / (4 * h * h)
+
+        return _settled(central, 1e-2, 1e-15 * self.size / 1e-6)
+
+
+def _settled(central: Callable[[float], float], h: float, noise: float) -> float | None:
+    """Return what central differences tend to, or None where smaller steps do not tell the same."""
+    one, two, four = central(h), central(h / 2), central(h / 4)
+    first, second = (4 * two - one) / 3, (4 * four - two) / 3
+    best = (16 * second - first) / 15
+    scale = max(abs(one), abs(four), 1e-6)
+    # Of a smooth function the error falls by 4 with each half of the step, and that of what is extrapolated is small.
+    if not np.isfinite(best) or abs(first - second) > 1e-5 * scale + 100 * noise:
+        return None
+    return best
+
+
+CLOSE = 2e-4
+"""How near differences and a gradient must be, relative to the sum of the terms' magnitudes."""
+
+
+def _dot(pairs: list[tuple[Array, Bounded]]) -> tuple[float, float]:
+    terms = np.concatenate([np.zeros(1), *((a * b.value).reshape(-1) for a, b in pairs)])
+    return float(terms.sum()), float(np.abs(terms).sum())
+
+
+def wrong_gradients(text: str, family: Family, case: Case) -> Iterator[str]:
+    """Yield where differences of the evaluator contradict the first or the second gradient, as the oracle has them."""
+    op, backward = family.forward, family.backward
+    if backward is None:
+        return
+    rng = np.random.default_rng(5)
+    inputs = _point(family, case, rng)
+    binding = {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), None) for t in op.types}
+    for o in op.inputs:
+        name, a = str(o.type), inputs.get(o.name)
+        if a is not None and binding.get(name, 0) is None:
+            binding[name] = DType(str(a.dtype))
+    active = [n for n in dict.fromkeys(gradient_names(backward).values()) if inputs.get(n) is not None]
+    try:
+        out = evaluate(op, inputs, case.attributes, binding=binding, precise=True)
+        u = {n: rng.standard_normal(v.shape) for n, v in out.items() if v.dtype.is_floating}
+        v, w = ({n: rng.standard_normal(np.shape(inputs[n])) for n in active} for _ in range(2))
+        slope = Slope(text, case, inputs, u)
+    except (DomainError, ShapeError, NoValueError, OutsideError, brute.RefusedError):
+        return
+    try:
+        given = gradient(op, backward, inputs, case.attributes, {**u}, binding=binding, precise=True)
+    except (DomainError, ShapeError) as error:
+        yield f"{case.name}: the gradient has no value: {error}"
+        return
+    told = slope.first(v)
+    if told is not None:
+        have, scale = _dot([(v[n], given[n]) for n in active if n in given])
+        if not abs(told - have) <= CLOSE * max(scale, abs(told), 1e-3):
+            yield f"{case.name}: the gradient is {have:.9g} along a direction, by differences {told:.9g}"
+            return
+    if family.backward_backward is None or told is None:
+        return
+    more = second_gradient(
+        op, backward, family.backward_backward, inputs, case.attributes, {**u}, {**v}, binding=binding, precise=True
+    )
+    twice = slope.second(v, w)
+    if twice is not None:
+        have, scale = _dot([(w[n], more[n]) for n in active if n in more])
+        if not abs(twice - have) <= 10 * CLOSE * max(scale, abs(twice), 1e-2):
+            yield f"{case.name}: the second gradient is {have:.9g} along two directions, by differences {twice:.9g}"
+
+
+__all__ = ["wrong_gradients", "wrong_values"]

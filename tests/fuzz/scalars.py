@@ -1,0 +1,175 @@
+"""Scalar arithmetic of the brute-force evaluator: what docs/language.md says of single numbers, on Python's own floats and ints.
+
+Nothing here is imported from opc. A float is a float64 whatever the operand's dtype: what a kernel rounds, its judge allows.
+An int is exact, and is wrapped to its dtype after each operation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+INF, NAN = math.inf, math.nan
+BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8}
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class NoValueError(Exception):
+    """The op has no value here: the maximum of nothing, an index outside its axis, an integer divided by zero."""
+
+
+def wrapped(value: int, dtype: str) -> int:
+    """Return an int modulo two to the power of its dtype's bits."""
+    bits = BITS[dtype]
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if not dtype.startswith("u") and value >> (bits - 1) else value
+
+
+def cast_to_int(value: Any, dtype: str) -> int:
+    """Truncate and saturate a float, NaN to 0; wrap an int."""
+    if not isinstance(value, float):
+        return wrapped(int(value), dtype)
+    if math.isnan(value):
+        return 0
+    least, most = (0, 255) if dtype == "uint8" else (-(1 << (BITS[dtype] - 1)), (1 << (BITS[dtype] - 1)) - 1)
+    return most if value >= most else least if value <= least else int(value)
+
+
+def _guard(fn: Callable[[float], float]) -> Callable[[float], float]:
+    """Return a function of math with IEEE's answers where Python raises; what is a pole or overflows is the caller's."""
+
+    def call(x: float) -> float:
+        try:
+            return fn(x)
+        except ValueError:
+            return NAN
+
+    return call
+
+
+def _log(fn: Callable[[float], float], pole: float) -> Callable[[float], float]:
+    def call(x: float) -> float:
+        return NAN if math.isnan(x) or x < pole else -INF if x == pole else fn(x)
+
+    return call
+
+
+def _growing(fn: Callable[[float], float], odd: bool = False) -> Callable[[float], float]:
+    def call(x: float) -> float:
+        try:
+            return fn(x)
+        except OverflowError:
+            return math.copysign(INF, x) if odd else INF
+
+    return call
+
+
+def div(x: float, y: float) -> float:
+    if y != 0:
+        return x / y
+    return NAN if x == 0 or math.isnan(x) else math.copysign(INF, x) * math.copysign(1, y)
+
+
+def power(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -INF if x < 0 and y % 2 == 1 else INF
+    except ValueError:
+        # A negative number to a fraction has no value; zero to a negative number is a pole.
+        return (-INF if math.copysign(1, x) < 0 and y % 2 == 1 else INF) if x == 0 else NAN
+
+
+def sqrt(x: float) -> float:
+    return NAN if math.isnan(x) or x < 0 else math.sqrt(x)
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= -700 else 0.0 if x < -745 else math.exp(x)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    return NAN if x != x or y != y else max(x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    return NAN if x != x or y != y else min(x, y)
+
+
+def _whole(fn: Callable[[float], float]) -> Callable[[float], float]:
+    def call(x: float) -> float:
+        return x if math.isnan(x) or math.isinf(x) else math.copysign(float(fn(x)), x)
+
+    return call
+
+
+def sign(x: float) -> float:
+    return x if x != x else float((x > 0) - (x < 0))
+
+
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "acos": _guard(math.acos), "acosh": _guard(math.acosh), "asin": _guard(math.asin), "asinh": math.asinh, "atan": math.atan,
+    "atanh": lambda x: math.copysign(INF, x) if abs(x) == 1 else _guard(math.atanh)(x), "ceil": _whole(math.ceil),
+    "cos": _guard(math.cos), "cosh": _growing(math.cosh), "erf": math.erf, "erfc": math.erfc, "exp": _growing(math.exp),
+    "exp2": _growing(math.exp2), "expm1": _growing(math.expm1), "floor": _whole(math.floor), "log": _log(math.log, 0),
+    "log10": _log(math.log10, 0), "log1p": _log(math.log1p, -1), "log2": _log(math.log2, 0), "round": _whole(round),
+    "rsqrt": lambda x: div(1.0, sqrt(x)), "sigmoid": sigmoid, "sign": sign, "sin": _guard(math.sin),
+    "sinh": _growing(math.sinh, True), "sqrt": sqrt, "tan": _guard(math.tan), "tanh": math.tanh, "trunc": _whole(math.trunc),
+    "abs": abs,
+}  # fmt: skip
+"""The functions of one floating argument."""
+
+
+def floor_mod(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int):
+        return x % _nonzero(y)
+    return NAN if y == 0 or x != x or y != y or math.isinf(x) else x % y
+
+
+def floor_div(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int):
+        return x // _nonzero(y)
+    quotient = div(x, y)
+    return quotient if quotient != quotient or math.isinf(quotient) else float(math.floor(quotient))
+
+
+def _nonzero(y: int) -> int:
+    if y == 0:
+        raise NoValueError("an integer is divided by zero")
+    return y
+
+
+def total(values: Iterable[Any]) -> Any:
+    """Return the sum, of floats with a single rounding."""
+    found = list(values)
+    if not any(isinstance(v, float) for v in found):
+        return sum(found)
+    try:
+        return math.fsum(found)
+    except (ValueError, OverflowError):  # infinities of both signs, or an intermediate overflow
+        return math.fsum(v / 4 for v in found) * 4 if all(map(math.isfinite, found)) else sum(found)
+
+
+def greatest(values: Iterable[Any]) -> Any:
+    found = _some(values)
+    return NAN if any(v != v for v in found) else max(found)
+
+
+def least(values: Iterable[Any]) -> Any:
+    found = _some(values)
+    return NAN if any(v != v for v in found) else min(found)
+
+
+def place_of(pick: Callable[[Iterable[Any]], Any], values: Iterable[Any]) -> int:
+    """Return the first place of the extreme element; a NaN is one."""
+    found = _some(values)
+    best = pick(found)
+    return next(k for k, v in enumerate(found) if v == best or (v != v and best != best))
+
+
+def _some(values: Iterable[Any]) -> list[Any]:
+    found = list(values)
+    if not found:
+        raise NoValueError("an extreme element of nothing")
+    return found
