@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import platform
-import re
 import sys
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -16,12 +14,10 @@ from types import ModuleType
 from typing import Any
 
 from opc.backends import package as packages
-from opc.build import builder, files, stamp
+from opc.build import builder, cache
 from opc.diagnostics import Diagnostic, SpecError
 
 _LOG = logging.getLogger("opc")
-_KEY_LENGTH = 20
-
 
 FRAMEWORKS = ("torch", "paddle", "mindspore")
 """Modules with a class `Tensor`, whose tensors are answered with tensors; backends have the same names."""
@@ -35,9 +31,10 @@ class LoadedOp:
     framework's is built when it is first needed.
     """
 
-    def __init__(self, spec: Path, out: Path, package: Path) -> None:
-        """Import the NumPy functions of a package built below `out` from `spec`, whose copy lies in `out`."""
+    def __init__(self, spec: Path, text: bytes, out: Path, package: Path) -> None:
+        """Import the NumPy functions of a package built below `out` from the text of `spec`."""
         self._spec = spec
+        self._text = text
         self._out = out
         self._package = package
         import numpy as np
@@ -46,6 +43,8 @@ class LoadedOp:
         self.numpy: ModuleType = packages.load(package, "numpy")
         self.__name__ = self.__qualname__ = package.name
         self._function: Callable[..., Any] = getattr(self.numpy, package.name)
+        outputs = getattr(self.numpy, f"_{package.name}").outputs
+        self._result = _result_type(package.name, tuple(o.name for o in outputs))
         self.__doc__ = self._function.__doc__
         self.__wrapped__ = self._function
 
@@ -57,8 +56,16 @@ class LoadedOp:
                 # A tensor's framework has been imported; while that is going on it has no class yet.
                 tensor = getattr(sys.modules.get(name), "Tensor", None)
                 if tensor is not None and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-                    return getattr(getattr(self, name), self.__name__)(*args, **kwargs)
-        return self._function(*args, **kwargs)
+                    return self._named(self._of(name)(*args, **kwargs))
+        return self._named(self._function(*args, **kwargs))
+
+    def _of(self, framework: str) -> Callable[..., Any]:
+        """Return the function of a framework, which is built when it is first asked for."""
+        function: Callable[..., Any] = getattr(getattr(self, framework), self.__name__)
+        return function
+
+    # `torch.compile` calls it and goes on with what it returns; it could not follow a build.
+    _of._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
     @cached_property
     def torch(self) -> ModuleType:
@@ -88,7 +95,7 @@ class LoadedOp:
         return self._framework("mindspore")
 
     def _framework(self, name: str) -> ModuleType:
-        spec = self._out / self._spec.name
+        spec = cache.keep_spec(self._out, self._spec.name, self._text)
         _build(spec, self._out, name)
         try:
             return packages.load(self._package, name)
@@ -101,17 +108,32 @@ class LoadedOp:
         from opc.pipeline import load_family
 
         family = load_family(spec)
-        domain = f"{family.forward.domain}.r{self._out.name[-_KEY_LENGTH:]}"
+        domain = f"{family.forward.domain}.r{cache.key(self._out)}"
         ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
         renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}
         built = builder.build_families([replace(family, **renamed)], self._out / "reloaded", [framework], say=_LOG.warning)
         return _package(built)
 
+    def _named(self, found: Any) -> Any:
+        return found if self._result is None else self._result(*found)
+
     def __repr__(self) -> str:
         return f"<op {self.__name__} from {self._spec}>"
 
-    def __reduce__(self) -> tuple[Callable[[str], LoadedOp], tuple[str]]:
-        return load, (str(self._spec),)
+    def __reduce__(self) -> tuple[Callable[[str, bytes], LoadedOp], tuple[str, bytes]]:
+        # By content: the file may be another by then, or lie on another machine.
+        return _unpickle, (str(self._spec), self._text)
+
+
+def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | None:
+    """Return the type of an op's results, a named tuple; None where there is one output, which comes as it is."""
+    if len(outputs) == 1:
+        return None
+    # A name that Python keeps for itself becomes `_0`, its position.
+    named = namedtuple(f"{op}_outputs", outputs, rename=True)  # noqa: PYI024
+    # The class is made here and no other process has it, so that pickles hold a plain tuple.
+    named.__reduce__ = lambda self: (tuple, (tuple(self),))  # type: ignore[method-assign, assignment]
+    return named
 
 
 def load(spec: str | os.PathLike[str]) -> LoadedOp:
@@ -119,7 +141,7 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
 
     The first call builds it, which takes seconds; later ones, in this process or another, find it in the cache, as long as
     neither the spec, opc nor the compiler changes. The cache is `$OPC_CACHE_DIR`, else `$XDG_CACHE_HOME/opc`, else
-    `~/.cache/opc`.
+    `~/.cache/opc`; `opc cache` shows what it holds. Several outputs come as a named tuple.
 
         leaky_relu = opc.load("specs/leaky_relu.yaml")
         leaky_relu(numpy.array([-1.0, 2.0]), alpha=0.1)
@@ -134,52 +156,29 @@ def load(spec: str | os.PathLike[str]) -> LoadedOp:
         text = path.read_bytes()
     except OSError as error:
         raise SpecError([Diagnostic(f"cannot read {path}: {error.strerror}")]) from error
-    out = cache_folder() / f"{re.sub(r'[^A-Za-z0-9_]', '_', path.stem)[:40]}-{_key(path.name, text)}"
-    package = _build(path, out, "numpy")
-    # The torch module may be built much later, when the user's file says something else.
-    copy = out / path.name
-    if files.read(copy) is None:
-        from opc.build import locks, ninja
-
-        with locks.hold(out / ninja.FOLDER, _LOG.warning):
-            files.write(copy, text.decode("utf-8"), package / files.BUILD)
-    return LoadedOp(path, out, package)
+    return _load(path, text, path)
 
 
-def cache_folder() -> Path:
-    """Return the folder for built ops, making it where it is missing.
-
-    Raises:
-        SpecError: when it can't be made.
-    """
-    named = os.environ.get("OPC_CACHE_DIR")
-    home = os.environ.get("XDG_CACHE_HOME")
-    try:
-        folder = Path(named) if named else (Path(home) if home else Path.home() / ".cache") / "opc"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
-        hint = "set OPC_CACHE_DIR to a folder that can be written"
-        raise SpecError([Diagnostic(f"cannot make the cache folder: {error}", hint=hint)]) from error
-    return folder.absolute()
+def _unpickle(name: str, text: bytes) -> LoadedOp:
+    """Return the op that the text of a spec describes; the name of its file is what messages call it."""
+    path = Path(name)
+    return _load(path, text, cache.keep_spec(cache.place(path.name, text), path.name, text))
 
 
-def _key(name: str, text: bytes) -> str:
-    """Return what tells apart packages that can't share a folder: by spec, opc and interpreter.
-
-    A changed compiler needs no folder of its own: the build system sees it and rebuilds.
-    """
-    content = hashlib.sha256()
-    for part in (name, sys.version, sys.prefix, platform.machine()):
-        content.update(part.encode(errors="surrogateescape") + b"\0")
-    content.update(text)
-    for own in sorted(stamp.own_files()):
-        content.update(Path(own).read_bytes())
-    return content.hexdigest()[:_KEY_LENGTH]
+def _load(path: Path, text: bytes, source: Path) -> LoadedOp:
+    """Return the op of the spec at `path`, built where it has to be from the file `source`, which holds `text`."""
+    out = cache.place(path.name, text)
+    package = _build(source, out, "numpy")
+    cache.keep_spec(out, path.name, text)
+    return LoadedOp(path, text, out, package)
 
 
 def _build(spec: Path, out: Path, backend: str) -> Path:
     """Return the package of `spec` below `out`, built for one backend."""
-    return _package(builder.build_specs([spec], out, [backend], say=_LOG.warning))
+    results = builder.build_specs([spec], out, [backend], say=_LOG.warning)
+    if not all(built.fresh for built in results):
+        cache.make_room(out)
+    return _package(results)
 
 
 def _package(results: tuple[builder.Built, ...]) -> Path:

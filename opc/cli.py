@@ -187,6 +187,37 @@ def env_remove(
     raise typer.Exit(cli_env.remove(names))
 
 
+cached = typer.Typer(help="Look after what `opc.load` has built and kept.", no_args_is_help=True)
+app.add_typer(cached, name="cache")
+
+
+@cached.command("list")
+def cache_list(json: Json = False) -> None:
+    """List what is kept, the last used first, and its size."""
+    from opc import cli_cache
+
+    raise typer.Exit(cli_cache.list_all(json))
+
+
+@cached.command("verify")
+def cache_verify() -> None:
+    """Compare every built file with what the compiler made; what differs is removed, and built again when it is needed."""
+    from opc import cli_cache
+
+    raise typer.Exit(cli_cache.verify())
+
+
+@cached.command("prune")
+def cache_prune(
+    max_size: Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="Keep so much, such as 500M or 2G.")] = None,
+    days: Annotated[float | None, typer.Option("--days", min=0, help="Remove what was not used for so many days.")] = None,
+) -> None:
+    """Remove what is kept: all of it, or by size and age."""
+    from opc import cli_cache
+
+    raise typer.Exit(cli_cache.prune(max_size, days))
+
+
 @app.command()
 def run(
     model: Annotated[

@@ -137,8 +137,9 @@ def build_families(
             results[family.name] = Built(family.name, generated.package, False, generated, mistakes, skipped)
             if not mistakes:
                 done = set(names) - set(made.skipped)
-                text = stamp.text(family.source_hash, done, made.skipped, read | made.signatures)
-                files.write(generated.package / stamp.NAME, text, generated.package / files.BUILD)
+                package, signatures = generated.package, read | made.signatures
+                text = stamp.text(package, family.source_hash, done, made.skipped, signatures, made.made)
+                files.write(package / stamp.NAME, text, package / files.BUILD)
     return tuple(results[family.name] for family in families)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +22,12 @@ _MOST_ERRORS = 3
 
 @dataclass(slots=True)
 class Compiled:
-    """What became of one package: the errors; the backends that can't be built here and why; signatures of its files."""
+    """What became of one package: the errors; the backends that can't be built here and why; signatures of its files; those made."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     skipped: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
 
 
 def compile_packages(
@@ -59,7 +61,9 @@ def compile_packages(
         _write_if_changed(generated.package / files.BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
-        made[family.name] = [ninja.output(step) for name in wanted for step in steps[name]]
+        outputs = [ninja.output(step) for step in (*kernel, *(step for name in wanted for step in steps[name]))] if wanted else []
+        made[family.name] = [os.path.abspath(generated.package / path) for path in dict.fromkeys(outputs)]
+        stamp.discard_damaged(generated.package)
 
     known = sorted(path.parts[-3] for path in out.glob(f"*/{files.BUILD}/{ninja.FILE}"))
     _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, known))
@@ -68,7 +72,8 @@ def compile_packages(
     for family, generated in packages:
         own = [f for f in failures if f.target.startswith(f"{family.name}/")]
         result[family.name].diagnostics = tuple(d for failure in own for d in _explain(failure, out, family))
-        result[family.name].signatures |= stamp.signatures(generated.package / path for path in made[family.name])
+        result[family.name].made = tuple(made[family.name])
+        result[family.name].signatures |= stamp.signatures(made[family.name])
     return result
 
 

@@ -30,13 +30,14 @@ def hold(folder: Path, say: Callable[[str], None] | None = None) -> Iterator[int
         SpecError: when the lock file can't be made.
     """
     path = folder / "lock"
-    try:
-        files.make_folder(folder)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise files.failure("write", path, error) from error
+    descriptor = _open(path)
     try:
         _wait(descriptor, path, say)
+        while not _is(descriptor, path):
+            # Who held it has removed the folder, and somebody else may hold the lock of the new one.
+            os.close(descriptor)
+            descriptor = _open(path)
+            _wait(descriptor, path, say)
         # The name of the holder is for messages only, so a disk too full to hold it is no reason to stop.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
@@ -44,6 +45,41 @@ def hold(folder: Path, say: Callable[[str], None] | None = None) -> Iterator[int
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def hold_now(folder: Path) -> Iterator[bool]:
+    """Hold the lock of `folder` if it is free, without waiting, and yield whether it was.
+
+    Raises:
+        SpecError: when the lock file can't be made.
+    """
+    path = folder / "lock"
+    descriptor = _open(path)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = _is(descriptor, path)
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    try:
+        files.make_folder(path.parent)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise files.failure("write", path, error) from error
+
+
+def _is(descriptor: int, path: Path) -> bool:
+    """Whether a file is still the one at its path."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    return False
 
 
 def _wait(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:

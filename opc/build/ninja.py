@@ -150,23 +150,22 @@ def run(
     """
     call = [_binary(), "-f", f"{FOLDER}/{FILE}", "-k", "0", "-j", str(jobs or _processors()), *targets]
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] ", "LC_ALL": "C.UTF-8"}
-    process = subprocess.Popen(
+    lines: list[str] = []
+    with subprocess.Popen(
         call, cwd=out, env=environment, pass_fds=(lock,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace",
-    )  # fmt: skip
-    lines: list[str] = []
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            lines.append(line.rstrip("\n"))
-            if progress is not None and (status := _STATUS.match(line)):
-                progress(int(status[1]), int(status[2]), status[3])
-        code = process.wait()
-    except BaseException:
-        # Ctrl-C reaches ninja as well, which stops its compilers and removes half-written files; give it the time to.
-        process.terminate()
-        process.wait()
-        raise
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if progress is not None and (status := _STATUS.match(line)):
+                    progress(int(status[1]), int(status[2]), status[3])
+        except BaseException:
+            # Ctrl-C reaches ninja as well, which stops its compilers and removes half-written files; leaving the block waits for it.
+            process.terminate()
+            raise
+    code = process.returncode
     failures = tuple(_failures(lines))
     if code != 0 and not failures:
         said = [line for line in lines if line.startswith("ninja: ") and "no work to do" not in line]

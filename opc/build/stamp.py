@@ -8,6 +8,7 @@ other backends' sources, the compiler. While all of it is still so, there is not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,9 +17,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from opc import config
 from opc.backends import environments
+from opc.build import manifest
 
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
@@ -41,35 +44,63 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         if found is None:
             return None
         package = out / found[1].decode()
-        stamp = json.loads((package / NAME).read_text(encoding="utf-8"))
+        stamp = _current(package, hashlib.sha256(text).hexdigest())
+        if stamp is None:
+            return None
         # A backend that could not be built is left out of "all", as it was; who asks for it by name is told why.
         wanted = {*registered()} - {*stamp["left_out"]} if backends is None else {*backends}
-        same = (
-            stamp["spec"] == hashlib.sha256(text).hexdigest()
-            and wanted <= {*stamp["backends"]}
-            and stamp["settings"] == settings()
-            and set(own_files()) <= set(stamp["files"])
-            and all(signature(path) == known for path, known in stamp["files"].items())
-        )
+        return package if wanted <= {*stamp["backends"]} else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return package if same else None
 
 
-def text(spec_hash: str, backends: Iterable[str], left_out: Iterable[str], signatures: Mapping[str, str]) -> str:
-    """Return the stamp of a build that just succeeded.
+def _current(package: Path, spec_hash: str, but: frozenset[str] = frozenset()) -> dict[str, Any] | None:
+    """Return a package's stamp if the spec is the same and no file but some named ones changed since, else None.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError, AttributeError: when there is no stamp, or none of ours.
+    """
+    stamp: dict[str, Any] = json.loads((package / NAME).read_text(encoding="utf-8"))
+    same = (
+        stamp["spec"] == spec_hash
+        and stamp["settings"] == settings()
+        and set(own_files()) <= set(stamp["files"])
+        and all(signature(path) == known for path, known in stamp["files"].items() if path not in but)
+    )
+    return stamp if same else None
+
+
+def text(
+    package: Path,
+    spec_hash: str,
+    backends: Iterable[str],
+    left_out: Iterable[str],
+    signatures: Mapping[str, str],
+    made: Iterable[str],
+) -> str:
+    """Return the stamp of a build of `package` that just succeeded.
 
     `left_out` are backends that could not be built on this machine; `signatures` are those of every file the build read or made,
-    by absolute path.
+    by absolute path; `made` are the paths of those that compilers made. What an earlier build made for other backends stays
+    known, if it is still what it was.
     """
     data = {
-        "backends": sorted(backends),
+        "backends": [*backends],
+        "digests": {path: digest(path) for path in made},
         "files": dict(signatures),
-        "left_out": sorted(left_out),
-        "settings": settings(),
-        "spec": spec_hash,
+        "left_out": [*left_out],
     }
-    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        # The list of files alone changes when a backend is added.
+        earlier = _current(package, spec_hash, frozenset({os.path.abspath(package / manifest.NAME)}))
+        if earlier is not None:
+            data = {name: _joined(earlier[name], value) for name, value in data.items()}
+    data = {name: sorted(value) if isinstance(value, list) else value for name, value in data.items()}
+    return json.dumps({**data, "settings": settings(), "spec": spec_hash}, indent=1, sort_keys=True) + "\n"
+
+
+def _joined(earlier: Any, new: Any) -> Any:
+    return {**earlier, **new} if isinstance(new, dict) else [*{*earlier, *new}]
 
 
 def signatures(paths: Iterable[str | Path]) -> dict[str, str]:
@@ -84,6 +115,30 @@ def signature(path: str) -> str:
     except FileNotFoundError:
         return "absent"
     return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def digest(path: str) -> str:
+    """Return the SHA-256 of a file's bytes; "absent" when there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return "absent"
+
+
+def discard_damaged(package: Path) -> None:
+    """Remove the built files of a package that were changed since they were made, so that the build system makes them again.
+
+    It goes by modification times alone: a library that a full disk or a crash of the machine cut short is newer than its sources.
+    """
+    try:
+        known = json.loads((package / NAME).read_text(encoding="utf-8"))
+        made = {path: known["files"][path] for path in known["digests"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for path, before in made.items():
+        if signature(path) not in (before, "absent"):
+            os.unlink(path)
 
 
 def settings() -> str:

@@ -78,19 +78,6 @@ def test_mistakes_are_diagnostics(spec: Path, monkeypatch: pytest.MonkeyPatch, t
         opc.load(spec)
 
 
-def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from opc.api import cache_folder
-
-    monkeypatch.delenv("OPC_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache/opc"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg/opc"
-    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine"
-
-
 def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
     torch = pytest.importorskip("torch")
     x = torch.tensor([-2.0, 3.0], requires_grad=True)
