@@ -56,16 +56,18 @@ class LoadedOp:
                 # A tensor's framework has been imported; while that is going on it has no class yet.
                 tensor = getattr(sys.modules.get(name), "Tensor", None)
                 if tensor is not None and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-                    return self._named(self._of(name)(*args, **kwargs))
+                    if name not in self.__dict__:
+                        self._build_for(name)
+                    return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
         return self._named(self._function(*args, **kwargs))
 
-    def _of(self, framework: str) -> Callable[..., Any]:
-        """Return the function of a framework, which is built when it is first asked for."""
-        function: Callable[..., Any] = getattr(getattr(self, framework), self.__name__)
-        return function
+    def _build_for(self, framework: str) -> bool:
+        """Build the module of a framework where that has not been done yet."""
+        getattr(self, framework)
+        return True
 
-    # `torch.compile` calls it and goes on with what it returns; it could not follow a build.
-    _of._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    # `torch.compile`, which could not follow a build, calls it and goes on.
+    _build_for._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
     @cached_property
     def torch(self) -> ModuleType:
@@ -130,10 +132,13 @@ def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | N
     if len(outputs) == 1:
         return None
     # A name that Python keeps for itself becomes `_0`, its position.
-    named = namedtuple(f"{op}_outputs", outputs, rename=True)  # noqa: PYI024
-    # The class is made here and no other process has it, so that pickles hold a plain tuple.
-    named.__reduce__ = lambda self: (tuple, (tuple(self),))  # type: ignore[method-assign, assignment]
-    return named
+    base: type[tuple[Any, ...]] = namedtuple("base", outputs, rename=True)  # type: ignore[misc] # names known at run time alone
+
+    def plain(self: tuple[Any, ...]) -> tuple[Any, ...]:
+        # The class is made here and no other process has it.
+        return tuple, (tuple(self),)
+
+    return type(f"{op}_outputs", (base,), {"__slots__": (), "__reduce__": plain})
 
 
 def load(spec: str | os.PathLike[str]) -> LoadedOp:

@@ -37,7 +37,8 @@ def verify() -> int:
             say(f"damaged: {place.relative_to(cache.folder())}")
         wrong += [entry] if places else []
     cache.remove(wrong, _busy)
-    say(f"{len(found)} checked, {len(wrong)} damaged" + (" and removed; they are built again when they are needed" if wrong else ""))
+    removed = " and removed; they are built again when they are needed" if wrong else ""
+    say(f"{len(found)} checked, {len(wrong)} damaged{removed}")
     return FAILED if wrong else OK
 
 

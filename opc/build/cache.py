@@ -1,12 +1,13 @@
 """The cache of `opc.load`: one folder an entry, holding a copy of the spec and the package built from it.
 
-An entry's folder is named after its spec and a digest of all that tells it from others. When it was last used stands in the
-modification time of the copy of its spec. The cache is held below `limit()`: a new entry makes room by removing those that were not
-used for longest. Whoever has an entry's libraries open keeps them, as the file system has it, and builds again what it lacks.
+An entry's folder is named after its spec and a digest of all that tells it from others. The modification time of the copy of its
+spec says when it was last used. The cache is held below `limit()`: a new entry makes room by removing the least recently used
+ones. Whoever has a library of a removed entry open keeps it, as the file system has it, and builds again what it lacks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -31,7 +32,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spec's folder: the name of its spec's file, its size in bytes, and when it was last used, in seconds since the epoch."""
+    """One spec's folder: the name of the spec's file, its size in bytes, when it was last used in seconds since the epoch."""
 
     folder: Path
     spec: str
@@ -115,10 +116,9 @@ def keep_spec(entry: Path, name: str, text: bytes) -> Path:
         with locks.hold(entry / ninja.FOLDER):
             files.write(copy, text.decode("utf-8"), entry / ninja.FOLDER)
         return copy
-    try:
+    # Where it is another user's, it counts as used when it was made.
+    with contextlib.suppress(OSError):
         os.utime(copy)
-    except OSError:  # of another user, perhaps: then it counts as used when it was made
-        pass
     return copy
 
 

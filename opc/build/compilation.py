@@ -22,7 +22,7 @@ _MOST_ERRORS = 3
 
 @dataclass(slots=True)
 class Compiled:
-    """What became of one package: the errors; the backends that can't be built here and why; signatures of its files; those made."""
+    """What became of one package: errors; backends that can't be built here and why; signatures of files; the files made."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     skipped: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def compile_packages(
     _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, known))
     _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
-    for family, generated in packages:
+    for family, _ in packages:
         own = [f for f in failures if f.target.startswith(f"{family.name}/")]
         result[family.name].diagnostics = tuple(d for failure in own for d in _explain(failure, out, family))
         result[family.name].made = tuple(made[family.name])

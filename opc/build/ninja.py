@@ -162,7 +162,7 @@ def run(
                 if progress is not None and (status := _STATUS.match(line)):
                     progress(int(status[1]), int(status[2]), status[3])
         except BaseException:
-            # Ctrl-C reaches ninja as well, which stops its compilers and removes half-written files; leaving the block waits for it.
+            # Ctrl-C reaches ninja as well, which stops its compilers and removes half-written files; the block's end waits.
             process.terminate()
             raise
     code = process.returncode

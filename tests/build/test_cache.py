@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +42,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+def built(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The backends of every build."""
     found: list[list[str]] = []
     original = builder.build_families
@@ -53,7 +52,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
         return original(families, out, backends, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builder, "build_families", build)
-    yield found
+    return found
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -185,3 +184,10 @@ def test_loading_leaves_no_file_open(spec: Path) -> None:
     call = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", program]
     done = subprocess.run(call, capture_output=True, text=True, env={**os.environ})
     assert (done.stdout, done.stderr) == ("[2.]\n", "")
+
+
+def test_torch_compile_builds_what_it_meets_first(spec: Path) -> None:
+    torch = pytest.importorskip("torch")
+    op = opc.load(spec)
+    compiled = torch.compile(lambda x: op(x).z, fullgraph=True, backend="eager")
+    assert compiled(torch.ones(2, dtype=torch.float64)).tolist() == [2.0, 2.0]
