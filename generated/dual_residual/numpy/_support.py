@@ -64,14 +64,15 @@ def extension(package: str, module: str, op: str) -> ModuleType:
     """Return the built extension module, which lies in `build/` of the op's package.
 
     Raises:
-        ImportError: when it has not been built.
+        ImportError: when it has not been built, or cffi, which it runs on, is missing.
     """
     try:
         return import_module(f"..build.{module}", package)
     except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{op} is not built for NumPy: run `opc build` on its spec"
-        ) from error
+        missing = f"{op} is not built for NumPy: run `opc build` on its spec"
+        if error.name == "_cffi_backend":
+            missing = f"{op} on NumPy needs the package cffi: run `pip install cffi`"
+        raise ImportError(missing, name=error.name) from error
 
 
 @dataclass(slots=True)
