@@ -97,12 +97,47 @@ def prove(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
+    cover: Annotated[
+        bool, typer.Option("--cover", help="Slow frameworks and sanitizers run only on the covering set and on changed specs.")
+    ] = False,
+    part: Annotated[
+        str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")
+    ] = None,
+    results: Annotated[Path | None, typer.Option("--results", metavar="FILE.json", help="Write what `opc report` joins.")] = None,
     json: Json = False,
 ) -> None:
     """Build, prove each op on each backend, print the table."""
     from opc import cli_test
 
-    raise typer.Exit(cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize, strict))
+    raise typer.Exit(
+        cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize, strict, cover, part, results)
+    )
+
+
+@app.command("report")
+def join_results(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="FILE.json...", help="Results of parts of a proof.", show_default=False)
+    ],
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write a page for a repository.")] = None,
+    command: Annotated[str, typer.Option("--made-by", metavar="TEXT", help="What the page says it was made by.")] = "opc test",
+) -> None:
+    """Join the results of `opc test --results`, print the table."""
+    from opc import cli_test
+
+    raise typer.Exit(cli_test.join(results, markdown, command))
+
+
+@app.command("cover")
+def print_cover(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    every: Annotated[bool, typer.Option("--all", help="All features of each op.")] = False,
+) -> None:
+    """Print the covering set: few ops that have everything the ops have."""
+    from opc import cli_test
+
+    raise typer.Exit(cli_test.cover(specs, out, every))
 
 
 @app.command()

@@ -20,23 +20,28 @@ def test(
     as_json: bool,
     sanitize: str | None,
     strict: bool,
+    cover: bool,
+    part: str | None,
+    results: Path | None,
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
-    specs = find_specs(given)
-    for path in (html, junit, markdown):
+    specs = _part(find_specs(given), part)
+    for path in (html, junit, markdown, results):
         if path is not None and not path.parent.is_dir():
             raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")
+    from opc.testing import keeping as kept
     from opc.testing import report as reports
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backends)
+    covering = _covering(specs, out) if cover else None
     with progress_line() as progress:
         if kinds:
-            report = run_sanitized(specs, kinds, jobs, progress=progress)
+            report = run_sanitized(specs if covering is None else covering, kinds, jobs, progress=progress)
         else:
-            report = run_tests(specs, backends, out, jobs, progress=progress, say=note)
+            report = run_tests(specs, backends, out, jobs, chosen_specs=covering, progress=progress, say=note)
     if as_json:
         say(json.dumps(data(report), indent=2))
     else:
@@ -49,6 +54,9 @@ def test(
     if junit is not None:
         reports.write_junit(report, junit)
         note(f"wrote {shown(junit)}")
+    if results is not None:
+        results.write_text(json.dumps(kept.to_data(report)), encoding="utf-8")
+        note(f"wrote {shown(results)}")
     if markdown is not None:
         from opc.testing.markdown import markdown as page
 
@@ -56,10 +64,71 @@ def test(
         command = " ".join(("opc test", *(shown(path) for path in given or ()))) + chosen
         markdown.write_text(page(report, command), encoding="utf-8")
         note(f"wrote {shown(markdown)}")
-    missing = [column.title for column in report.backends.values() if column.reason] if strict else []
-    if missing:
-        fail(f"{', '.join(missing)} could not be run", hint="opc backends tells how to install what is missing")
+    # A backend that was named is wanted.
+    wanted = report.backends if strict else backends or ()
+    missing = {c.title: c.reason for name, c in report.backends.items() if c.reason and name in wanted}
+    for title, reason in missing.items():
+        fail(f"{title} could not be run: {reason}", hint="opc backends tells how to install what is missing")
     return OK if report.ok and not missing else FAILED
+
+
+def _part(specs: list[Path], text: str | None) -> list[Path]:
+    """Return the specs of a part such as `2/5`: every fifth, from the second on."""
+    if text is None:
+        return specs
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise WrongUse(f"--part {text}: write a part and how many there are, as in --part 2/5")
+    return specs[int(number) - 1 :: int(count)]
+
+
+def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
+    """Join the results of parts of a proof, print the table, and write the page."""
+    from rich.console import Console
+
+    from opc.testing import keeping as kept
+    from opc.testing import report as reports
+    from opc.testing.markdown import markdown as page
+
+    try:
+        report = kept.joined([kept.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in given])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WrongUse(f"these are no results of opc test: {error}") from error
+    reports.print_report(report, Console())
+    if markdown is not None:
+        markdown.write_text(page(report, command), encoding="utf-8")
+        note(f"wrote {shown(markdown)}")
+    return OK if report.ok else FAILED
+
+
+def _covering(specs: Sequence[Path], out: Path) -> list[Path]:
+    """Return the specs of the covering set and those that a change touched, in order, and say which they are."""
+    from opc.testing.cover import changed, covering_set
+
+    chosen = covering_set(specs, out)
+    touched = changed(specs)
+    note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
+    if touched:
+        note(f"changed: {', '.join(s.stem for s in touched)}")
+    wanted = {*(c.spec for c in chosen), *touched}
+    return [s for s in specs if s in wanted]
+
+
+def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
+    """Print the covering set of specs, with what each op was chosen for: its number of features, and a few of them."""
+    from opc.testing.cover import changed, covering_set
+
+    specs = find_specs(given)
+    chosen = covering_set(specs, out)
+    total = sum(len(c.adds) for c in chosen)
+    say(f"{len(chosen)} of {len(specs)} ops have all {total} features that any of them has.")
+    for c in chosen:
+        told = c.adds if every else c.adds[-3:]
+        more = "" if len(told) == len(c.adds) else f"; and {len(c.adds) - len(told)} more"
+        say(f"{c.name}: {'; '.join(told)}{more}")
+    touched = changed(specs)
+    say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
+    return OK
 
 
 def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, ...]:

@@ -55,8 +55,18 @@ def print_report(report: Report, console: Console) -> None:
         console.print(Text(message or f"{spec} could not be built", "red"))
     failures = [r for r in report.results if r.status is Status.FAILED]
     _print_failures(failures, console)
-    verdict = "all that ran is right" if report.ok else f"{len(failures)} failed" if failures else "nothing was proved"
-    console.print(Text(verdict, "bold green" if report.ok else "bold red"))
+    console.print(Text(verdict(report), "bold green" if report.ok else "bold red"))
+
+
+def verdict(report: Report) -> str:
+    """Return what a run found, in a line: whether all is right, and how much did not run."""
+    failures = sum(r.status is Status.FAILED for r in report.results)
+    if not report.ok:
+        return f"{failures:,} failed" if failures else "nothing was proved"
+    absent = [column.title for column in report.backends.values() if column.reason]
+    parts = [f"{report.not_run:,} {'call' if report.not_run == 1 else 'calls and checks'} did not run"] if report.not_run else []
+    parts += [f"nothing ran on {', '.join(absent)}"] if absent else []
+    return "; ".join(["all that ran is right", *parts])
 
 
 def _table(report: Report, text_of: Callable[[Cell], str]) -> Table:
@@ -216,6 +226,7 @@ def write_html(report: Report, path: Path) -> None:
         totals=totals_text(report),
         failures=[r for r in report.results if r.status is Status.FAILED],
         report=report,
+        verdict=verdict(report),
         ratio_text=ratio_text,
     )
     path.write_text(text, encoding="utf-8")
@@ -257,4 +268,4 @@ def _printable(text: str) -> str:
     return "".join(c if c in "\t\n" or ord(c) >= 32 else "?" for c in text)
 
 
-__all__ = ["as_json", "print_report", "write_html", "write_junit"]
+__all__ = ["as_json", "print_report", "verdict", "write_html", "write_junit"]

@@ -153,6 +153,11 @@ class Report:
         return not self.mistakes and not any(r.status is Status.FAILED for r in self.results) and bool(self.results)
 
     @property
+    def not_run(self) -> int:
+        """How many calls and checks did not run."""
+        return sum(r.count for r in self.results if r.status in (*IDLE, Status.COMPILED))
+
+    @property
     def ops(self) -> tuple[str, ...]:
         """The ops, in the order they came."""
         return tuple(sorted({r.op for r in self.results}))
@@ -201,6 +206,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "ok": report.ok,
         "seconds": round(report.seconds, 3),
+        "not_run": report.not_run,
         "backends": {name: asdict(column) for name, column in report.backends.items()},
         "mistakes": report.mistakes,
         "totals": report.totals(),

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from opc import config
 from opc.backends import environments
 from opc.backends.base import Backend
+from opc.testing.cover import EVERY_OP
 from opc.testing.process import PATIENCE, CrashedError, Worker
 from opc.testing.results import ORACLE, Column, Report, Result, Status
 
@@ -48,6 +49,7 @@ def run_tests(
     out: Path | None = None,
     jobs: int | None = None,
     *,
+    chosen_specs: Collection[Path] | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     patience: float = PATIENCE,
@@ -56,6 +58,7 @@ def run_tests(
 
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
+    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -68,7 +71,7 @@ def run_tests(
     every, broken = registry.load_all() if backends is None else (registry.select(backends), ())
     chosen = _usable(report, every)
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
-    tasks = _build(report, specs, chosen, out or Path("generated"), say, jobs)
+    tasks = _build_in_tiers(report, specs, chosen, chosen_specs, out or Path("generated"), say, jobs)
     with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch, imports.links(chosen) as path:
         _Schedule(report, tasks, Path(scratch), chosen, progress, patience, path).run(jobs or os.cpu_count() or 1)
     report.seconds = time.monotonic() - start
@@ -101,6 +104,32 @@ class _Package:
     backends: dict[str, str]
 
 
+OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
+"""Why an op was not run on a backend."""
+
+
+def _build_in_tiers(
+    report: Report,
+    specs: Sequence[Path],
+    backends: Sequence[Backend],
+    chosen: Collection[Path] | None,
+    out: Path,
+    say: Callable[[str], None] | None,
+    jobs: int | None,
+) -> list[_Package]:
+    """Bring the packages up to date: for all backends those of the chosen specs, of the others only where every op is run."""
+    if chosen is None:
+        return _build(report, specs, backends, out, say, jobs)
+    always = [b for b in backends if b.name in EVERY_OP]
+    found = _build(report, [s for s in specs if s in chosen], backends, out, say, jobs)
+    rest = _build(report, [s for s in specs if s not in chosen], always, out, say, jobs) if always else []
+    for package in rest:
+        report.add(
+            Result(package.op, b.name, "op", package.op, Status.NOT_RUN, message=OUTSIDE) for b in backends if b not in always
+        )
+    return found + rest
+
+
 def _build(
     report: Report,
     specs: Sequence[Path],
@@ -110,6 +139,8 @@ def _build(
     jobs: int | None,
 ) -> list[_Package]:
     """Bring the packages up to date, and record the specs and backends that fall out."""
+    if not specs:
+        return []
     from opc.build.builder import build_specs
 
     names = [b.name for b in backends]

@@ -14,7 +14,7 @@ from opc.cli_console import WrongUse, find_specs
 from tests.cli.conftest import BAD, Outcome, spec, write
 
 Opc = Callable[..., Outcome]
-COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "env", "run", "bench", "schema")
+COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "env", "run", "bench", "schema", "cover", "report")
 
 
 def test_help_names_every_command(opc: Opc) -> None:
@@ -379,3 +379,51 @@ def test_bench_of_commands(opc: Opc, tmp_path: Path) -> None:
     assert [row["op"] for row in data["rows"]] == ["opc --help", "opc generate leaky_relu.yaml"]
     assert all(row["seconds"] > 0 for row in data["rows"])
     assert [target["limit"] for target in data["targets"]] == [0.2, 0.5]
+
+
+def test_a_named_backend_that_is_absent_is_a_failure(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opc.testing import runner
+    from opc.testing.results import Column, Report, Result, Status
+
+    def run_tests(specs: list[Path], backends: object, *_: object, **__: object) -> Report:
+        columns = {"numpy": Column("NumPy", "2.0"), "torch": Column("PyTorch", reason="install with: pip install torch")}
+        return Report(columns, [Result("leaky_relu", "numpy", "forward", "case 6", Status.PASSED)], {}, 1.0)
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    one = spec(tmp_path)
+    assert opc("test", one).code == 0
+    assert opc("test", one, "--backend", "numpy").code == 0
+    done = opc("test", one, "--backend", "numpy", "--backend", "torch")
+    assert done.code == 1
+    assert "error: PyTorch could not be run: install with: pip install torch" in done.err
+    assert "all that ran is right; nothing ran on PyTorch" in done.out
+
+
+def test_parts_of_a_proof(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opc.testing import runner
+    from opc.testing.results import Column, Report, Result, Status
+
+    def run_tests(specs: list[Path], *_: object, **__: object) -> Report:
+        return Report(
+            {"numpy": Column("NumPy")}, [Result(s.stem, "numpy", "forward", "a", Status.PASSED) for s in specs], {}, 1.0
+        )
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    specs = [spec(tmp_path, name) for name in ("add", "leaky_relu", "relu")]
+    assert opc("test", *specs, "--part", "1/2", "--results", "one.json").code == 0
+    assert opc("test", *specs, "--part", "2/2", "--results", "two.json").code == 0
+    done = opc("report", "one.json", "two.json", "--markdown", "page.md", "--made-by", "opc test specs")
+    assert done.code == 0
+    page = (tmp_path / "page.md").read_text()
+    assert "Made by `opc test specs`: 3 outcomes of 3 ops." in page
+    assert opc("report", "one.json", "one.json").code == 2
+    for wrong in ("0/2", "3/2", "2", "a/b"):
+        assert opc("test", *specs, "--part", wrong).code == 2
+
+
+def test_the_covering_set_is_printed(opc: Opc, tmp_path: Path) -> None:
+    done = opc("cover", spec(tmp_path, "relu"))
+    assert done.code == 0
+    assert done.out.startswith("1 of 1 ops have all ")
+    assert "\nrelu: " in done.out
+    assert done.out.endswith("Changed: none.\n")

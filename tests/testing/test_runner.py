@@ -184,3 +184,19 @@ def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
     assert "| Four | 3 | gradient: no autograd |" in page
     assert "| relu |  | refused | refused |" not in page
     assert as_json(report)["cells"][-1]["refused"] == ["relu has | in it"]
+
+
+def test_the_covering_tier_builds_all_backends_for_chosen_specs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def build(_: object, specs: list[Path], backends: list[SimpleNamespace], *rest: object) -> list[SimpleNamespace]:
+        asked.append(([s.stem for s in specs], [b.name for b in backends]))
+        return [SimpleNamespace(op=s.stem) for s in specs]
+
+    monkeypatch.setattr(runner, "_build", build)
+    backends = [SimpleNamespace(name=name) for name in ("numpy", "onnx", "torch")]
+    specs, report = [Path("a.yaml"), Path("b.yaml")], Report()
+    found = runner._build_in_tiers(report, specs, backends, [specs[1]], Path(), None, None)  # type: ignore[arg-type]  # fakes
+    assert asked == [(["b"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
+    assert [p.op for p in found] == ["b", "a"]
+    assert [(r.op, r.backend, r.status, r.message) for r in report.results] == [("a", "onnx", Status.NOT_RUN, runner.OUTSIDE)]

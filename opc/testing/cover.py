@@ -1,0 +1,233 @@
+"""The covering set: few ops that together have everything that the ops of a folder have, for frameworks too slow to run all.
+
+What an op has is read off its compiled family and its kernels' loops: each kind of node, and of each node the flags that are
+set, the kinds it names, whether optional parts are there and whether lists hold none, one or several; element types; ranks. So a
+new construct, stage form or attribute is covered from the day an op of the folder has it. A greedy set cover chooses the ops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from opc.build import files, locks, stamp
+from opc.build.ninja import FOLDER
+from opc.diagnostics import Span, SpecError
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, TypeVar
+from opc.ir.expr import walk
+from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
+from opc.lower.lower import lower
+from opc.pipeline import load_family
+
+EVERY_OP = ("numpy", "torch")
+"""The backends that every op is run on; all others are run on the covering set and on what has changed."""
+
+NAMED = ("kind", "fn")
+"""Fields whose text is one of few words of the language; any other text is a name or a message."""
+
+COUNTED = ("axes", "plans", "terms", "passes", "places", "optional")
+"""Fields of which it counts whether they hold one thing or several."""
+
+OPAQUE = (Span, TypeVar, Example, CodeLine)
+"""What says nothing of an op's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An op of a covering set: its spec, and the features that it was chosen for."""
+
+    name: str
+    spec: Path
+    adds: tuple[str, ...]
+
+
+def features(family: Family) -> frozenset[str]:
+    """Return what an op has: a word for each construct, form of its loops, element type, rank, and kind of operand."""
+    found = {f"op {text}" for text in _own(family)}
+    for op in family.ops:
+        _add((op.body, op.require), "language", found)
+        _add((op.inputs, op.outputs), "operand", found)
+        _add(op.attributes, "attribute", found)
+        if not (op is family.forward and family.native_for("cpp") is not None):
+            for variant in lower(op):
+                _add(variant.program, "loops", found)
+    found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
+    found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}
+    return frozenset(found)
+
+
+def _own(family: Family) -> Iterator[str]:
+    """Yield what a family and its op say of themselves beside bodies and operands."""
+    forward = family.forward
+    yield from (f"with {name}" for name in ("backward", "backward_backward", "jvp", "backward_jvp") if getattr(family, name))
+    yield from (f"with {name}" for name in ("broadcast", "inplace", "derivation", "stands_for") if getattr(forward, name))
+    yield from (f"ties={forward.ties.value}", f"scatter={forward.scatter.value}")
+    yield from ("explicit backward",) if family.explicit_backward else ()
+    yield from (f"native {native.target}" for native in family.native)
+    yield from (f"names for {name.backend}" for name in family.names)
+    yield f"{_several(forward.inputs)} input"
+    yield f"{_several(forward.outputs)} output"
+    yield f"{_several(forward.types)} type variable"
+
+
+def _several(items: Collection[Any]) -> str:
+    return ("no", "one", "several")[min(2, len(items))]
+
+
+def _add(node: Any, layer: str, found: set[str]) -> None:
+    """Add the features of a node and of all in it. What loops compute is what bodies say, so there only their own nodes count."""
+    if isinstance(node, tuple):
+        for part in node:
+            _add(part, layer, found)
+    elif is_dataclass(node) and not isinstance(node, (type, *OPAQUE)):
+        kind = type(node)
+        if layer == "loops" and kind.__module__.startswith("opc.ir"):
+            return
+        found.add(f"{layer} {kind.__name__}")
+        # A polynomial's terms are numbers and symbols: which symbols there are is all that counts.
+        if isinstance(node, Affine):
+            for monomial, _ in node.terms:
+                _add(monomial, layer, found)
+            return
+        for name, optional in _fields(kind):
+            value = getattr(node, name)
+            said = _said(name, value, optional)
+            if said:
+                found.add(f"{layer} {kind.__name__}.{said}")
+            if isinstance(value, tuple) or is_dataclass(value):
+                _add(value, layer, found)
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a class of nodes that count, and whether each may be left out."""
+    return tuple((f.name, "None" in str(f.type)) for f in fields(kind) if f.compare)
+
+
+def _said(name: str, value: Any, optional: bool) -> str:
+    """Return what the value of a field says: a flag, a kind, that it is there, how many there are; nothing by default."""
+    if isinstance(value, bool):
+        return name if value else ""
+    if isinstance(value, Enum) and not isinstance(value, DType):
+        return f"{name}={value.value}"
+    if isinstance(value, str) and name in NAMED:
+        return f"{name}={value}"
+    if isinstance(value, tuple):
+        return f"{name}: {_several(value)}" if name in COUNTED or not value else ""
+    return f"{name} given" if optional and value is not None else ""
+
+
+def _dtypes(op: Op) -> Iterator[tuple[Operand, DType]]:
+    for operand in (*op.inputs, *op.outputs):
+        kind = getattr(operand.type, "of", operand.type)
+        yield from ((operand, d) for d in (kind.dtypes if isinstance(kind, TypeVar) else (kind,)) if isinstance(d, DType))
+
+
+def _rank(operand: Operand) -> str:
+    """Return the axes of an operand: `*` for a group, `n` for a single one."""
+    return "".join("*" if isinstance(d, Group) else "n" for d in operand.dims) or "scalar"
+
+
+def cover(found: Mapping[str, frozenset[str]], cost: Mapping[str, float]) -> dict[str, tuple[str, ...]]:
+    """Return the names whose features together are all features, each with those that it was chosen for.
+
+    Greedy: the name that adds most for its cost comes next; what those behind it make superfluous is left out in the end.
+    """
+    chosen: list[str] = []
+    left = frozenset[str]().union(*found.values())
+    while left:
+        best = max(sorted(found), key=lambda name: len(found[name] & left) / cost[name])
+        chosen.append(best)
+        left -= found[best]
+    for name in [*chosen]:
+        if found[name] <= frozenset[str]().union(*(found[other] for other in chosen if other != name)):
+            chosen.remove(name)
+    adds: dict[str, tuple[str, ...]] = {}
+    seen = frozenset[str]()
+    for name in chosen:
+        adds[name] = tuple(sorted(found[name] - seen))
+        seen |= found[name]
+    return adds
+
+
+def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
+    """Return the covering set of specs. A spec with mistakes is left out: the proof tells of them.
+
+    What was read off a spec is kept below `out`, for as long as neither the spec nor opc changes.
+    """
+    known = out / FOLDER / "features.json"
+    try:
+        kept = json.loads(known.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        kept = {}
+    own = digest(stamp.own_files())
+    now: dict[str, Any] = {}
+    families: dict[str, Path] = {}
+    for spec in specs:
+        key = hashlib.sha256(spec.read_bytes() + own.encode()).hexdigest()
+        try:
+            now[key] = entry = kept.get(key) or _entry(load_family(spec))
+        except SpecError:
+            continue
+        families[entry["name"]] = spec
+    if now.keys() - kept.keys():
+        with locks.hold(known.parent):
+            files.write(known, json.dumps(now), known.parent)
+    found = {e["name"]: frozenset(e["features"]) for e in now.values()}
+    cost = {e["name"]: float(e["cost"]) for e in now.values()}
+    return tuple(Chosen(name, families[name], adds) for name, adds in cover(found, cost).items())
+
+
+def _entry(family: Family) -> dict[str, Any]:
+    # How long the proof of an op takes goes with its calls, which all ops have, and with what its kernels and bodies hold.
+    cost = 20.0 + sum(_size(op) for op in family.ops)
+    return {"name": family.name, "features": sorted(features(family)), "cost": cost}
+
+
+def digest(paths: Iterable[str]) -> str:
+    """Return a hash of files' contents and of where they lie."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(f"{path}\0{hashlib.sha256(Path(path).read_bytes()).hexdigest()}\0".encode())
+    return total.hexdigest()
+
+
+def _size(op: Op) -> int:
+    return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
+
+
+def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the specs that a change touched: of the branch since it left main, or of the last commit, and what is not committed.
+
+    Outside a git repository, or where history ends before, nothing is known to have changed.
+    """
+    folder = specs[0].absolute().parent if specs else Path.cwd()
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    root, head = git("rev-parse", "--show-toplevel"), git("rev-parse", "HEAD")
+    if root is None or head is None:
+        return ()
+    bases = (git("merge-base", "HEAD", name) for name in ("origin/main", "main", "origin/master", "master"))
+    base = next((b for b in bases if b is not None and b != head), None) or git("rev-parse", "--verify", "-q", "HEAD~1")
+    names = (git("diff", "--name-only", base or "HEAD") or "").splitlines()
+    # Paths of `diff` begin at the root, those of `ls-files` at the folder.
+    touched = {Path(root, name) for name in names}
+    touched |= {folder / name for name in (git("ls-files", "--others", "--exclude-standard") or "").splitlines()}
+    return tuple(spec for spec in specs if spec.absolute() in touched or spec.resolve() in touched)
+
+
+__all__ = ["EVERY_OP", "Chosen", "changed", "cover", "covering_set", "features"]

@@ -1,0 +1,70 @@
+"""The covering set: everything at least once, few ops, and what a change touched."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from opc.pipeline import load_family
+from opc.testing import cover as covers
+from opc.testing.cover import changed, cover, covering_set, features
+
+SPECS = Path(__file__).parents[2] / "specs"
+FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
+
+
+def test_a_cover_has_all_and_nothing_superfluous() -> None:
+    found = {"a": frozenset("12345"), "b": frozenset("126"), "c": frozenset("345"), "d": frozenset("7"), "e": frozenset("7")}
+    adds = cover(found, {"a": 9.0, "b": 1.0, "c": 1.0, "d": 2.0, "e": 1.0})
+    assert adds == {"b": ("1", "2", "6"), "c": ("3", "4", "5"), "e": ("7",)}
+    assert cover({}, {}) == {}
+
+
+def test_features_are_constructs_loops_types_and_ranks() -> None:
+    relu, softmax = (features(load_family(SPECS / f"{name}.yaml")) for name in ("leaky_relu", "softmax"))
+    assert {"attribute Attribute.kind=float", "op with inplace", "rank *", "type input bfloat16"} <= relu
+    assert {"language Reduce.kind=sum", "language Call.fn=exp", "loops RowStage.whole_rows", "loops Fold.kind=max"} <= softmax
+    assert "language Reduce.kind=sum" not in relu
+
+
+def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("op: bad\n")
+    again = tmp_path / "relu_again.yaml"
+    again.write_text((SPECS / "relu.yaml").read_text().replace("op: relu", "op: relu_again"))
+    specs = [*FEW, again]
+    chosen = covering_set([*specs, bad], tmp_path)
+    every = frozenset[str]().union(*(features(load_family(spec)) for spec in FEW))
+    assert {text for c in chosen for text in c.adds} == every
+    assert len({"relu", "relu_again"} & {c.name for c in chosen}) < 2
+    # A second time nothing is compiled.
+    monkeypatch.setattr(covers, "features", None)
+    assert covering_set(specs, tmp_path) == chosen
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_what_a_change_touched(tmp_path: Path) -> None:
+    names = ("one", "two", "three", "four")
+    specs = [tmp_path / f"{name}.yaml" for name in names]
+    for spec in specs[:3]:
+        spec.write_text("op: x\n")
+    assert changed(specs) == ()
+    git(tmp_path, "init", "-b", "main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    assert changed(specs[:3]) == ()
+    specs[0].write_text("op: y\n")
+    git(tmp_path, "commit", "-am", "second")
+    assert changed(specs) == (specs[0],)
+    git(tmp_path, "checkout", "-b", "work")
+    specs[1].write_text("op: z\n")
+    git(tmp_path, "commit", "-am", "third")
+    git(tmp_path, "commit", "--allow-empty", "-m", "fourth")
+    specs[3].write_text("op: new\n")
+    assert changed(specs) == (specs[1], specs[3])
