@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.elaborate.typing import elaborate
+from opc.analysis.shapes.inference import infer
 from opc.backends.base import Unsupported
 from opc.backends.onnx.session import OnnxSession
 from opc.diagnostics import SpecError
@@ -19,12 +20,14 @@ from opc.emit.numpy.reference import function_name, numpy_module
 from opc.ir.op import Assign, Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
-from opc.testing.cases.calls import Case
+from opc.testing.cases.calls import Case, accepted
+from opc.testing.cases.derived import derived_inputs
+from opc.testing.cases.fitting import volume
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError
 from opc.testing.oracle.tolerance import compare
-from opc.testing.truths.gradcheck import check_jvp, check_same
+from opc.testing.truths.gradcheck import check_family, check_jvp, check_same, points
 from opc.transform.autodiff import vjp
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
 from tests.fuzz import judge
@@ -41,6 +44,11 @@ def two_threads(pool: object, count: int, grain: int, body: Any, argument: Any) 
     body(argument, 0, half)
     other.join()
 
+
+Shapes = dict[str, tuple[int, ...]]
+
+LARGEST = 60_000
+"""The most points of the largest loop of a call of the table and of its derivatives: the oracle holds all of them at once."""
 
 POOLS: tuple[Any, ...] = (None, odd_parallel_for, two_threads)
 """How a kernel's work is shared out: one thread, pieces no pool would make, two threads."""
@@ -212,3 +220,65 @@ def _with_ranges(op: Op, s: Assign) -> str:
     dims = op.operand(s.target).dims
     items = [f"{i}:{d}" if isinstance(i, str) else str(i) for i, d in zip(s.indices, dims, strict=True)]
     return f"{s.target}[{', '.join(items)}] = {value}" if items else f"{target} = {value}"
+
+
+# By the table of calls that `opc test` runs: for specs written for what they hold
+
+
+def small_cases(op: Op, parent: Op | None, count: int) -> list[Case]:
+    """Return a few calls of an op, of as many kinds as there are, none of them large; first those with absent operands."""
+    kinds: dict[str, list[Case]] = {}
+    for case in accepted(op, parent, random=8):
+        shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+        if volume(op, infer(op, shapes, case.attributes)) <= LARGEST:
+            kind = case.name.split("-", 1)[1] if "-without-" in case.name or "-wanted-" in case.name else case.name.split("-")[1]
+            kinds.setdefault(kind, []).append(case)
+    ordered = sorted(kinds.values(), key=lambda cases: "-without-" not in cases[0].name)
+    return [c for k in range(count) for cases in ordered for c in cases[k : k + 1]][:count]
+
+
+def table_calls(family: Family, count: int) -> Iterator[tuple[Op, Case]]:
+    """Yield a few calls of every op of a family, of the table."""
+    above = parents(family)
+    for op in family.ops:
+        for case in small_cases(op, above.get(id(op)), count):
+            yield op, case
+
+
+def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
+    """Yield what is wrong with the kernel's answers, for every op of the family."""
+    for op, case in table_calls(family, count):
+        yield from (f"{case.name}: {m}" for m in islice(wrong_kernel(kernel, op, case, expected(op, case)), 1))
+
+
+def wrong_references(family: Family, count: int) -> Iterator[str]:
+    """Yield what is wrong with the answers of the NumPy reference, for every op of the family."""
+    run = reference(family)
+    for op, case in table_calls(family, count):
+        want = expected(op, case)
+        if want is not None:
+            yield from (f"{case.name}: {m}" for m in islice(wrong_answer(run, op, case, want), 1))
+
+
+def family_volume(family: Family, case: Case) -> int:
+    """Return the number of points of the largest loop in a call of the forward op and in the calls of its derivatives."""
+
+    def visit(op: Op, shapes: Shapes, derived: tuple[Op | None, ...]) -> int:
+        env = infer(op, shapes, case.attributes)
+        found = [volume(op, env)]
+        for other in (d for d in derived if d is not None):
+            given = derived_inputs(other, shapes, env.outputs, {**shapes, **env.outputs})
+            further = (family.backward_backward, family.backward_jvp) if other is family.backward else ()
+            found.append(visit(other, {n: s for n, s in given.items() if s is not None}, further))
+        return max(found)
+
+    shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
+    return visit(family.forward, shapes, (family.backward, family.jvp))
+
+
+def wrong_gradients(family: Family) -> Iterator[str]:
+    """Yield the gradients that differences contradict. A proof without a sharp point is none, and no contradiction."""
+    chosen = [c for c in points(family.forward) if family_volume(family, c) <= LARGEST]
+    for result in check_family(family, chosen):
+        if not result.ok and "no point was sharp enough" not in result.message:
+            yield f"{result.name}: {result.message}"
