@@ -145,6 +145,8 @@ INDICES: list[Case] = [
     kernel("t[..., ⟦...⟧] = x\ny = x", "the axis group ... stands twice in one shape"),
     kernel("y[n, ⟦n⟧] = x[n, 0]", "the index 'n' is in use already", **MATRIX),
     kernel("y[n, c] = x[n, c] + sum[⟦n⟧](x[n, c])", "the index 'n' is in use already", **MATRIX),
+    kernel("y[n, c] = x[n, c] + sum[p:2, ⟦p⟧:3](x[n, c])", "the index 'p' is in use already", **MATRIX),
+    kernel("y[...] = x[...] + sum[..., ⟦...⟧](x[...])", "the axis group ... stands twice in one reduction"),
     kernel("y[⟦N⟧] = x[N]", "'N' is a dimension, so it can't name an index", **VECTOR),
     kernel("y[⟦x⟧] = 1", "'x' is a tensor, so it can't name an index", **VECTOR),
     kernel("y[⟦T⟧] = 1", "'T' is a type, so it can't name an index", **VECTOR),

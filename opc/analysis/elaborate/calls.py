@@ -191,6 +191,9 @@ class CallTyper:
                     if not scope.lenient:
                         self._error(f"there is no axis group {GroupRef(name)}", item.span, _groups_hint(scope))
                     return None
+                if name in groups:
+                    self._error(f"the axis group {GroupRef(name)} stands twice in one reduction", item.span)
+                    return None
                 groups.add(name)
                 return GroupAxis(name)
             case Apply(fn=Name(id="broadcast"), args=(Name(id=operand),)):
@@ -202,10 +205,11 @@ class CallTyper:
                 name_tree = item if isinstance(item, Name) else item.name
                 name = name_tree.id
                 extent: Affine | None = None
+                taken = dict(extents)
                 if isinstance(item, Range):
                     extent = self.typer.index(item.extent, "an index's range")
                     extents[name] = extent
-                if not self.index_name(name_tree, extents if isinstance(item, Name) else {}):
+                if not self.index_name(name_tree, taken):
                     return None
                 if isinstance(item, Name):
                     extent = infer_ranges(name_tree, [tree.body], scope, self.found, f"{tree.kind.id}[{{}}](...)")

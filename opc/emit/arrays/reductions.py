@@ -195,6 +195,7 @@ class ReducingEmitter(ArrayEmitter):
             entries = bare_entries(read)
             if entries is None or not set(own) <= set(entries):
                 continue
+            entries = tuple(dict.fromkeys(entries))
             kept = [i for i in entries if i in frame]
             if kept != [i for i in frame if i in kept]:
                 continue

@@ -314,6 +314,6 @@ def _epilogue(op: Op, assign: Assign, value: Expr, total: str) -> tuple[Expr, di
                     return None
             elif not isinstance(index, Affine) or index.index is None or shape.get(index.index) != dim:
                 return None
-        if places.setdefault(node.operand, indices) != indices or len(set(indices)) != len(node.indices):
+        if places.setdefault(node.operand, indices) != indices:
             return None
     return rewrite(value, lambda n: replace(n, indices=()) if isinstance(n, Read) else n), places

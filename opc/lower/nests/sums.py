@@ -62,7 +62,9 @@ def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:
             if not (isinstance(a, Put) and isinstance(a.value, Read)):
                 return {}
             name, to = a.value.operand, s.operand(a.name)
-            alike = name in memory and set(memory[name].loops) == domain and memory[name].type == to.type
+            # Of a temporary that runs over a loop twice the stage adds up a diagonal.
+            whole = name in memory and len(memory[name].loops) == len(domain) and set(memory[name].loops) == domain
+            alike = whole and memory[name].type == to.type
             if not alike or (to.kind, to.reduction, to.loops) != ("temporary", "sum", ()) or name in found:
                 return {}
             found[name] = a.name

@@ -187,7 +187,8 @@ class _Scheduler:
         best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
         found = [x if x in full else joint(x) for s in plan.produced for x in s.domain]
         rest = [loop for loop in found if loop in full and loop not in best]
-        return (*(loop for loop in best if loop in full), *dict.fromkeys(rest))
+        # A diagonal is stored along one of them twice.
+        return (*dict.fromkeys(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
     def _inputs_of(self, step: Step) -> set[str]:
         return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)

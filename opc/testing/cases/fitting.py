@@ -24,6 +24,9 @@ from opc.testing.cases.sizes import Shapes, Sizes, dims_of, shapes_of, signs, si
 POINTS = 40_000
 """The number of points the largest loop of an ordinary case may have."""
 
+ELEMENTS = 4
+"""How many elements of an operand count as much as a point of a loop."""
+
 MOST_STEPS = 60
 """How often sizes are halved or grown before they are given up."""
 
@@ -31,9 +34,11 @@ MOST_STEPS = 60
 def volume(op: Op, env: ShapeEnv) -> int:
     """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
 
+    An operand of which loops see few elements, as on a diagonal, counts too: an element is less than a point to the oracle.
     An extent that depends on an index counts as its greatest, and one that divides by a size of 0 as 0.
     """
-    most = 1
+    held = [int(np.prod(env.shape_of(o), dtype=np.int64)) for o in op.inputs if o.name in env.present]
+    most = max([1, *(n // ELEMENTS for n in held)])
     for statement in op.body:
         target = op.operand(statement.target).dims
         names = [i for i in statement.indices if not isinstance(i, GroupRef)]

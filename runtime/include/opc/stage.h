@@ -168,8 +168,9 @@ static inline void stand_still(stage &s, const int32_t (&which)[Count]) {
   for (int32_t k : which) s.operands[k].still = true;
 }
 
-/* Gives an operand the strides of its tensor. A group that broadcasts may have fewer axes than the stage, which are then missing on
- * the left; an axis of size 1 is broadcast. `strides` NULL means contiguous. */
+/* Gives an operand the strides of its tensor: along each axis of the stage the sum of those of the tensor's axes that lie on it, none
+ * of which is 0, and two of which are a diagonal. A group that broadcasts may have fewer axes than the stage, which are then missing
+ * on the left; an axis of size 1 is broadcast. `strides` NULL means contiguous. */
 static inline void place(operand &o, int32_t ndim, const int64_t *shape, const int64_t *strides, const axes *places, int32_t count) {
   int32_t missing = -ndim;
   for (int32_t p = 0; p < count; ++p) missing += places[p].count;
@@ -178,12 +179,11 @@ static inline void place(operand &o, int32_t ndim, const int64_t *shape, const i
   for (int32_t p = count - 1; p >= 0; --p) {
     const int32_t present = places[p].count - (places[p].group ? missing : 0);
     for (int32_t i = 1; i <= present; ++i, --axis) {
-      o.stride[places[p].first + places[p].count - i] = shape[axis] == 1 ? 0 : strides != nullptr ? strides[axis] : contiguous;
+      const int64_t stride = shape[axis] == 1 ? 0 : strides != nullptr ? strides[axis] : contiguous;
+      const bool split = places[p].points >= 0;
+      o.stride[places[p].first + places[p].count - i] += split ? stride * places[p].size : stride;
+      if (split) o.stride[places[p].points] += stride;
       contiguous *= shape[axis];
-    }
-    if (places[p].points >= 0) {
-      o.stride[places[p].points] = o.stride[places[p].first];
-      o.stride[places[p].first] *= places[p].size;
     }
   }
   o.count = contiguous;
