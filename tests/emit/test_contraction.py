@@ -45,6 +45,15 @@ kernel: |
   y[n, o, i] = sum[c, p](w[c, o, p] * pad(x[n, c, i - p], 0))
 """
 
+REMAINDERS = """\
+inputs: {x: 'T[H, L]', t: 'T[K]', v: 'T[J]'}
+require: [K > 0]
+outputs: {y: 'T[J, H]', z: 'T[H, J]'}
+kernel: |
+  y[g, h] = sum[l](x[h, l] * t[g % K]) + v[g]
+  z[h, g] = sum[l](x[h, l] * t[(g + 1) % K]) + v[g]
+"""
+
 ATTENTION = """\
 inputs: {q: 'T[..., L, E]', k: 'T[..., S, E]', v: 'T[..., S, V]'}
 outputs: {y: 'T[..., L, V]'}
@@ -162,6 +171,27 @@ def test_convolution(
     x, w = rng.standard_normal(shape).astype(dtype), rng.standard_normal((o, shape[1] // g, k, k)).astype(dtype)
     total, size = _columns(x, w, at)
     _close(conv.call(conv.family.forward, {"x": x, "w": w}, at)["y"], total, size, w[0].size)
+
+
+@pytest.fixture(scope="module")
+def remainders(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    return _library(REMAINDERS, tmp_path_factory.mktemp("remainders"), odd_parallel_for)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("j", "k"), [(2, 2), (2, 5), (5, 5), (4, 5), (6, 5), (11, 5), (64, 3), (3, 64), (64, 64), (3, 1)])
+def test_remainders(remainders: KernelLibrary, dtype: type, j: int, k: int) -> None:
+    """Where an index takes fewer points than it is divided by, its quotient stays: what is read then moves evenly."""
+    rng = np.random.default_rng(j)
+    x, t, v = (rng.standard_normal(shape).astype(dtype) for shape in ((64, 64), (k,), (j,)))
+    got = remainders.call(remainders.family.forward, {"x": x, "t": t, "v": v}, {})
+    wide = x.astype(np.float64).sum(1)
+    size = np.abs(x.astype(np.float64)).sum(1)
+    for name, first in (("y", 0), ("z", 1)):
+        own = t.astype(np.float64)[(np.arange(j) + first) % k]
+        expected, magnitude = np.outer(own, wide) + v[:, None], np.outer(np.abs(own), size) + np.abs(v)[:, None]
+        turned = got[name] if name == "y" else got[name].T
+        _close(np.ascontiguousarray(turned), expected, magnitude, 65)
 
 
 def test_blocks_of_columns_within_images_and_across_them(tmp_path: Path) -> None:

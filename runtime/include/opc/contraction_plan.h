@@ -168,13 +168,14 @@ static inline int64_t distance(const contraction_plan &p, const axis_index &at, 
   return value;
 }
 
-/* Whether a loop adds the same to an index with each of its points: then `step` is what it adds. */
+/* Whether a loop adds the same to an index with each of its points: then `step` is what it adds. A part that steps adds nothing where it
+ * does not move over the range that is planned. */
 static inline bool is_even(const contraction_plan &p, const axis_index &at, int32_t loop, int64_t *step) {
   bool even = true;
   *step = 0;
   for (int32_t i = 0; i < at.parts; ++i) {
     const part &of = at.part_list[i];
-    if (of.loop != loop) continue;
+    if (of.loop != loop || (of.divisor != 1 && !moves(p, of))) continue;
     *step += of.times * of.scale * p.step[loop];
     even = even && of.divisor == 1;
   }
