@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import opc
@@ -15,6 +15,8 @@ from tests.emit.kernel_library import KernelLibrary
 INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"
 LINK = ("-lmvec", "-lm")
 VARIANT = "v3"
+POISON = ("-include", str(Path(__file__).parent / "poison.h"), "-ftrivial-auto-var-init=pattern")
+"""Memory of temporaries and buffers holds no numbers before it is written; the outputs' holds some that no op computes."""
 
 
 def compile_kernels(family: Family, folder: Path, optimise: str) -> Path:
@@ -26,8 +28,10 @@ def compile_kernels(family: Family, folder: Path, optimise: str) -> Path:
     return compile_together([family], folder, optimise)
 
 
-def compile_together(families: Sequence[Family], folder: Path, optimise: str = "-O1") -> Path:
-    """Compile the kernels of families with different names into one shared library and return it.
+def compile_together(
+    families: Sequence[Family], folder: Path, optimise: str = "-O1", change: Callable[[str], str] = lambda text: text
+) -> Path:
+    """Compile the kernels of families with different names, after a `change` of each text, into one library and return it.
 
     Raises:
         CalledProcessError: when the compiler refuses them; its message is there.
@@ -35,10 +39,10 @@ def compile_together(families: Sequence[Family], folder: Path, optimise: str = "
     for family in families:
         for path, text in kernel_files(family).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
+            (folder / path).write_text(change(text))
     (folder / "loops.cpp").write_text("".join(f'#include "kernel/{f.name}_loops.cpp"\n' for f in families))
     (folder / "entries.cpp").write_text("".join(f'#include "kernel/{f.name}.cpp"\n' for f in families))
-    flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
+    flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", *POISON, f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
     for source, own in (
         ("loops", (optimise, f"-DOPC_VARIANT={VARIANT}", *VARIANTS[VARIANT])),
         # Rows of float32 take the way of large tensors, past the caches; those of float64 do not.

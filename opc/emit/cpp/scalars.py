@@ -32,6 +32,12 @@ class ScalarText:
         text = _sum([self._term(m, c) for m, c in size.terms])
         return text if bare or len(size.terms) == 1 else f"({text})"
 
+    def number(self, size: Affine) -> str:
+        """Return the value of such an expression, as an int64_t."""
+        text = self.integer(size)
+        is_product = len(size.terms) == 1 and len(size.terms[0][0]) > 1
+        return f"({text}).value" if is_product else f"{text}.value"
+
     def _term(self, monomial: tuple[Atom, ...], coefficient: int) -> str:
         if not monomial:
             return str(coefficient)

@@ -70,7 +70,7 @@ class ContractionText:
         return name
 
     def _size(self, e: Affine) -> str:
-        return str(e.constant) if e.constant is not None else f"{self.scalar.integer(e)}.value"
+        return str(e.constant) if e.constant is not None else self.scalar.number(e)
 
     def _conditions(self, term: Term) -> list[str]:
         return [self.scalar.condition(c) for c in term.conditions]

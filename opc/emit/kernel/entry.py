@@ -277,7 +277,7 @@ class EntryText:
         atom = loop.extent.single
         if isinstance(atom, Dim):
             return f"call.{dim_member(atom.name)}.size"
-        return f"{self.scalar.integer(loop.extent)}.value"
+        return self.scalar.number(loop.extent)
 
     def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
         tile = self.tiles[s.name]

@@ -127,7 +127,7 @@ class Leaf(ExprText):
             return Text(f"{local.text}[{self.writer.indices[self.over.lane]}]" if local.row else local.text, _ATOM, local.type)
         if e in self._values:
             return Text(self._values[e], _ATOM, e.type)
-        varies = bool(self.over.lane) and self.over.lane in free_indices(e)
+        varies = self._varies(e)
         safe = is_known_inside(e, self.writer.sizes(e.operand), self.scope.bounded)
         if (
             varies
@@ -327,7 +327,8 @@ class Leaf(ExprText):
             if rest.terms:
                 terms.append(f"{parenthesised(self.affine(rest))} * {stride}" if stride else self.affine(rest))
             if coefficient.terms:
-                step = self.step if coefficient == self._step_of and self.step else self.affine(coefficient)
+                # A step of another axis is multiplied ahead of the loop, where the name of the one along the lane isn't known.
+                step = self.step if coefficient == self._step_of and self.step and not stride else self.affine(coefficient)
                 steps.append(f"{parenthesised(step)} * {stride}" if stride and step != "1" else stride or parenthesised(step))
         base = " + ".join(terms) or "0"
         hoisted = [s for s in steps if ".stride" in s]
@@ -338,6 +339,13 @@ class Leaf(ExprText):
             still = " + ".join(t for t in terms if t not in moving)
             base = " + ".join([*([self._base(still, f"{e.operand}_base")] if still else []), *moving])
         return base, steps
+
+    def _varies(self, e: Read) -> bool:
+        """Whether a read changes from lane to lane: with the lane itself, or with an index that is found in the loop over it."""
+        names = free_indices(e)
+        return bool(self.over.lane) and (
+            self.over.lane in names or any(self.writer.indices.get(name) in self.inner for name in names)
+        )
 
     def _moves(self, text: str) -> bool:
         """Whether an integer depends on the lane."""
