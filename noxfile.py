@@ -107,4 +107,5 @@ def fuzz(session: nox.Session) -> None:
     """Random ops other than those the tests draw: `nox -s fuzz -- 2000 7` draws 2,000 with the seed 7."""
     programs = installed(session)
     count, seed = [*session.posargs, *["200", "1"][len(session.posargs) :]][:2]
+    session.run(programs / "pytest", "tests/fuzz/test_written.py", env={**QUIET, "OPC_FUZZ": "all"}, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", count, seed, env=QUIET, external=True)
