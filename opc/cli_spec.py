@@ -22,9 +22,9 @@ def check(given: Sequence[Path] | None, as_json: bool) -> int:
     for path in files:
         found = Diagnostics()
         try:
-            spec = load(path)
+            spec = load(path, whole=False)
             name = spec.model.op
-            if first.setdefault(name, path) != path:
+            if ("op",) in spec.values and first.setdefault(name, path) != path:
                 other = f"{shown(first[name])} describes an op '{name}' too"
                 found.error(other, spec.text("op").span(0, len(name)), "rename one of the ops: they would share a package")
             compile_spec(spec, found)

@@ -139,13 +139,14 @@ class Diagnostics:
         return any(d.severity is Severity.ERROR for d in self.items)
 
     def raise_errors(self) -> None:
-        """Raise `SpecError` with everything recorded, ordered by place, if there is an error.
+        """Raise `SpecError` with everything recorded, each once and ordered by place, if there is an error.
 
         Raises:
             SpecError: when at least one recorded diagnostic is an error.
         """
         if self.has_errors:
-            raise SpecError(sorted(self.items, key=lambda d: (d.span.line, d.span.column)))
+            once = dict.fromkeys(self.items)
+            raise SpecError(sorted(once, key=lambda d: (d.span.line, d.span.column)))
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

@@ -30,12 +30,12 @@ def load_family(path: Path | str, diagnostics: Diagnostics | None = None) -> Fam
     Raises:
         SpecError: with every mistake found in the spec, or when the file can't be read.
     """
-    return compile_spec(load(path), diagnostics)
+    return compile_spec(load(path, whole=False), diagnostics)
 
 
 def compile_text(text: str, name: str = "<text>", diagnostics: Diagnostics | None = None) -> Family:
     """Return the op family of a spec given as text; `name` is what diagnostics call it. As `load_family` otherwise."""
-    return compile_spec(loads(text, name), diagnostics)
+    return compile_spec(loads(text, name, whole=False), diagnostics)
 
 
 def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:

@@ -61,6 +61,8 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
                 return scope.types[tree.id]
             if tree.id in DTYPES:
                 return DType(tree.id)
+            if tree.id in scope.poisoned:
+                return None
             hint = did_you_mean(tree.id, [*scope.types, *DTYPES])
             if tree.id in ("complex64", "complex128"):
                 hint = "complex types are not part of version 1"

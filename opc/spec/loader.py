@@ -22,6 +22,7 @@ from opc.spec.model import (
     SpecModel,
 )
 from opc.spec.native import check_native
+from opc.spec.rest import what_is_left, without_empty_bodies
 from opc.spec.text import Text, span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
 
@@ -33,7 +34,8 @@ NodePath: TypeAlias = tuple[str | int, ...]
 class Spec:
     """A spec and where everything in it stands. Each is equal to itself only.
 
-    `hash` is the SHA-256 of the file's text.
+    `hash` is the SHA-256 of the file's text. `mistakes` are those of form, where what is left of the spec was asked for; `unread`
+    are the names that what had to be left out declares.
     """
 
     model: SpecModel
@@ -41,6 +43,8 @@ class Spec:
     hash: str
     keys: Mapping[NodePath, Scalar] = field(repr=False)
     values: Mapping[NodePath, Node] = field(repr=False)
+    mistakes: tuple[Diagnostic, ...] = ()
+    unread: frozenset[str] = frozenset()
 
     def key_span(self, *path: str | int) -> Span:
         """Return the place of the key at `path`, or of the nearest thing around it that stands in the file."""
@@ -66,8 +70,8 @@ class Spec:
         return node.text
 
 
-def load(path: Path | str) -> Spec:
-    """Read the spec in a file.
+def load(path: Path | str, whole: bool = True) -> Spec:
+    """Read the spec in a file. As `loads` otherwise.
 
     Raises:
         SpecError: with every mistake of form in the file, or when it can't be read.
@@ -90,11 +94,14 @@ def load(path: Path | str) -> Spec:
             "save it as UTF-8",
         )
         raise SpecError(found.items) from None
-    return loads(text, name)
+    return loads(text, name, whole)
 
 
-def loads(text: str, name: str) -> Spec:
+def loads(text: str, name: str, whole: bool = True) -> Spec:
     """Read a spec from a string; `name` is what diagnostics call it.
+
+    Unless it must be `whole`, a spec with mistakes of form is read without the parts that have them, and holds the mistakes: so
+    those in the rest are found in the same run.
 
     Raises:
         SpecError: with every mistake of form in the text.
@@ -109,18 +116,26 @@ def loads(text: str, name: str) -> Spec:
     table = _Table(found)
     data = table.convert(root, ())
     model: SpecModel | None = None
+    unread: set[str] = set()
     try:
         model = SpecModel.model_validate(data)
     except ValidationError as error:
         reporter = _Reporter(table, root, found)
         for details in error.errors(include_url=False):
             reporter.report(details)
-    if model is not None:
+        model = None if whole else what_is_left(data, unread)
+        if model is not None:
+            _names_once(model, table, found)
+    else:
         _consistency(model, table, found)
-    found.raise_errors()
-    if model is None:  # pragma: no cover - a failed validation has recorded an error
+    if whole:
+        found.raise_errors()
+    if model is None:
         raise SpecError(found.items)
-    return Spec(model, source, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), table.keys, table.values)
+    if found.has_errors:
+        model = without_empty_bodies(model)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return Spec(model, source, digest, table.keys, table.values, tuple(found.items), frozenset(unread))
 
 
 class _Table:
@@ -276,6 +291,20 @@ def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
     """Check what spans several keys but needs no language: empty sections, one name for one thing, a gradient's form."""
     if not model.outputs:
         found.error("an op has at least one output", table.key_span(("outputs",)))
+    _names_once(model, table, found)
+    gradient = model.gradient
+    if gradient.mode == "body" and gradient.body is None:
+        found.error("the key 'body' is missing in 'gradient'", table.key_span(("gradient",)))
+    if ("gradient", "mode") in table.keys:
+        found.error("unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves, ties, scatter")
+    for key, text in (("kernel", model.kernel), ("gradient", gradient.body)):
+        if text is not None and not text.strip():
+            path = (key,) if key == "kernel" else ("gradient", "body")
+            found.error("the body is empty", table.key_span(path), "write at least `y = x`")
+    check_native(model, table.key_span, found)
+
+
+def _names_once(model: SpecModel, table: _Table, found: Diagnostics) -> None:
     owner: dict[str, tuple[str, Span]] = {}
     sections = (("types", model.types), ("inputs", model.inputs), ("attributes", model.attributes), ("outputs", model.outputs))
     for section, names in sections:
@@ -288,13 +317,3 @@ def _consistency(model: SpecModel, table: _Table, found: Diagnostics) -> None:
                 other, first = owner[name]
                 found.error(f"'{name}' is already declared under {other}, on line {first.line}", span)
             owner.setdefault(name, (section, span))
-    gradient = model.gradient
-    if gradient.mode == "body" and gradient.body is None:
-        found.error("the key 'body' is missing in 'gradient'", table.key_span(("gradient",)))
-    if ("gradient", "mode") in table.keys:
-        found.error("unknown key 'mode'", table.key_span(("gradient", "mode")), "the keys here are body, saves, ties, scatter")
-    for key, text in (("kernel", model.kernel), ("gradient", gradient.body)):
-        if text is not None and not text.strip():
-            path = (key,) if key == "kernel" else ("gradient", "body")
-            found.error("the body is empty", table.key_span(path), "write at least `y = x`")
-    check_native(model, table.key_span, found)

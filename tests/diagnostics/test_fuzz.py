@@ -71,7 +71,7 @@ def check(text: str) -> None:
     start = time.monotonic()
     diagnostics: tuple[Diagnostic, ...] = ()
     try:
-        spec = loads(text, "fuzz.yaml")
+        spec = loads(text, "fuzz.yaml", whole=False)
         op = elaborate(spec)
         verify(op)
         if spec.model.gradient.mode == "body":

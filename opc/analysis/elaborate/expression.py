@@ -115,6 +115,8 @@ class ExpressionTyper:
         if name in scope.poisoned:
             scope.used.add(name)
             return
+        if scope.dims_unread and name[:1].isupper():
+            return  # a dimension, by its look
         if name in scope.later:
             self._error(f"'{name}' is used before it is assigned", span, "a statement reads only what stands above it")
         elif name in scope.types or name in DTYPES:

@@ -32,6 +32,7 @@ class Signature:
         self.dims: list[tuple[str, Affine]] = []
         self.require: list[Requirement] = []
         self.broken_types: set[str] = set()
+        self.scope.poisoned |= spec.unread
         self._names()
         self._types()
         self._inputs()
@@ -39,7 +40,8 @@ class Signature:
         self.attribute_typer.declare()
         # What a broken input would have bound is not missing.
         whole = len(self.inputs) == len(spec.model.inputs) and len(self.attributes) == len(spec.model.attributes)
-        self.scope.lenient = not whole or self.attribute_typer.misplaced
+        self.scope.lenient = not whole or self.attribute_typer.misplaced or bool(spec.unread)
+        self.scope.dims_unread = not whole or bool(spec.unread)
         self._shape()
         self.attribute_typer.checks()
         self._outputs()

@@ -82,6 +82,7 @@ class _Elaborated:
 @lru_cache(maxsize=8)
 def _elaborate(spec: Spec) -> _Elaborated:
     found = Diagnostics()
+    found.extend(spec.mistakes)
     model = spec.model
     signature = Signature(spec, found)
     scope = signature.scope
