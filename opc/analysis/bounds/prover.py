@@ -19,6 +19,8 @@ _MAX_FACTS = 2
 """How many facts one proof may combine."""
 _MAX_STEPS = 400
 """How many polynomials one proof may look at; a proof not found within them counts as none."""
+_MAX_STEPS_MORE = 80
+"""How many it may look at in each further form of what is to be proved."""
 
 
 _INVERSE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -83,6 +85,7 @@ class Prover:
     facts: tuple[Affine, ...] = ()
     ranges: Mapping[str, Affine] = field(default_factory=dict)
     steps: int = 0
+    most_steps: int = _MAX_STEPS
 
     def __post_init__(self) -> None:
         # A loop that runs has at least one point.
@@ -127,7 +130,8 @@ class Prover:
 
     def _with_quotients(self, f: Affine) -> bool:
         """Whether `f` is proved in a form without quotients, the facts too: `n // d <= c` says just that `n < d * (c + 1)`."""
-        plain = Prover((*self.facts, *(g for fact in self.known for g in cleared(fact, self.positive))), self.ranges)
+        facts = (*self.facts, *(g for fact in self.known for g in cleared(fact, self.positive)))
+        plain = Prover(facts, self.ranges, most_steps=_MAX_STEPS_MORE)
         return any(plain._with_facts(g) for g in (f, *cleared(f, self.positive)) if plain.facts != self.facts or g != f)
 
     def _in_parts(self, f: Affine) -> bool:
@@ -149,7 +153,7 @@ class Prover:
             else:
                 ranges[name] = parts.apart(extent)
         inside = parts.extent - 1 - parts.whole
-        return Prover((*map(parts.apart, self.facts), inside), ranges)
+        return Prover((*map(parts.apart, self.facts), inside), ranges, most_steps=_MAX_STEPS_MORE)
 
     def _shown(self, f: Affine) -> bool:
         least = self.least(f)
@@ -253,7 +257,7 @@ class Prover:
     def _closed(self, f: Affine, facts: int) -> bool:
         """Whether `f`, which holds no index variable, is not negative; up to `facts` facts may be used."""
         self.steps += 1
-        if self.steps > _MAX_STEPS:
+        if self.steps > self.most_steps:
             return False
         if self._withoutdivisions(f):
             return True
