@@ -92,7 +92,7 @@ def proof(session: nox.Session) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"{part.replace('/', '-of-')}.json"
     session.run(
-        programs / "opc", "test", *SPECS, "--strict", "--part", part, "--results", str(made), env=QUIET, external=True
+        programs / "opc", "test", *SPECS, "--strict", "--again", "--part", part, "--results", str(made), env=QUIET, external=True
     )  # fmt: skip
     for kinds in ("address,undefined", "thread"):
         session.run(programs / "opc", "test", "specs", "--part", part, "--sanitize", kinds, env=QUIET, external=True)

@@ -104,13 +104,14 @@ def prove(
         str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")
     ] = None,
     results: Annotated[Path | None, typer.Option("--results", metavar="FILE.json", help="Write what `opc report` joins.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run also what passed before on the same bytes.")] = False,
     json: Json = False,
 ) -> None:
     """Build, prove each op on each backend, print the table."""
     from opc import cli_test
 
     raise typer.Exit(
-        cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize, strict, cover, part, results)
+        cli_test.test(specs, out, backend, jobs, report, junit, markdown, json, sanitize, strict, cover, part, results, again)
     )
 
 

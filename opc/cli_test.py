@@ -23,6 +23,7 @@ def test(
     cover: bool,
     part: str | None,
     results: Path | None,
+    again: bool,
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
     specs = _part(find_specs(given), part)
@@ -41,7 +42,7 @@ def test(
         if kinds:
             report = run_sanitized(specs if covering is None else covering, kinds, jobs, progress=progress)
         else:
-            report = run_tests(specs, backends, out, jobs, chosen_specs=covering, progress=progress, say=note)
+            report = run_tests(specs, backends, out, jobs, chosen_specs=covering, again=again, progress=progress, say=note)
     if as_json:
         say(json.dumps(data(report), indent=2))
     else:

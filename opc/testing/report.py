@@ -47,6 +47,8 @@ def print_report(report: Report, console: Console) -> None:
         if column.reason:
             console.print(Text.assemble((column.title, "bold"), f" was not run: {column.reason}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
+    if report.remembered:
+        console.print(f"Unchanged since it passed: {report.remembered:,} of these; --again runs them.")
     for kind in TRUTHS:
         console.print(f"{kind}s: {truth_text(report, kind)}.")
     _print_refusals(report, console)

@@ -135,13 +135,15 @@ class Report:
     """Everything a run of the proof found.
 
     `backends` holds each backend by its name, in the order of the table. `mistakes` are the messages of specs that could not be
-    proved at all. `seconds` is the wall time of the whole run.
+    proved at all. `seconds` is the wall time of the whole run. `remembered` is how many of the outcomes
+    are those of an earlier run on the same bytes.
     """
 
     backends: dict[str, Column] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     mistakes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    remembered: int = 0
 
     def add(self, results: Iterable[Result]) -> None:
         """Record results."""
@@ -207,6 +209,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "ok": report.ok,
         "seconds": round(report.seconds, 3),
         "not_run": report.not_run,
+        "remembered": report.remembered,
         "backends": {name: asdict(column) for name, column in report.backends.items()},
         "mistakes": report.mistakes,
         "totals": report.totals(),

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from opc import config
 from opc.backends import environments
 from opc.backends.base import Backend
 from opc.testing.cover import EVERY_OP
+from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, CrashedError, Worker
-from opc.testing.results import ORACLE, Column, Report, Result, Status
+from opc.testing.results import IDLE, ORACLE, Column, Report, Result, Status
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished tasks, their total, and what was finished."""
@@ -50,6 +51,7 @@ def run_tests(
     jobs: int | None = None,
     *,
     chosen_specs: Collection[Path] | None = None,
+    again: bool = False,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     patience: float = PATIENCE,
@@ -58,6 +60,7 @@ def run_tests(
 
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
+    What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` tells what counts.
     With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only.
 
     Raises:
@@ -72,10 +75,59 @@ def run_tests(
     chosen = _usable(report, every)
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
     tasks = _build_in_tiers(report, specs, chosen, chosen_specs, out or Path("generated"), say, jobs)
-    with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch, imports.links(chosen) as path:
-        _Schedule(report, tasks, Path(scratch), chosen, progress, patience, path).run(jobs or os.cpu_count() or 1)
+    memory = Memory(out or Path("generated"))
+    keys = _keys(memory, tasks, chosen)
+    if not again:
+        tasks = _unknown(report, memory, tasks, keys)
+    if tasks:
+        with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch, imports.links(chosen) as path:
+            _Schedule(report, tasks, Path(scratch), chosen, progress, patience, path).run(jobs or os.cpu_count() or 1)
+    _keep(report, memory, tasks, keys)
     report.seconds = time.monotonic() - start
     return report
+
+
+def _keys(memory: Memory, packages: Sequence[_Package], backends: Sequence[Backend]) -> dict[tuple[str, str], str | None]:
+    """Return what the outcomes of each op on each backend, and on the oracle, are kept under."""
+    entries = {b.name: f"{type(b).__module__}:{type(b).__qualname__}" for b in backends}
+    found = {
+        (p.op, name): memory.key(p.package, name, python, entries[name]) for p in packages for name, python in p.backends.items()
+    }
+    return found | {(p.op, ORACLE): memory.key(p.package, ORACLE, sys.executable, "") for p in packages}
+
+
+def _unknown(
+    report: Report, memory: Memory, packages: Sequence[_Package], keys: Mapping[tuple[str, str], str | None]
+) -> list[_Package]:
+    """Return what is to be run: the packages with the backends that have not passed on the same bytes. Report the others."""
+    left: list[_Package] = []
+    for package in packages:
+        known = {name: memory.recall(package.op, name, keys[package.op, name]) for name in (*package.backends, ORACLE)}
+        missing = {name: python for name, python in package.backends.items() if known[name] is None}
+        if missing or known[ORACLE] is None:
+            # The plan is made again, and with it what the oracle proves.
+            left.append(replace(package, backends=missing))
+            known[ORACLE] = None
+        for name, found in known.items():
+            if found is not None:
+                version, results = found
+                report.add(results)
+                report.remembered += sum(r.count for r in results if r.status not in IDLE)
+                if name in report.backends:
+                    report.backends[name] = replace(report.backends[name], version=version)
+    return left
+
+
+def _keep(report: Report, memory: Memory, packages: Sequence[_Package], keys: Mapping[tuple[str, str], str | None]) -> None:
+    """Keep what passed."""
+    found: dict[tuple[str, str], list[Result]] = {}
+    for r in report.results:
+        found.setdefault((r.op, r.backend), []).append(r)
+    for package in packages:
+        for name in (*package.backends, ORACLE):
+            column = report.backends.get(name)
+            pair = package.op, name
+            memory.keep(*pair, keys[pair], column.version if column else "", found.get(pair, ()))
 
 
 def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
