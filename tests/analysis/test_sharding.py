@@ -37,6 +37,8 @@ MATRIX = "inputs: {x: 'T[M, N]'}\n"
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = sum[j](x[i, j]) + 1\n", {"M": "shard -> shard"}),
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = -max[j](x[i, j])\n", {"M": "shard -> shard"}),
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = prod[j](x[i, j])\n", {"M": "shard -> shard"}),
+        # A piece of one axis of a diagonal lacks the other.
+        ("inputs: {x: 'T[N, C, N]'}\noutputs: {y: 'T[N, C]'}\nkernel: y[n, c] = x[n, c, n]\n", {"C": "shard -> shard"}),
         # The size of the whole, an index as a value, and a position are not what a piece knows.
         (MATRIX + "outputs: {y: 'T[M]'}\nkernel: y[i] = mean[j](x[i, j])\n", {"M": "shard -> shard"}),
         (MATRIX + "outputs: {y: 'T[M, N]'}\nkernel: y[i, j] = x[i, j] * j\n", {"M": "shard -> shard"}),
