@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.verify import verify
+from opc.pipeline import compile_text
 from opc.spec.loader import loads
 
 SPECS = [path.read_text() for path in sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))]
@@ -38,7 +40,11 @@ gradient:
     d_x[*A, n, *B] = d_y[*A, n, *B] * (1 - y[*A, n, *B] ** 2) + sum[m:M](d_z[*A, m])
     d_w[n] = sum[*A, *B](d_y[*A, n, *B])
 """
-SEEDS = [*SPECS, GRADIENT]
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+BLOCKS = [text for page in PAGES for text in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)]
+IN_DOCS = [text for text in BLOCKS if re.search(r"^op: (?!wrong)", text, re.MULTILINE)]
+SEEDS = [*SPECS, *IN_DOCS, GRADIENT]
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|\s+|.", re.DOTALL)
 
 # What mistakes are made of: the language's own pieces, YAML's, and what is neither.
 _PIECES = """ \n|\n  |: |- |&a|*a|!!str|...|*A|x|y|N|T|acc(T)|sum[k]|max|pad(|cast(|present(x)| if | else |==|//|**|0|1e-5|.inf
@@ -64,6 +70,18 @@ def mutated(draw: st.DrawFn) -> str:
                 at = draw(st.integers(0, len(text)))
                 text = text[:at] + text[start:end] + text[at:]
     return text
+
+
+@st.composite
+def reworded(draw: st.DrawFn) -> str:
+    """Return a good spec with a few of its words and signs replaced by others, which often leaves a spec of another op."""
+    words = WORD.findall(draw(st.sampled_from([*IN_DOCS, GRADIENT])))
+    places = [i for i, word in enumerate(words) if not word.isspace()]
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.sampled_from(places))
+        alike = [words[i] for i in places if words[i].isidentifier() == words[at].isidentifier()]
+        words[at] = draw(st.sampled_from([*alike, "0", "1", "-1", "N", "//", "%", "..."]))
+    return "".join(words)
 
 
 def check(text: str) -> None:
@@ -111,6 +129,18 @@ def test_any_text(text: str) -> None:
 def test_any_kernel(body: str) -> None:
     text = SPECS[0].split("kernel:")[0] + "kernel: |\n" + "".join(f"  {line}\n" for line in body.split("\n"))
     check(text)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(reworded())
+def test_gradients_of_reworded_specs(text: str) -> None:
+    diagnostics: tuple[Diagnostic, ...] = ()
+    try:
+        compile_text(text, "fuzz.yaml")
+    except SpecError as error:
+        diagnostics = error.diagnostics
+    for d in diagnostics:
+        assert_placed(d, text)
 
 
 def test_seeds_are_good() -> None:
