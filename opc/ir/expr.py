@@ -273,9 +273,17 @@ def rewrite(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     return rule(with_children(e, tuple(rewrite(c, rule) for c in children(e))))
 
 
-def reads(e: Expr) -> Iterator[Read]:
-    """Yield every read in `e`."""
-    return (node for node in walk(e) if isinstance(node, Read))
+@remembered("_reads")
+def reads(e: Expr) -> tuple[Read, ...]:
+    """Return every read in `e`, those around others first."""
+    below = tuple(read for c in children(e) for read in reads(c))
+    return (e, *below) if isinstance(e, Read) else below
+
+
+@remembered("_reduces")
+def has_reduction(e: Expr) -> bool:
+    """Whether `e` holds a reduction."""
+    return isinstance(e, Reduce) or any(has_reduction(c) for c in children(e))
 
 
 def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:

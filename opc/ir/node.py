@@ -18,7 +18,7 @@ _R = TypeVar("_R")
 class Node:
     """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
 
-    __slots__ = ("_atoms", "_groups", "_hash", "_indices", "_size", "_text")
+    __slots__ = ("_atoms", "_chooses", "_groups", "_hash", "_indices", "_reads", "_reduces", "_size", "_text")
 
 
 def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:

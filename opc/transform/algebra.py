@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from opc.ir.dtypes import Weak
-from opc.ir.expr import Call, Const, Expr, Select, walk
+from opc.ir.expr import Call, Const, Expr, Select, size
 from opc.transform.scalar import (
     COMPARES,
     ONE,
@@ -240,7 +240,7 @@ def _pushes(s: Select, factor: Expr) -> bool:
     """Whether a product with conditional `s` is better written inside it: where a side vanishes, or little is written twice."""
     if is_zero(s.then) or is_zero(s.other):
         return True
-    return is_leaf(factor) or (sum(1 for _ in walk(factor)) <= 6 and (_simplifies(s) or not any_reads(s.cond)))
+    return is_leaf(factor) or (size(factor) <= 6 and (_simplifies(s) or not any_reads(s.cond)))
 
 
 def _simplifies(s: Select) -> bool:

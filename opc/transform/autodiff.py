@@ -13,10 +13,11 @@ from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
 from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.transform import algebra, scalar
-from opc.transform.derived import Draft, finish, participants, prepare
+from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
-from opc.transform.normalize import Extractor, hoist_from, hoist_positions, leading_conditions
+from opc.transform.needed import Needed, guarded
+from opc.transform.normalize import Extractor, chosen_outside, hoist_from, hoist_positions, leading_conditions
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.transpose import transpose
@@ -38,7 +39,8 @@ def vjp(op: Op) -> Op | None:
     Raises:
         SpecError: when the body holds something whose gradient the language can't express; the diagnostic points at it.
     """
-    source = prepare(op)
+    sunk = sunken(op)
+    source = prepare(sunk)
     inputs, outputs = participants(source)
     if not inputs or not outputs:
         return None
@@ -47,7 +49,8 @@ def vjp(op: Op) -> Op | None:
     # Of a backward op, an output d_x may itself be needed as a value, next to the new gradient d_x.
     names = _clear(source, set(gradients.values()))
     source = rename_operands(source, names)
-    return finish(source, _Reverse(source, {names.get(n, n): s for n, s in seeds.items()}, gradients).draft())
+    reverse = _Reverse(source, {names.get(n, n): s for n, s in seeds.items()}, gradients, chosen_outside(sunk))
+    return finish(source, reverse.draft())
 
 
 def _clear(op: Op, taken: set[str]) -> dict[str, str]:
@@ -58,7 +61,7 @@ def _clear(op: Op, taken: set[str]) -> dict[str, str]:
 class _Reverse:
     """One run of reverse mode over the statements of an op."""
 
-    def __init__(self, op: Op, seeds: dict[str, Operand], gradients: dict[str, str]) -> None:
+    def __init__(self, op: Op, seeds: dict[str, Operand], gradients: dict[str, str], asked: bool) -> None:
         self.op = op
         self.seeds = seeds
         self.gradients = gradients
@@ -70,6 +73,7 @@ class _Reverse:
         self.knowledge = Knowledge(op)
         self.statements: list[Assign] = self.extractor.statements
         self.fresh: list[Operand] = self.extractor.temporaries
+        self.needed = Needed(op, self.namer, self.knowledge, self.statements, self.fresh, asked)
 
     def _active(self, name: str) -> bool:
         return is_floating(self.op.operand(name).type)
@@ -86,6 +90,7 @@ class _Reverse:
             if adjoint is None:
                 continue
             domain = Domain.of(s, self.op.operand(s.target))
+            need = self.needed.where(s)
             value = Read(s.target, bare(s.indices), self.op.operand(s.target).type)
             for access, factor in self.differentiator.partials(s.value, value).items():
                 operand = self.op.operand(access.read.operand)
@@ -93,7 +98,7 @@ class _Reverse:
                 read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor))
                 factor = hoist_positions(factor, inside, s.target, self.extractor)
                 factor = hoist_from(factor, inside, s.target, self.extractor)
-                part = scalar.cast_to(operand.type, algebra.mul(factor, adjoint))
+                part = guarded(scalar.cast_to(operand.type, algebra.mul(factor, adjoint)), need, factor)
                 if operand.optional:
                     # The gradient of an operand that is absent is never asked for; only its values must not be read.
                     part = scalar.assume(part, Present(operand.name), True)
@@ -104,6 +109,7 @@ class _Reverse:
                     raise AssertionError("a read stays a read")
                 moved = transpose(read, inside, part, target, operand.dims, self.knowledge)
                 self.contributions.setdefault(operand.name, []).append(moved)
+                self.needed.read(read, inside, need, factor, target)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):
             total: Expr = ZERO

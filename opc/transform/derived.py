@@ -20,6 +20,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     children,
+    has_reduction,
     reads,
     rewrite,
     walk,
@@ -28,7 +29,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Derivation, Op, Operand, Role
 from opc.transform.decide import decide
 from opc.transform.inline import inline, merge
-from opc.transform.normalize import has_reduction, hoist, nest_products, prune, share, sink
+from opc.transform.normalize import hoist, nest_products, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
 
@@ -79,9 +80,14 @@ def restrict(op: Op) -> Op:
     )
 
 
+def sunken(op: Op) -> Op:
+    """Return the op with floating types, and conditionals whole where that does not copy much."""
+    return sink(restrict(op))
+
+
 def prepare(op: Op) -> Op:
-    """Return the op in the form that is differentiated: floating types, every reduction a statement, conditionals whole."""
-    op = hoist(nest_products(sink(restrict(op))), every=True)
+    """Return what `sunken` returned in the form that is differentiated: every reduction a statement."""
+    op = hoist(nest_products(op), every=True)
     return tape(op, lambda name: is_floating(op.operand(name).type))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, reads, rewrite, walk
+from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
 from opc.transform.domain import Domain
-from opc.transform.normalize import canonical, has_reduction, placed, put, runs
+from opc.transform.normalize import canonical, placed, put, runs
 
 
 def merge(op: Op) -> Op:
@@ -78,8 +78,8 @@ def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
     if runs(s.value) or (has_reduction(s.value) and _indexes(users[0].value, s.target)):
         return False
     user = users[0]
-    size = sum(1 for _ in walk(user.value)) + sum(1 for _ in walk(s.value)) * len(uses)
-    if size > limit:
+    grown = size(user.value) + size(s.value) * len(uses)
+    if grown > limit:
         return False
     own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
     places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]

@@ -11,7 +11,7 @@ from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import algebra, scalar
-from opc.transform.derived import Draft, finish, participants, prepare
+from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.normalize import Extractor, hoist_positions, leading_conditions
@@ -29,7 +29,7 @@ def jvp(op: Op) -> Op | None:
     Raises:
         SpecError: when the body holds something that has no derivative in the language.
     """
-    source = prepare(op)
+    source = prepare(sunken(op))
     inputs, outputs = participants(source)
     if not inputs or not outputs:
         return None

@@ -28,8 +28,10 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     reads,
     rewrite,
+    size,
     walk,
     with_children,
 )
@@ -46,9 +48,8 @@ CHEAP = frozenset({
 """Functions that cost no more than reading a temporary back."""
 
 
-def has_reduction(e: Expr) -> bool:
-    """Whether `e` holds a reduction."""
-    return any(isinstance(node, Reduce) for node in walk(e))
+LARGE = 84
+"""The number of nodes beyond which a temporary is not copied into the conditionals that read it."""
 
 
 def unshadow(op: Op) -> Op:
@@ -331,7 +332,7 @@ def _shared(
     if _expensive(e, extractor.op):
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
-            first = next(reads(e)).operand
+            first = reads(e)[0].operand
             name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
             # Parts of a shared expression that occur elsewhere too are shared in their turn.
             kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor, around) for c in children(e)))
@@ -347,7 +348,7 @@ def sink(op: Op) -> Op:
     """Return the op with every pointwise temporary that is read inside a conditional put back there.
 
     A gradient can only stay inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the
-    gradient at 0 would otherwise be 0 * inf.
+    gradient at 0 would otherwise be 0 * inf. What grows beyond `LARGE` nodes by this stays: see `opc.transform.needed`.
     """
     temporaries = {o.name for o in op.temporaries}
     values: dict[str, Assign] = {}
@@ -355,13 +356,34 @@ def sink(op: Op) -> Op:
     for s in op.body:
         new = replace(s, value=_sunk(s.value, values, False))
         body.append(new)
-        steep = any(_is_steep(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
-        if s.target in temporaries and steep and not has_reduction(new.value):
+        steep = any(is_steep(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
+        if s.target in temporaries and steep and not has_reduction(new.value) and size(new.value) <= LARGE:
             values[s.target] = new
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
 
-def _is_steep(e: Expr) -> bool:
+def chosen_outside(op: Op) -> bool:
+    """Whether `sink` has left a temporary whose derivative may be infinite outside a conditional that reads it."""
+    temporaries = {o.name for o in op.temporaries}
+    steep: set[str] = set()
+    for s in op.body:
+        if _reads_inside(s.value, steep, False):
+            return True
+        own = any(is_steep(e) or (isinstance(e, Read) and e.operand in steep) for e in walk(s.value))
+        if s.target in temporaries and own and not has_reduction(s.value):
+            steep.add(s.target)
+    return False
+
+
+def _reads_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
+    """Whether a side of a conditional reads one of these operands where `sink` could put its value."""
+    if isinstance(e, Read) and inside and e.operand in names and e.pad is None and placed(e):
+        return True
+    sides = (False, True, True) if isinstance(e, Select) else (False,) * len(children(e))
+    return any(_reads_inside(c, names, inside or side) for c, side in zip(children(e), sides, strict=True))
+
+
+def is_steep(e: Expr) -> bool:
     """Whether the derivative of `e` may be infinite."""
     return isinstance(e, Call) and e.fn not in CHEAP
 

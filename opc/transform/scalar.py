@@ -25,10 +25,12 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reads,
     walk,
     with_children,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
+from opc.ir.node import remembered
 from opc.ir.rules import reduction_type
 
 ZERO = Const(0, Weak.INT)
@@ -94,7 +96,7 @@ def asks_presence(e: Expr) -> bool:
 
 def any_reads(e: Expr) -> bool:
     """Whether `e` reads an operand."""
-    return isinstance(e, Read) or any(any_reads(c) for c in children(e))
+    return bool(reads(e))
 
 
 def select(cond: Expr, then: Expr, other: Expr) -> Expr:
@@ -217,20 +219,37 @@ def assume(e: Expr, cond: Expr, value: bool) -> Expr:
 
     A reduction over what `cond` varies with has other points inside: nothing is known of these.
     """
-    if isinstance(e, Reduce) and _rebinds(e, cond):
-        return e
+    for part in _told(cond, value):
+        e = _assumed(e, part, value)
+    return e
+
+
+def _told(cond: Expr, value: bool) -> list[Expr]:
+    """Return the conditions that have `value` where `cond` has it: the parts first, then `cond` itself."""
     if isinstance(cond, Call) and cond.fn == ("and" if value else "or"):
-        for part in cond.args:
-            e = assume(e, part, value)
+        return [*(part for a in cond.args for part in _told(a, value)), cond]
+    return [cond]
+
+
+def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
+    """As `assume`, of one condition whose parts have been assumed."""
+    if not _chooses(e) or (isinstance(e, Reduce) and _rebinds(e, cond)):
+        return e
     if isinstance(e, Select):
         known = _known(e.cond, cond, value)
         if isinstance(known, Const):
-            return assume(e.then if known.value else e.other, cond, value)
-        then, other = assume(e.then, cond, value), assume(e.other, cond, value)
+            return _assumed(e.then if known.value else e.other, cond, value)
+        then, other = _assumed(e.then, cond, value), _assumed(e.other, cond, value)
         return e if (known, then, other) == (e.cond, e.then, e.other) else select(known, then, other)
     kept = children(e)
-    new = tuple(assume(c, cond, value) for c in kept)
+    new = tuple(_assumed(c, cond, value) for c in kept)
     return e if new == kept else rebuilt(e, new)
+
+
+@remembered("_chooses")
+def _chooses(e: Expr) -> bool:
+    """Whether `e` holds a conditional."""
+    return isinstance(e, Select) or any(_chooses(c) for c in children(e))
 
 
 def _rebinds(e: Reduce, cond: Expr) -> bool:

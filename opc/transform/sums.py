@@ -43,7 +43,7 @@ def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
                 if a.name in groups:
                     return True
             case BroadcastAxis():
-                if next(reads(e), None) is not None:
+                if reads(e):
                     return True
     return False
 

@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from opc.ir.expr import Call, Expr, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk, with_children
+from opc.ir.expr import (
+    Call,
+    Expr,
+    IndexValue,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    has_reduction,
+    reads,
+    size,
+    with_children,
+)
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, index_names, op_names
-from opc.transform.normalize import NOUNS, Extractor, has_reduction
+from opc.transform.normalize import NOUNS, Extractor
 from opc.transform.partials import template
 
 SMALL = 20
@@ -80,7 +92,7 @@ class _Taper:
         return any(r.operand in fresh or self.active(r.operand) for r in reads(e))
 
     def _read_back(self, e: Expr, domain: Domain, guards: tuple[Expr, ...]) -> Expr:
-        if sum(1 for _ in walk(e)) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
+        if size(e) <= SMALL or not self._varies(e) or any(r.checked for r in reads(e)):
             return e
         value = e
         for g in reversed([c for guard in guards for c in scalar.conjuncts(guard)]):
@@ -89,7 +101,7 @@ class _Taper:
             if has_reduction(g):
                 return e
             value = scalar.select(g, value, scalar.ZERO)
-        first = next(r for r in reads(e) if isinstance(r, Read)).operand
+        first = reads(e)[0].operand
         name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else f"{first}_value"
         return self.extractor.extract(value, domain, name) or e
 

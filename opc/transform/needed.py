@@ -1,0 +1,135 @@
+"""Where a value is needed at all: at the points at which some conditional chooses it.
+
+A gradient stays inside a conditional together with what it flows to: of `t = log(x); y = t if x > 0 else 0`, the gradient at 0
+would otherwise be 0 * inf. Small temporaries are put back into the conditionals that read them (`normalize.sink`). One that is
+large, or reads such, would be copied into each of its uses, those into theirs, and so on; it stays, and reverse mode counts for
+each of its points the reads that are chosen. Where there is none, the point has no gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from opc.analysis.bounds.checker import Knowledge
+from opc.ir.dtypes import ValueType
+from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, Read, Select, size, walk
+from opc.ir.op import Assign, Op, Operand
+from opc.transform import algebra, scalar
+from opc.transform.domain import Domain
+from opc.transform.indices import Namer, bare
+from opc.transform.normalize import is_steep
+from opc.transform.scalar import FALSE, TRUE, ZERO
+from opc.transform.transpose import transpose
+
+SMALL = 20
+"""The number of nodes up to which a condition is written where it is asked, and not as a temporary."""
+
+
+@dataclass(slots=True)
+class Needed:
+    """What reverse mode has learnt of where each temporary is needed, statement by statement from the last."""
+
+    op: Op
+    namer: Namer
+    knowledge: Knowledge
+    statements: list[Assign]
+    fresh: list[Operand]
+    asked: bool
+    """Whether there is a temporary that is read inside a conditional and was not put there; otherwise nothing is counted."""
+    chosen: dict[str, list[Expr]] = field(default_factory=dict)
+    everywhere: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.everywhere = {o.name for o in self.op.outputs}
+
+    def where(self, s: Assign) -> Expr:
+        """Return the condition, at a point of a statement's target, under which its value is needed."""
+        parts = self.chosen.get(s.target, [])
+        if s.target in self.everywhere or not parts:
+            return TRUE
+        operand = self.op.operand(s.target)
+        total: Expr = ZERO
+        for part in parts:
+            total = algebra.add(total, part)
+        condition = _condition(total)
+        if condition is not None:
+            return condition
+        name = self.namer.fresh(f"needed_{s.target}")
+        self.fresh.append(Operand(name, operand.type, operand.dims))
+        self.statements.append(Assign(name, s.indices, total))
+        return scalar.raw("gt", Read(name, bare(s.indices), operand.type), ZERO)
+
+    def read(self, read: Read, inside: Domain, need: Expr, factor: Expr, target: tuple[str | GroupRef, ...]) -> None:
+        """Take down a read, under loops, of a statement that is needed under `need`, with its factor in the derivative."""
+        if not self.asked or read.operand in self.everywhere:
+            return
+        condition = scalar.conjunction(need, support(factor))
+        if condition == TRUE:
+            self.everywhere.add(read.operand)
+            return
+        operand = self.op.operand(read.operand)
+        one = scalar.select(condition, _one(operand.type), ZERO)
+        moved = transpose(read, inside, one, target, operand.dims, self.knowledge)
+        self.chosen.setdefault(read.operand, []).append(moved)
+
+
+def guarded(part: Expr, need: Expr, factor: Expr) -> Expr:
+    """Return a part of a gradient as nothing where it is not needed, if its factor may be infinite there."""
+    if need == TRUE or not any(is_steep(e) for e in walk(factor)):
+        return part
+    return scalar.select(need, part, ZERO)
+
+
+def support(e: Expr) -> Expr:
+    """Return the condition under which `e` is chosen to be something: elsewhere it is the literal zero."""
+    match e:
+        case _ if scalar.is_zero(e):
+            return FALSE
+        case Select():
+            then, other = support(e.then), support(e.other)
+            return either(scalar.conjunction(e.cond, then), scalar.conjunction(scalar.negation(e.cond), other))
+        case Call(fn="add" | "sub", args=(a, b)):
+            return either(support(a), support(b))
+        case Call(fn="mul", args=(a, b)):
+            return scalar.conjunction(support(a), support(b))
+        case Call(fn="div" | "neg", args=args):
+            return support(args[0])
+        case Cast():
+            return support(e.arg)
+        case _:
+            return TRUE
+
+
+def either(a: Expr, b: Expr) -> Expr:
+    """Return `a or b`."""
+    if a == TRUE or b == TRUE or a == scalar.negation(b):
+        return TRUE
+    if a in (FALSE, b):
+        return b
+    if b == FALSE:
+        return a
+    return _factored(a, b) or scalar.raw("or", a, b)
+
+
+def _factored(a: Expr, b: Expr) -> Expr | None:
+    """Return `c` for `c and d or c and not d`."""
+    first, second = scalar.conjuncts(a), scalar.conjuncts(b)
+    mine, theirs = [c for c in first if c not in second], [c for c in second if c not in first]
+    if len(mine) == len(theirs) == 1 and mine[0] == scalar.negation(theirs[0]):
+        found: Expr = TRUE
+        for c in first:
+            found = found if c is mine[0] else scalar.conjunction(found, c)
+        return found
+    return None
+
+
+def _one(t: ValueType) -> Expr:
+    return scalar.cast_literal(t, scalar.ONE)
+
+
+def _condition(total: Expr) -> Expr | None:
+    """Return the condition of a count that is one of these, where it is short."""
+    if not isinstance(total, Select) or not scalar.is_zero(total.other) or size(total.cond) > SMALL:
+        return None
+    one = total.then.arg if isinstance(total.then, Cast) else total.then
+    return total.cond if isinstance(one, Const) else None

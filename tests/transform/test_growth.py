@@ -1,0 +1,98 @@
+"""Derived ops grow with their source and not faster: counts of nodes, which are the same on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opc.ir.expr import size
+from opc.ir.op import Family, Op
+from opc.pipeline import compile_text
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.truths.gradcheck import check_family
+from tests.transform.language import spec_text
+
+STEPS = {
+    "a root or a square": "sqrt({t}) if {t} > c else {t} * {t}",
+    "one of three": "log({t}) if c > 0 else (sqrt({t}) if c > -1 else exp({t}))",
+}
+
+
+def family(lines: list[str]) -> Family:
+    kernel = "".join(f"  {line}\n" for line in lines)
+    return compile_text(spec_text("f", f"inputs: {{x: 'T[...]', c: 'T[...]'}}\noutputs: {{y: 'T[...]'}}\nkernel: |\n{kernel}"))
+
+
+def chain(step: str, length: int) -> list[str]:
+    """Return the lines of a kernel of so many steps, each made of the one before."""
+    steps = [f"t{k + 1} = {step.format(t=f't{k}')}" for k in range(length)]
+    return ["t0 = x * x + 1", *steps, f"y = t{length}"]
+
+
+def nodes(op: Op) -> int:
+    return sum(size(s.value) for s in op.body)
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_derivatives_grow_by_as_much_with_each_step(step: str) -> None:
+    """As many steps more add as many nodes, in each op of the family: what a conditional chooses from is not copied into it."""
+    short, middle, long = ([nodes(op) for op in family(chain(step, n)).ops] for n in (6, 9, 12))
+    for first, second, third in zip(short, middle, long, strict=True):
+        assert third - second <= 2 * (second - first)
+
+
+def steep(what: str) -> list[str]:
+    """Return the first lines of a kernel with a temporary `t` too large to be copied, infinite in its derivative where `what` is 0."""
+    return [f"s = {' + '.join(f'sqrt({what}) * sin({k} + {what})' for k in range(1, 30))}", "t = s + log(c)"]
+
+
+def gradients(kernel: list[str], x: list[float], order: int = 1) -> dict[str, list[float]]:
+    f = family(kernel)
+    op = f.backward if order == 1 else f.backward_backward
+    assert op is not None
+    values: dict[str, Any] = {o.name: np.ones(len(x)) for o in op.inputs} | {"x": np.array(x)}
+    return {name: np.asarray(v.value).tolist() for name, v in evaluate(op, values, {}).items()}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "y = t if x > 0 else 0",
+        "y = (t if x > 0 else 0) + (2 * t if x > 1 else 0)",
+        "y = (t * t if x > 1 else t) if x > 0 else x",
+        "y = (0 if x <= 0 else t)",
+    ],
+)
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_stays_outside_a_conditional_passes_nothing_on_where_it_is_not_chosen(last: str, order: int) -> None:
+    """The gradient is finite where a root of 0 is not chosen, to both orders, though the root is a statement of its own."""
+    found = gradients([*steep("x"), last], [0.0, 0.5, 2.0], order)
+    assert all(np.isfinite(values).all() for values in found.values())
+    wanted = gradients([*steep("x"), last.replace("0 else", "-1 else").replace("<= 0", "<= -1")], [0.25, 0.5, 2.0], order)
+    for name, values in found.items():
+        assert values[1:] == pytest.approx(wanted[name][1:])
+
+
+def test_what_is_chosen_somewhere_is_infinite_there() -> None:
+    """A root that is read outside any conditional too has the slope it has."""
+    assert not np.isfinite(gradients([*steep("x"), "y = (t if x > 0 else 0) + t"], [0.0])["d_x"]).any()
+
+
+def test_a_chain_has_the_gradient_of_differences() -> None:
+    assert [r.message for r in check_family(family(chain(STEPS["a root or a square"], 4))) if not r.ok] == []
+
+
+def test_a_large_value_read_at_another_place_under_a_condition() -> None:
+    """Where it is needed is found through a shift: a point that no chosen read reaches has no gradient."""
+    terms = " + ".join(f"sqrt(x[i]) * sin({k} + x[i])" for k in range(1, 30))
+    kernel = f"  t[i] = {terms}\n  y[j] = t[j + 1] if c[j] > 0 else 0\n"
+    text = spec_text("f", "inputs: {x: 'T[N]', c: 'T[M]'}\nshape: {M: N - 1}\noutputs: {y: 'T[M]'}\nkernel: |\n" + kernel)
+    op = compile_text(text).backward
+    assert op is not None
+    arrays = {"x": np.array([0.5, 0.0, 1.0, 1.0]), "c": np.array([-1.0, 1.0, 1.0]), "d_y": np.ones(3)}
+    slopes = np.asarray(evaluate(op, {o.name: arrays[o.name] for o in op.inputs}, {})["d_x"].value)
+    assert np.isfinite(slopes).all()
+    assert slopes[:2].tolist() == [0.0, 0.0]
+    assert (slopes[2:] != 0).all()
