@@ -44,7 +44,7 @@ def test_derivatives_grow_by_as_much_with_each_step(step: str) -> None:
 
 
 def steep(what: str) -> list[str]:
-    """Return the first lines of a kernel with a temporary `t` too large to be copied, infinite in its derivative where `what` is 0."""
+    """Return the first lines of a kernel with a large temporary `t`, whose derivative is infinite where `what` is 0."""
     return [f"s = {' + '.join(f'sqrt({what}) * sin({k} + {what})' for k in range(1, 30))}", "t = s + log(c)"]
 
 
