@@ -45,7 +45,7 @@ def test_derivatives_grow_by_as_much_with_each_step(step: str) -> None:
 
 def steep(what: str) -> list[str]:
     """Return the first lines of a kernel with a large temporary `t`, whose derivative is infinite where `what` is 0."""
-    return [f"s = {' + '.join(f'sqrt({what}) * sin({k} + {what})' for k in range(1, 30))}", "t = s + log(c)"]
+    return [f"s = {' + '.join(f'sqrt({what}) * sin({k} + {what})' for k in range(1, 13))}", "t = s + log(c)"]
 
 
 def gradients(kernel: list[str], x: list[float], order: int = 1) -> dict[str, list[float]]:
@@ -86,7 +86,7 @@ def test_a_chain_has_the_gradient_of_differences() -> None:
 
 def test_a_large_value_read_at_another_place_under_a_condition() -> None:
     """Where it is needed is found through a shift: a point that no chosen read reaches has no gradient."""
-    terms = " + ".join(f"sqrt(x[i]) * sin({k} + x[i])" for k in range(1, 30))
+    terms = " + ".join(f"sqrt(x[i]) * sin({k} + x[i])" for k in range(1, 13))
     kernel = f"  t[i] = {terms}\n  y[j] = t[j + 1] if c[j] > 0 else 0\n"
     text = spec_text("f", "inputs: {x: 'T[N]', c: 'T[M]'}\nshape: {M: N - 1}\noutputs: {y: 'T[M]'}\nkernel: |\n" + kernel)
     op = compile_text(text).backward
