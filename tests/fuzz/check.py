@@ -32,10 +32,10 @@ def drawn(seed: int | str, number: int) -> str:
 
 
 def _compiled(family: Family, rng: random.Random, folder: Path) -> Path:
-    return compile_kernels(family, folder, rng.choice(("-O0", "-O0", "-O1")))
+    return compile_kernels(family, folder, rng.choice(("-O0", "-O0", "-O0", "-O1")))
 
 
-def wrong(text: str, seed: str, count: int = 3) -> Iterator[str]:
+def wrong(text: str, seed: str, count: int = 2) -> Iterator[str]:
     """Yield what is wrong with an op, of each kind one thing; `count` is how many calls each derived op gets."""
     rng = random.Random(seed)
     try:
@@ -52,13 +52,13 @@ def wrong(text: str, seed: str, count: int = 3) -> Iterator[str]:
             kernel = lambda pool: KernelLibrary(family, library, pool)  # noqa: E731
         except subprocess.CalledProcessError as error:
             yield "does not compile: " + "\n".join([line for line in error.stderr.splitlines() if "error" in line][:3])
-        session = load(family, folder) if rng.random() < 0.4 else None
+        session = load(family, folder) if rng.random() < 0.3 else None
         yield from wrong_code(family, kernel, session, rng, count, large=rng.random() < 0.04)
     if rng.random() < 0.5:
         yield from wrong_twins(text, family, rng)
 
 
-def check(text: str, seed: str, count: int = 3, seconds: int = SECONDS) -> list[str]:
+def check(text: str, seed: str, count: int = 2, seconds: int = SECONDS) -> list[str]:
     """Return what is wrong with an op, a crash or a hang too."""
 
     def run() -> list[str]:
