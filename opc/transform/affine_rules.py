@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Mod, Symbol
 from opc.ir.expr import (
@@ -50,13 +51,22 @@ def exchanged(e: Expr, old: Expr, new: Expr) -> Expr:
     return rewrite(e, lambda node: new if node == old else node)
 
 
+Conditions: TypeAlias = tuple[tuple[Expr, bool], ...]
+"""Conditions, each with the value it must have."""
+
+
+def fixed_condition(e: Select) -> Conditions:
+    """Return the condition of a conditional with a side that is zero, and what it must be for the other side, if it holds only
+    attributes and sizes."""
+    fixed = not scalar.any_reads(e.cond) and not free_indices(e.cond)
+    return ((e.cond, scalar.is_zero(e.other)),) if fixed else ()
+
+
 def fixed_conditions(e: Expr) -> Iterator[tuple[Expr, bool]]:
     """Yield the conditions on attributes and sizes without which `e` is zero, with the value each must have."""
     while isinstance(e, Select) and (scalar.is_zero(e.other) or scalar.is_zero(e.then)):
-        holds = scalar.is_zero(e.other)
-        if not scalar.any_reads(e.cond) and not free_indices(e.cond):
-            yield e.cond, holds
-        e = e.then if holds else e.other
+        yield from fixed_condition(e)
+        e = e.then if scalar.is_zero(e.other) else e.other
 
 
 def quickly_nonnegative(a: Affine, ranges: dict[str, Affine]) -> bool:

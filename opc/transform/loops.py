@@ -20,10 +20,12 @@ from opc.ir.expr import (
 )
 from opc.transform import algebra, scalar
 from opc.transform.affine_rules import (
+    Conditions,
     Equation,
     divided,
     divisions,
     exchanged,
+    fixed_condition,
     fixed_conditions,
     gap,
     is_affine,
@@ -166,18 +168,27 @@ class Loops:
         settled = [self._settled(g) for g in self.guards]
         self.sloped = [new for old, new in zip(self.guards, settled) if old in self.sloped]
         self.guards = [g for g in settled if g != scalar.TRUE]
-        self.value = self._settled(self.value)
+        self.value = self._settled_adjoint(self.value, ())
 
-    def _settled(self, e: Expr) -> Expr:
+    def _settled_adjoint(self, e: Expr, around: Conditions) -> Expr:
+        """Settle the adjoint, which stands under conditions on sizes and attributes: none of its own decides itself."""
+        if not isinstance(e, Select) or not (scalar.is_zero(e.other) or scalar.is_zero(e.then)):
+            return self._settled(e, around)
+        cond, inside = self._settled(e.cond, around), (*around, *fixed_condition(e))
+        if scalar.is_zero(e.other):
+            return scalar.select(cond, self._settled_adjoint(e.then, inside), e.other)
+        return scalar.select(cond, e.then, self._settled_adjoint(e.other, inside))
+
+    def _settled(self, e: Expr, around: Conditions | None = None) -> Expr:
         def rule(node: Expr) -> Expr:
             match node:
                 case Call(fn="and"):
                     return scalar.conjunction(*node.args)
                 case Call(fn="ge" | "lt" | "eq", args=(IndexValue() | Const() as a, IndexValue() | Const() as b)):
                     left, right = (Affine.of(v.value if isinstance(v, IndexValue) else int(v.value)) for v in (a, b))
-                    if node.fn == "ge" and self._nonnegative(left - right):
+                    if node.fn == "ge" and self._nonnegative(left - right, around):
                         return scalar.TRUE
-                    if node.fn == "lt" and self._nonnegative(right - left - 1):
+                    if node.fn == "lt" and self._nonnegative(right - left - 1, around):
                         return scalar.TRUE
                     return scalar.compare(node.fn, scalar.index_value(left), scalar.index_value(right))
                 case Select():
@@ -185,9 +196,9 @@ class Loops:
                 case _:
                     return node
 
-        return rewrite(map_affine(e, self._cancelled), rule)
+        return rewrite(map_affine(e, lambda a: self._cancelled(a, around)), rule)
 
-    def _cancelled(self, a: Affine) -> Affine:
+    def _cancelled(self, a: Affine, around: Conditions | None = None) -> Affine:
         """Return `a` with (s*q + r) // s as q and (s*q + r) % s as r, where 0 <= r < s at every point; else q + r // s, r % s.
 
         A quotient and a remainder that make up their numerator, `s*(n // s) + n % s`, are n.
@@ -199,13 +210,13 @@ class Loops:
                 if not isinstance(atom, FloorDiv | Mod):
                     product = product * atom
                     continue
-                s = self._cancelled(atom.denominator)
-                numerator = self._cancelled(atom.numerator)
+                s = self._cancelled(atom.denominator, around)
+                numerator = self._cancelled(atom.numerator, around)
                 quotient = numerator // s
                 rest = numerator % s
                 # The normal form has taken multiples of s out of the division; a rest within [0, s) is no division at all.
                 inner = next((d for d in divisions(rest) if isinstance(d, Mod) and Affine.of(d) == rest), None)
-                if inner is not None and self._nonnegative(inner.numerator) and self._nonnegative(s - 1 - inner.numerator):
+                if inner is not None and all(self._nonnegative(f, around) for f in (inner.numerator, s - 1 - inner.numerator)):
                     rest, quotient = inner.numerator, quotient - inner.numerator // s
                 product = product * (rest if isinstance(atom, Mod) else quotient)
             total = total + product
@@ -220,7 +231,8 @@ class Loops:
                     total = joined
         return total
 
-    def _nonnegative(self, a: Affine) -> bool:
-        """Whether `a` >= 0 at every point."""
+    def _nonnegative(self, a: Affine, around: Conditions | None = None) -> bool:
+        """Whether `a` >= 0 at every point where conditions hold: without `around`, all those that the adjoint stands under."""
         ranges = {**self.ranges, **{axis.index: axis.extent for axis in self.loops}}
-        return quickly_nonnegative(a, ranges) or self.knowledge.nonnegative(a, ranges, fixed_conditions(self.value))
+        conditions = fixed_conditions(self.value) if around is None else around
+        return quickly_nonnegative(a, ranges) or self.knowledge.nonnegative(a, ranges, conditions)

@@ -119,6 +119,8 @@ class Fold:
             strips.range(a)
         row, computed = strips.lanes(), w.names.fresh("computed")
         call = f"opc::fold_windows<opc::folds_{self.kind}>({self.result}, {row}, {strips.text(strips.advance())}"
+        if fixed := strips.fixed():
+            call = f"{self.regions.condition(fixed)} && {call}"
         strips.candidates(f"const bool {computed} = {call}", "});")
         for a in strips.axes:
             del w.indices[a.index]

@@ -41,6 +41,11 @@ class Strips:
         for g in found:
             self.regions.clip(g, axis.index, low, high)
 
+    def fixed(self) -> tuple[Affine, ...]:
+        """Return the conditions that are the same for all of the row, which neither `range` nor `lanes` asks."""
+        own = {self.row.lane, *(a.index for a in self.axes)}
+        return tuple(g for g in self.guards if not g.indices() & own)
+
     def lanes(self) -> str:
         """Write the lanes of the row: those whose windows lie inside, and those whose windows' first elements do."""
         w = self.writer

@@ -29,8 +29,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
-from opc.lower.contractions.factors import Factor
-from opc.lower.contractions.terms import Shape, is_fixed, multiplicands, terms_of
+from opc.lower.contractions.terms import Shape, conjuncts, is_fixed, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
 from opc.transform.indices import Namer, bare, index_names, op_names
 
@@ -108,7 +107,10 @@ class _Extractor:
         if not isinstance(e, Select) or is_fixed(e.cond):
             return assign
         sums = _sums(self.op, assign)
-        whole = replace(assign, value=e.then)
+        then = e.then
+        for c in _fixed_part(e.cond):
+            then = Select(c, then, Const(0, Weak.INT), then.type, then.span)
+        whole = replace(assign, value=then)
         if len(sums) != 1 or sums[0][0] not in walk(e.then) or contraction_stage(self.op, whole, assign.target) is None:
             return assign
         name = self.namer.fresh(f"{assign.target}_all")
@@ -213,7 +215,7 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
         match e:
             case Reduce(kind="sum"):
                 terms = terms_of(op, assign, e, fixed)
-                if terms is not None and (not lazy or all(_is_plain(f) for t in terms for f in t.factors)):
+                if terms is not None and (not lazy or all(_is_plain(op, assign, t) for t in terms)):
                     found.append((e, fixed, terms))
             case Reduce():
                 pass
@@ -221,7 +223,7 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
                 visit(e.then, (*fixed, e.cond), lazy)
                 visit(e.other, (*fixed, Call("not", (e.cond,), DType.BOOL)), lazy)
             case Select():
-                visit(e.then, fixed, True)
+                visit(e.then, (*fixed, *_fixed_part(e.cond)), True)
                 visit(e.other, fixed, True)
             case _:
                 for c in children(e):
@@ -231,9 +233,19 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
     return found
 
 
-def _is_plain(f: Factor) -> bool:
-    """Whether a factor can be read at all points."""
-    return all(isinstance(i, GroupRef) or (isinstance(i, Affine) and i.index is not None) for i in f.read.indices)
+def _fixed_part(cond: Expr) -> tuple[Expr, ...]:
+    """Return the conditions on the call without which a condition does not hold."""
+    return tuple(c for c in conjuncts(cond) if is_fixed(c))
+
+
+def _is_plain(op: Op, assign: Assign, term: Term) -> bool:
+    """Whether the factors of a term can be read at all points, also where a condition on these does not hold."""
+    extents = Shape(op, assign, term.axes).extents
+    return all(
+        isinstance(i, GroupRef) or (isinstance(i, Affine) and i.index is not None and extents.get(i.index) == dim)
+        for f in term.factors
+        for i, dim in zip(f.read.indices, op.operand(f.read.operand).dims, strict=True)
+    )
 
 
 def _merged(op: Op, assign: Assign, e: Expr) -> Expr:

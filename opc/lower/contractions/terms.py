@@ -58,10 +58,10 @@ def terms_of(op: Op, assign: Assign, e: Reduce, fixed: tuple[Expr, ...]) -> tupl
     """Return the terms of a sum, None when it is no contraction."""
     if not is_floating(e.type) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
         return None
-    if any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
-        return None
     found: list[Term] = []
     for conditions, axes, body in _products(e.body, fixed, e.axes):
+        if any(isinstance(a, Axis) and a.extent.indices() for a in axes):
+            return None
         term = _term(Shape(op, assign, axes), conditions, axes, body)
         if term is None:
             return None
@@ -79,17 +79,18 @@ def _products(
             yield from _products(a, conditions, axes)
             yield from _products(b, conditions, axes)
         case Select(other=Const(value=0)):
-            yield from _products(e.then, (*conditions, *_conjuncts(e.cond)), axes)
+            yield from _products(e.then, (*conditions, *conjuncts(e.cond)), axes)
         case Reduce(kind="sum") if not any(isinstance(a, BroadcastAxis) for a in e.axes):
             yield from _products(e.body, conditions, (*axes, *e.axes))
         case _:
             yield conditions, axes, e
 
 
-def _conjuncts(e: Expr) -> Iterator[Expr]:
+def conjuncts(e: Expr) -> Iterator[Expr]:
+    """Yield the conditions that must all hold for `e` to hold."""
     if isinstance(e, Call) and e.fn == "and":
         for a in e.args:
-            yield from _conjuncts(a)
+            yield from conjuncts(a)
     else:
         yield e
 
@@ -131,8 +132,8 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
 
 
 def is_fixed(e: Expr) -> bool:
-    """Whether a condition is the same at all points of a call."""
-    return not any(isinstance(n, Read | IndexValue | Place) for n in walk(e))
+    """Whether a condition is the same at all points of a call: it asks for sizes, attributes and what is present alone."""
+    return not any(isinstance(n, Read | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def multiplicands(e: Expr) -> Iterator[Expr]:
