@@ -25,7 +25,6 @@ from opc.ir.expr import (
     children,
     free_indices,
     reads,
-    walk,
     with_children,
 )
 from opc.ir.op import Assign, Group, Op
@@ -165,22 +164,24 @@ class _Flattener:
     def _free_loops(self, e: Reduce, loops: Mapping[str, Loop], own: str | None, source: Assign) -> tuple[Loop, ...]:
         """Return the loops the value of a reduction varies along: in the order in which the statement's target names them, then
         of the first access that does."""
-        bound = {a.index for a in e.axes if isinstance(a, Axis)}
-        gone = {a.name for a in e.axes if isinstance(a, GroupAxis)}
-        kept = {a.name: a.operand for a in e.axes if isinstance(a, BroadcastAxis)}
         found: dict[Loop, None] = {}
-        for node in walk(e.body):
+
+        def visit(node: Expr, bound: frozenset[str], gone: frozenset[str], kept: Mapping[str, str]) -> None:
             if isinstance(node, Reduce):
                 bound |= {a.index for a in node.axes if isinstance(a, Axis)}
-            if not isinstance(node, Read):
-                continue
-            for index in node.indices:
+                gone |= {a.name for a in node.axes if isinstance(a, GroupAxis)}
+                kept = {**{a.name: a.operand for a in node.axes if isinstance(a, BroadcastAxis)}, **kept}
+            for index in node.indices if isinstance(node, Read) else ():
                 if isinstance(index, GroupRef) and index.name not in gone:
                     found[GroupLoop(index.name, kept.get(index.name, own))] = None
                 elif isinstance(index, Affine):
                     for atom in index.atoms():
                         if isinstance(atom, Index) and atom.name not in bound:
                             found[loops[atom.name]] = None
+            for c in children(node):
+                visit(c, bound, gone, kept)
+
+        visit(e, frozenset(), frozenset(), {})
         wanted = [i.name if isinstance(i, GroupRef) else i for i in source.indices]
 
         def place(loop: Loop) -> int:

@@ -233,7 +233,8 @@ class _Scheduler:
                 puts.append((product, s))
         inputs = self._stage_inputs(body, memory, plan.key)
         here = {s.target: _seen_in(s, plan.key.full, row) for s in body}
-        folds = plan.folds | {s.target for s in plan.produced if self._folds_first(plan, s)}
+        # What folds along these rows may serve steps of other stages alone.
+        folds = {n for n in plan.folds if n in here} | {s.target for s in plan.produced if self._folds_first(plan, s)}
         passes = build_passes(
             list(here.values()), folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
         )
