@@ -16,6 +16,7 @@ from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
+from opc.transform.guard import guarded
 from opc.transform.jvp import jvp
 from opc.transform.jvp_of_vjp import jvp_of_vjp
 from opc.transform.normalize import hoist
@@ -89,12 +90,13 @@ def _final(op: Op, spec: Spec, scatter: Scatter = ...) -> Op: ...
 @overload
 def _final(op: None, spec: Spec, scatter: Scatter = ...) -> None: ...
 def _final(op: Op | None, spec: Spec, scatter: Scatter = Scatter.DETERMINISTIC) -> Op | None:
-    """Return the op with its op type, and without `stop_gradient`, which means nothing once everything is differentiated."""
+    """Return the op with its op type, no read that is not proved inside, and without `stop_gradient`, which means nothing once
+    everything is differentiated."""
     if op is None:
         return None
     name = spec.model.onnx_name
     onnx_name = f"{name}{camel_case(op.name.removeprefix(spec.model.op))}" if name else ""
-    return _checked(replace(erase(op), scatter=scatter, onnx_name=onnx_name))
+    return _checked(guarded(replace(erase(op), scatter=scatter, onnx_name=onnx_name)))
 
 
 def _checked(op: Op) -> Op:

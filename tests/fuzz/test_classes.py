@@ -9,7 +9,8 @@ import pytest
 
 from opc.ir.op import Family
 from opc.pipeline import compile_text
-from tests.fuzz.kernels import KernelLibrary, compile_together
+from tests.emit.kernel_library import KernelLibrary
+from tests.fuzz.kernels import compile_together
 from tests.fuzz.proof import wrong_gradients, wrong_kernels, wrong_references
 
 CALLS = 8

@@ -1,0 +1,172 @@
+"""Which reads of an op are proved inside their operand: that of a spec, or one derived from it, after whatever passes.
+
+A read is inside where the ranges of its indices and the conditions around it say so. A padded read may fall outside, and a
+checked one is tested when the op runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from opc.analysis.bounds.checker import Knowledge, ranges_of
+from opc.analysis.bounds.prover import facts_of
+from opc.analysis.bounds.value_range import Values
+from opc.ir.affine import Affine, Dim, GroupSize, Index
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Read,
+    Reduce,
+    Select,
+    children,
+    free_groups,
+    free_indices,
+    walk,
+)
+from opc.ir.op import Assign, Attribute, Op, Requirement
+
+Conditions: TypeAlias = tuple[tuple[Expr, bool], ...]
+"""Conditions that a read stands under, with the value each must have."""
+
+
+def unproved_reads(op: Op) -> list[Read]:
+    """Return the reads of an op that are neither proved inside, nor padded, nor checked when the op runs."""
+    reads = ReadsInside(op)
+    return [r for s in op.body for r in reads.outside(s)]
+
+
+class ReadsInside:
+    """Proves that reads of an op are inside; what has been proved once is remembered."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.knowledge = Knowledge(op)
+        self.values = Values(op)
+        self.known = _proofs(op.dims, op.require, op.attributes)
+
+    def outside(self, statement: Assign) -> Iterator[Read]:
+        """Yield the reads of a statement that are not proved inside, padded or checked."""
+        ranges = ranges_of(statement, self.op.operand(statement.target))
+        return (r for r, around, under in _visit(statement.value, ranges, ()) if self.axes_outside(r, around, under))
+
+    def axes_outside(self, read: Read, ranges: Mapping[str, Affine], conditions: Conditions) -> tuple[int, ...]:
+        """Return the axes along which a read is not proved inside, padded or checked."""
+        if read.pad is not None:
+            return ()
+        dims = enumerate(zip(read.indices, self.op.operand(read.operand).dims, strict=True))
+        return tuple(
+            n
+            for n, (i, dim) in dims
+            if n not in read.checked and isinstance(dim, Affine) and not self._is_inside(i, dim, ranges, conditions)
+        )
+
+    def _is_inside(self, index: Affine | GroupRef | Expr, size: Affine, ranges: Mapping[str, Affine], under: Conditions) -> bool:
+        if isinstance(index, GroupRef):
+            return True
+        if not isinstance(index, Affine):
+            return _is_said(index, size, under) or self.values.within(index, size, ranges)
+        if index.index is not None and ranges.get(index.index) == size:
+            return True
+        return all(self._nonnegative(f, ranges, under) for f in (index, size - 1 - index))
+
+    def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
+        """Whether an expression is proved not negative: by what its own indices tell, which ops of a family share, or by all."""
+        if all(c >= 0 and all(isinstance(a, Index | Dim | GroupSize) for a in m) for m, c in f.terms):
+            return True
+        if any(f == fact for cond, holds in conditions for fact in facts_of(cond, holds)):
+            return True
+        names = _reached(f.indices(), ranges)
+        own = {n: x for n, x in ranges.items() if n in names}
+        said = tuple(
+            (c, holds) for c, holds in conditions if free_indices(c) <= names and not any(isinstance(n, Read) for n in walk(c))
+        )
+        return self._proved(f, own, said) or ((own, said) != (ranges, conditions) and self._proved(f, ranges, conditions))
+
+    def _proved(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
+        key = (f, tuple(ranges.items()), conditions)
+        if key not in self.known:
+            self.known[key] = self.knowledge.nonnegative(f, ranges, conditions)
+        return self.known[key]
+
+
+@lru_cache(maxsize=16)
+def _proofs(
+    dims: tuple[tuple[str, Affine], ...], require: tuple[Requirement, ...], attributes: tuple[Attribute, ...]
+) -> dict[tuple[Affine, tuple[tuple[str, Affine], ...], Conditions], bool]:
+    """Return what has been proved of the sizes and attributes of an op, which are those of the ops derived from it too."""
+    return {}
+
+
+def _reached(names: Iterable[str], ranges: Mapping[str, Affine]) -> set[str]:
+    """Return index variables and those that their extents hold."""
+    found: set[str] = set()
+    waiting = [n for n in names if n in ranges]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [n for n in ranges[name].indices() if n in ranges]
+    return found
+
+
+def parts(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[tuple[Expr, Mapping[str, Affine], Conditions]]:
+    """Yield the direct subexpressions of `e`, each with the loops and the conditions that it stands in; given those of `e`."""
+    match e:
+        case Select():
+            yield e.cond, ranges, under
+            yield e.then, ranges, (*under, (e.cond, True))
+            yield e.other, ranges, (*under, (e.cond, False))
+            return
+        case Call(fn="and" | "or" as fn, args=(first, second)):
+            yield first, ranges, under
+            yield second, ranges, (*under, (first, fn == "and"))
+            return
+        case Reduce():
+            # An index of the reduction hides one of its name outside.
+            own = {a.index for a in e.axes if isinstance(a, Axis)}
+            groups = {a.name for a in e.axes if isinstance(a, GroupAxis)}
+            under = tuple((c, holds) for c, holds in under if not own & free_indices(c) and not groups & free_groups(c))
+            outer = {n: x for n, x in ranges.items() if n not in own}
+            ranges = {**outer, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+    for c in children(e):
+        yield c, ranges, under
+
+
+def _visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[tuple[Read, Mapping[str, Affine], Conditions]]:
+    """Yield every read with the loops and the conditions that it stands in."""
+    if isinstance(e, Read):
+        yield e, ranges, under
+    for part in parts(e, ranges, under):
+        yield from _visit(*part)
+
+
+def _is_said(index: Expr, size: Affine, conditions: Conditions) -> bool:
+    """Whether conditions say that an index that is data is inside."""
+    known = [c for cond, holds in conditions if holds for c in _conjuncts(cond)]
+    low = any(isinstance(c, Call) and c.fn == "ge" and c.args[0] == index and _affine(c.args[1]) == Affine.of(0) for c in known)
+    return low and any(isinstance(c, Call) and c.fn == "lt" and c.args[0] == index and _affine(c.args[1]) == size for c in known)
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Call) and e.fn == "and":
+        for a in e.args:
+            yield from _conjuncts(a)
+    else:
+        yield e
+
+
+def _affine(e: Expr) -> Affine | None:
+    match e:
+        case IndexValue():
+            return e.value
+        case Const(value=int(value)):
+            return Affine.of(value)
+        case _:
+            return None

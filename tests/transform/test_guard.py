@@ -1,0 +1,75 @@
+"""That every read of an op as it is lowered is proved inside, padded or checked, derived ops included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from opc.analysis.bounds.inside import unproved_reads
+from opc.ir.affine import Affine, Dim, Index
+from opc.ir.expr import Expr, Read, reads, rewrite
+from opc.ir.op import Op
+from opc.ir.printer import format_assign, format_expr
+from opc.pipeline import compile_text
+from opc.transform.guard import guarded
+from tests.transform.language import OPS, spec_text
+
+SHIFTED = "inputs: {x: 'T[N]', ids: 'int64[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n"
+
+
+def forward(kernel: str) -> Op:
+    return compile_text(spec_text("f", f"{SHIFTED}  {kernel}\n"), "f").forward
+
+
+def with_index(op: Op, index: Affine | Expr) -> Op:
+    """Return an op that reads x at another index, as a wrong pass would make it."""
+
+    def rule(e: Expr) -> Expr:
+        return replace(e, indices=(index,), checked=()) if isinstance(e, Read) and e.operand == "x" else e
+
+    return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_no_op_of_a_family_reads_unbounded(name: str) -> None:
+    for op in compile_text(spec_text(name), name).ops:
+        assert [format_expr(r) for r in unproved_reads(op)] == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "index", "read"),
+    [
+        ("y[i] = x[i]", Affine.of(Index("i")) + 1, "pad(x[i + 1], 0)"),
+        ("y[i] = x[i]", Affine.of(Index("i")) - 1, "pad(x[i - 1], 0)"),
+        ("y[i] = x[i] if i + 1 < N else 0", Affine.of(Index("i")) + 1, "x[i + 1]"),
+        ("y[i] = x[i] if i + 1 < N or i > 2 else 0", Affine.of(Index("i")) + 1, "pad(x[i + 1], 0)"),
+        ("y[i] = 1 if i + 1 < N and x[i] > 0 else 0", Affine.of(Index("i")) + 1, "x[i + 1]"),
+        ("y[i] = 1 if i + 1 < N or x[i] > 0 else 0", Affine.of(Index("i")) + 1, "pad(x[i + 1], 0)"),
+        ("y[i] = sum[j](x[j])", Affine.of(0), "x[0]"),
+        ("y[i] = sum[j](x[j])", Affine.of(Dim("N")), "pad(x[N], 0)"),
+    ],
+)
+def test_what_is_not_proved_is_padded(kernel: str, index: Affine, read: str) -> None:
+    op = guarded(with_index(forward(kernel), index))
+    (found,) = (r for s in op.body for r in reads(s.value) if r.operand == "x")
+    assert format_expr(found) == read
+    assert unproved_reads(op) == []
+
+
+def test_an_index_that_is_data_is_checked() -> None:
+    op = forward("y[i] = x[i] * cast(T, ids[i])")
+    data = next(r for s in op.body for r in reads(s.value) if r.operand == "ids")
+    wrong = with_index(op, data)
+    assert [r.operand for r in unproved_reads(wrong)] == ["x"]
+    (read,) = (r for s in guarded(wrong).body for r in reads(s.value) if r.operand == "x")
+    assert read.checked == (0,)
+
+
+def test_a_factor_moved_out_of_a_sum_over_nothing_is_padded() -> None:
+    """In the sum there is an element 0; outside, where the sum is over nothing, there is none."""
+    family = compile_text(
+        spec_text("f", "inputs: {x: 'T[K]', w: 'T[K]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y = sum[k](x[0] * w[k])\n"), "f"
+    )
+    assert family.backward_backward is not None
+    assert any("pad(x[0], 0)" in format_assign(s) for s in family.backward_backward.body)
