@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from opc.emit.abi import Field, attribute_fields, encode
+from opc.emit.cpp.text import whole_number
 from opc.ir.op import Attribute, Family
 
 
@@ -19,9 +20,7 @@ def number(value: int | float) -> str:
     """Return a number as C++ writes it."""
     if isinstance(value, float) and not math.isfinite(value):
         return '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()" if value > 0 else "-__builtin_inf()"
-    if isinstance(value, int) and value == -(2**63):
-        return "INT64_MIN"
-    return repr(value)
+    return whole_number(value) if isinstance(value, int) else repr(value)
 
 
 def default_arrays(family: Family) -> Iterator[dict[str, str]]:

@@ -54,6 +54,15 @@ class DType(Enum):
         """The type values of this dtype are computed in: float32 for the 16-bit floats, else itself."""
         return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
 
+    def holds(self, value: int) -> bool:
+        """Whether this is an integer type or bool that has the value, or a floating one, which rounds it."""
+        if self.is_floating:
+            return True
+        if self in (DType.BOOL, DType.UINT8):
+            return 0 <= value < (2 if self is DType.BOOL else 256)
+        half = 1 << (self.bits - 1)
+        return -half <= value < half
+
     @property
     def accumulator(self) -> DType:
         """The type `acc(T)` stands for: float32 up to float32, float64, and int64 for integers and bool."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
+from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 
 Interval = tuple[float, float]
 REAL: Interval = (-4.0, 4.0)
@@ -162,8 +162,9 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
     """Return the value type of an operation on `a` and `b`, or None when they do not mix.
 
     A weak type takes the other's; a weak float does not become an integer; T and acc(T) mix, as acc(T), when T is floating: their
-    values are then computed in the same type.
+    values are then computed in the same type. acc(T) of an integer T is int64.
     """
+    a, b = _known(a), _known(b)
     if a == b:
         return a
     if isinstance(a, Weak) and isinstance(b, Weak):
@@ -177,6 +178,11 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
     if is_floating(a) and is_floating(b) and _base(a) == _base(b):
         return a if not hasattr(a, "of") else b
     return None
+
+
+def _known(t: ValueType) -> ValueType:
+    """Return int64 for an accumulator type that can be nothing else."""
+    return DType.INT64 if isinstance(t, Acc) and candidates(t) == (DType.INT64,) else t
 
 
 def _base(t: ValueType) -> ValueType:

@@ -1,9 +1,63 @@
-"""Typing rules of the IR beside those of the function table: reductions, and storing a value in an operand."""
+"""Typing rules of the IR beside those of the function table: whole numbers, reductions, and storing a value in an operand."""
 
 from __future__ import annotations
 
-from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_bool, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating
+from opc.ir.expr import Cast, Const, Expr, Select
 from opc.ir.functions import join
+
+
+def wide_type(t: ElementType) -> ElementType:
+    """Return the type in which values of type `t` meet any whole number: int64 for integers, `t`'s own where it is floating."""
+    if all(d.is_floating or d is DType.INT64 for d in candidates(t)):
+        return t
+    if isinstance(t, TypeVar) and any(d.is_floating for d in t.dtypes):
+        return Acc(t)
+    return DType.INT64
+
+
+def fits(e: Expr, t: ElementType) -> bool:
+    """Whether a weak value is a literal, or a choice between literals, that every integer type among those of `t` has."""
+    match e:
+        case Const(value=float()):
+            return True
+        case Const(value=value):
+            return all(d.holds(int(value)) for d in candidates(t))
+        case Select(then=then, other=other):
+            return fits(then, t) and fits(other, t)
+        case _:
+            return False
+
+
+def common_type(types: tuple[ValueType, ...]) -> ValueType | None:
+    """Return the type that values of these types have together, or None where they do not mix."""
+    common: ValueType | None = types[0]
+    for t in types[1:]:
+        common = None if common is None else join(common, t)
+    return common
+
+
+def needs_width(args: tuple[Expr, ...], t: ValueType | None) -> bool:
+    """Whether weak values among `args` may not fit `t`, which is their common type."""
+    if t is None or isinstance(t, Weak) or is_bool(t) or wide_type(t) == t:
+        return False
+    return any(isinstance(a.type, Weak) and not fits(a, t) for a in args)
+
+
+def widened(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return values that are combined, so that none of them is cut to fit.
+
+    Dimensions, indices and attributes are whole numbers of 64 bits. What they meet is converted where it is narrower.
+    """
+    t = common_type(tuple(a.type for a in args))
+    if t is None or isinstance(t, Weak) or not needs_width(args, t):
+        return args
+    return tuple(a if isinstance(a.type, Weak) else converted(a, wide_type(t)) for a in args)
+
+
+def converted(e: Expr, t: ElementType) -> Expr:
+    """Return a value in the type `t`."""
+    return e if e.type == t else Cast(e, t, e.span)
 
 
 def reduction_type(kind: str, body: ValueType) -> ValueType | None:
@@ -21,7 +75,7 @@ def reduction_type(kind: str, body: ValueType) -> ValueType | None:
         case "sum" | "prod":
             if isinstance(body, Weak | Acc) or is_floating(body):
                 return body
-            return DType.INT64 if isinstance(body, DType) else Acc(body)
+            return Acc(body) if any(d.is_floating for d in candidates(body)) else DType.INT64
         case _:
             return None
 

@@ -28,7 +28,7 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS, join, result_type
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_expr
-from opc.ir.rules import assignable, reduction_type
+from opc.ir.rules import assignable, common_type, needs_width, reduction_type
 
 
 class VerifyError(Exception):
@@ -170,12 +170,14 @@ class _Verifier:
                 self._need(len(e.args) == FUNCTIONS[e.fn].arity, f"{e.fn} of {len(e.args)} arguments")
                 result = result_type(FUNCTIONS[e.fn], tuple(a.type for a in e.args))
                 self._need(result == e.type, "{} has type {}, and its parts give {}", e, e.type, result)
+                self._wide(e, e.args)
             case Select():
                 for part in (e.cond, e.then, e.other):
                     self._expr(part)
                 self._need(is_bool(e.cond.type), "the condition {} is no boolean", e.cond)
                 result = join(e.then.type, e.other.type)
                 self._need(result == e.type, "{} has type {}, and its sides give {}", e, e.type, result)
+                self._wide(e, (e.then, e.other))
             case Reduce():
                 self._reduce(e)
             case Cast():
@@ -184,6 +186,10 @@ class _Verifier:
             case Present():
                 operand = self.operands.get(e.operand)
                 self._need(operand is not None and operand.optional, f"'{e.operand}' is no optional operand")
+
+    def _wide(self, e: Expr, parts: tuple[Expr, ...]) -> None:
+        common = common_type(tuple(p.type for p in parts))
+        self._need(not needs_width(parts, common), "{} cuts a whole number to fit {}", e, common)
 
     def _const(self, e: Const) -> None:
         if isinstance(e.value, bool):

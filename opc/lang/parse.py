@@ -271,6 +271,9 @@ class _Converter:
                     return self._foreign(node.op, node)
                 return self._operation(*_BINARY[type(node.op)], (left, right), span)
             case ast.UnaryOp():
+                match node.op, node.operand:
+                    case ast.USub(), ast.Constant(value=int() as value) if value == -_INT64.start:
+                        return Literal(_INT64.start, span)
                 arg = self._expression(node.operand)
                 match node.op:
                     case ast.USub():

@@ -31,7 +31,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
 from opc.ir.node import remembered
-from opc.ir.rules import reduction_type
+from opc.ir.rules import reduction_type, widened
 
 ZERO = Const(0, Weak.INT)
 ONE = Const(1, Weak.INT)
@@ -83,6 +83,7 @@ def raw(fn: str, *args: Expr) -> Expr:
     Raises:
         TypeError: when the function does not take arguments of these types.
     """
+    args = widened(args)
     t = result_type(FUNCTIONS[fn], tuple(a.type for a in args))
     if t is None:
         raise TypeError(f"{fn} does not take {', '.join(str(a.type) for a in args)}")
@@ -108,6 +109,7 @@ def select(cond: Expr, then: Expr, other: Expr) -> Expr:
     then, other = assume(then, cond, True), assume(other, cond, False)
     if then == other:
         return then
+    then, other = widened((then, other))
     if isinstance(then, Select) and then.other == other and not (asks_presence(cond) and any_reads(then.cond)):
         return select(conjunction(cond, then.cond), then.then, other)
     return Select(cond, then, other, joined(then.type, other.type))

@@ -148,6 +148,10 @@ class Body(Arrays, Windows):
         """Bring what is summed to the type it is summed in: int64 for integers."""
         return x if self.is_floating(variable) else self.Cast(x, to=TensorProto.INT64)
 
+    def accumulator(self, like: str, variable: str) -> str | int:
+        """Return what has the type that sums are held in: int64 for integers."""
+        return like if self.is_floating(variable) else TensorProto.INT64
+
     # ---- shapes ----
 
     def vector(self, *parts: str | int) -> str:
@@ -276,6 +280,12 @@ class Body(Arrays, Windows):
     def floordiv(self, x: str, y: str) -> str:
         """Add the quotient of integers, rounded to minus infinity."""
         return self.Div(self.Sub(x, self.Mod(x, y)), y)
+
+    def quotient(self, x: str, y: str) -> str:
+        """Add the same for values that may be the least of their type."""
+        whole = self.Div(x, y)
+        exact = self.Equal(self.Add(self.Mul(whole, y), self.Mod(x, y)), x)
+        return self.Where(exact, whole, self.Sub(whole, self.number(1, x)))
 
     def _nothing(self) -> str:
         """Add a tensor without elements, in the place of what is not wanted."""

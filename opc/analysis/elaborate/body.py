@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import RESERVED, WORDS, Scope
+from opc.analysis.elaborate.widths import misfit
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
@@ -290,6 +291,7 @@ class BodyTyper:
             return None
         if not self._fits(value, output, tree):
             return None
+        value = self.typer.widths.stored(value, output.type)
         self.scope.operands[output.name] = output
         return Assign(output.name, tuple(targets), value, s.span)
 
@@ -306,7 +308,14 @@ class BodyTyper:
     def _fits(self, value: Expr, output: Operand, tree: Tree) -> bool:
         if not self.typer.is_value(value):
             return False
-        if assignable(value.type, output.type):
+        wrong = misfit(value, output.type)
+        if wrong is not None:
+            number, dtype = wrong
+            what = f"'{output.name}' is {output.type}" + (f", which may be {dtype}" if dtype != str(output.type) else "")
+            hint = f"write cast({output.type}, {number.value}) to have it wrap"
+            self._error(f"{what}: {number.value} does not fit", number.span, hint)
+            return False
+        if assignable(value.type, output.type) or assignable(self.typer.widths.own(value), output.type):
             return True
         hint = "compare it: x != 0" if output.type is DType.BOOL else f"convert it: cast({output.type}, ...)"
         self._error(f"'{output.name}' is {output.type}, and its value is {type_text(value.type)}", tree.span, hint)
@@ -330,6 +339,7 @@ class BodyTyper:
             self._error(message, tree.span, f"say what it is stored as: cast({example}, ...)")
             return None
         operand = Operand(name, kind, dims, span=s.target.span)
+        self.typer.widths.remember_temporary(name, value)
         self.body.temporaries.append(operand)
         self.scope.operands[name] = operand
         return Assign(name, targets, value, s.span)

@@ -265,7 +265,11 @@ class CallTyper:
                         return None
             return Call("div", (Reduce("sum", axes, body, t, span), IndexValue(size, span)), t, span)
         result = reduction_type(kind, t)
-        return None if result is None else Reduce(kind, axes, body, result, span)
+        if result is None:
+            return None
+        return self.typer.widths.remember(
+            Reduce(kind, axes, body, result, span), reduction_type(kind, self.typer.widths.own(body))
+        )
 
 
 def _groups_hint(scope: Scope) -> str | None:

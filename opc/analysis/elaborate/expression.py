@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPES, FORMS, Scope
+from opc.analysis.elaborate.widths import Widths
 from opc.analysis.value_types import affine_of, presence
 from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
@@ -40,6 +41,7 @@ class ExpressionTyper:
         self.found = found
         self.sizes = False
         """Whether what is typed is a size, in which the lesser of two sizes is a size."""
+        self.widths = Widths()
         self.reads = ReadTyper(self)
         self.calls = CallTyper(self)
 
@@ -204,15 +206,17 @@ class ExpressionTyper:
         if folded is not None:
             return self.index_value(folded, span)
         row = FUNCTIONS[fn]
-        result = result_type(row, tuple(a.type for a in args))
+        own = result_type(row, tuple(self.widths.own(a) for a in args))
         # A type variable that may be bool is no number.
-        if row.types == "number" and result is not None and not isinstance(result, Weak) and DType.BOOL in candidates(result):
-            self._error(f"{what} needs numbers, and {type_text(result)} may be bool", span, "convert with cast(int64, ...)")
+        if row.types == "number" and own is not None and not isinstance(own, Weak) and DType.BOOL in candidates(own):
+            self._error(f"{what} needs numbers, and {type_text(own)} may be bool", span, "convert with cast(int64, ...)")
             return None
+        args = self.widths.meet(args)
+        result = result_type(row, tuple(a.type for a in args))
         if result is None:
             self._mismatch(fn, args, span, what)
             return None
-        return Call(fn, args, result, span)
+        return self.widths.remember(Call(fn, args, result, span), own)
 
     def _fold(self, fn: str, args: tuple[Expr, ...]) -> Affine | None:
         """Return integer arithmetic over indices, dimensions and attributes as one expression, where the notation holds it."""
@@ -276,12 +280,14 @@ class ExpressionTyper:
             other = self.value(tree.other)
         if cond is None or then is None or other is None or not (self.is_value(then) and self.is_value(other)):
             return None
+        own = self.widths.common((then, other))
+        then, other = self.widths.meet((then, other))
         result = join(then.type, other.type)
         if result is None:
             message = f"the two sides of `if` are {type_text(then.type)} and {type_text(other.type)}"
             self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
-        return Select(cond, then, other, result, tree.span)
+        return self.widths.remember(Select(cond, then, other, result, tree.span), own)
 
 
 def _one_side(types: Sequence[ValueType]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Select, walk
 from opc.ir.functions import join
-from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.op import Attribute, DimSpec, Group, Operand
+from opc.ir.rules import converted, needs_width, widened
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 
 if TYPE_CHECKING:
@@ -209,8 +211,9 @@ class ReadTyper:
                     dim, index = operand.dims[k], indices[k]
                     if not isinstance(dim, Affine) or isinstance(index, Affine | GroupRef):
                         continue
-                    low = Call("maximum", (index, Const(0, Weak.INT, span)), index.type, span)
-                    clamped[k] = Call("minimum", (low, IndexValue(dim - 1, span)), index.type, span)
+                    wide = converted(index, DType.INT64)
+                    low = Call("maximum", (wide, Const(0, Weak.INT, span)), DType.INT64, span)
+                    clamped[k] = Call("minimum", (low, IndexValue(dim - 1, span)), DType.INT64, span)
                 return Read(operand.name, tuple(clamped), operand.type, None, (), span)
             case _:
                 return Read(operand.name, indices, operand.type, None, data, span)
@@ -257,4 +260,21 @@ class ReadTyper:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
             self._error(message, fill.span, f"convert it with cast({type_text(result.type)}, ...)")
             return None
-        return replace(result, span=tree.span)
+        wrong = needs_width((result, value), result.type)
+        return self._outside(result, value) if wrong else replace(result, span=tree.span)
+
+    def _outside(self, read: Expr, value: Expr) -> Expr:
+        """Return a padded read as a choice, where the type of what is read may not hold the value that it is padded with."""
+        if isinstance(read, Select):
+            then, other = self._outside(read.then, value), self._outside(read.other, value)
+            return self.typer.widths.remember(Select(read.cond, then, other, then.type, read.span), read.type)
+        assert isinstance(read, Read), "a padded read is a read, or a choice between such"
+        inside: list[Expr] = []
+        for index, dim in zip(read.indices, self.scope.operands[read.operand].dims, strict=True):
+            if isinstance(index, GroupRef) or isinstance(dim, Group):
+                continue
+            place = IndexValue(index) if isinstance(index, Affine) else converted(index, DType.INT64)
+            inside += [Call("ge", (place, Const(0, Weak.INT)), DType.BOOL), Call("lt", (place, IndexValue(dim)), DType.BOOL)]
+        kept, fill = widened((replace(read, pad=Const(0, Weak.INT)), value))
+        cond = functools.reduce(lambda a, b: Call("and", (a, b), DType.BOOL), inside)
+        return self.typer.widths.remember(Select(cond, kept, fill, kept.type, read.span), read.type)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import INT64_MIN, string_literal, whole_number
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
 from opc.ir.expr import (
@@ -230,10 +230,13 @@ class ExprText:
     def affine(self, value: Affine) -> str:
         """Return an integer expression over indices, sizes and attributes, as int64_t."""
         if value.constant is not None:
-            return str(value.constant)
+            return whole_number(value.constant)
         parts: list[str] = []
         for monomial, coefficient in value.terms:
             factors = [self._atom(a) for a in monomial]
+            if coefficient == INT64_MIN:
+                parts += ["+"] * bool(parts) + [" * ".join([whole_number(coefficient), *factors])]
+                continue
             if abs(coefficient) != 1 or not factors:
                 factors.insert(0, str(abs(coefficient)))
             text = " * ".join(factors)
@@ -312,5 +315,7 @@ def literal(value: int | float | bool, t: ValueType) -> str:
         if abs(value) < 1 << 11 and not (value == 0 and math.copysign(1, value) < 0):
             return str(int(value))
         if isinstance(value, int) and t is Weak.INT:
-            return f"INT64_C({value})"
+            return whole_number(value) if value == INT64_MIN else f"INT64_C({value})"
+        if value == INT64_MIN:
+            return f"{target}(INT64_MIN)"
     return repr(value) if t is Weak.FLOAT else f"{target}({value!r})"

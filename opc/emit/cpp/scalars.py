@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import INT64_MIN, string_literal, whole_number
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
@@ -28,7 +28,7 @@ class ScalarText:
     def integer(self, size: Affine, bare: bool = False) -> str:
         """Return an expression over sizes and integer attributes, as an `opc::integer`; `bare` without outer parentheses."""
         if size.constant is not None:
-            return f"opc::integer({size.constant})"
+            return f"opc::integer({whole_number(size.constant)})"
         text = _sum([self._term(m, c) for m, c in size.terms])
         return text if bare or len(size.terms) == 1 else f"({text})"
 
@@ -40,8 +40,10 @@ class ScalarText:
 
     def _term(self, monomial: tuple[Atom, ...], coefficient: int) -> str:
         if not monomial:
-            return str(coefficient)
+            return whole_number(coefficient)
         factors = [self._atom(a) for a in monomial]
+        if coefficient == INT64_MIN:
+            return " * ".join([f"opc::integer({whole_number(coefficient)})", *factors])
         if abs(coefficient) != 1:
             factors.insert(0, str(abs(coefficient)))
         text = " * ".join(factors)
@@ -147,7 +149,7 @@ def _constant(e: Const) -> str:
             return '__builtin_nan("")'
         if abs(e.value) == float("inf"):
             return "__builtin_huge_val()" if e.value > 0 else "-__builtin_huge_val()"
-    return repr(e.value)
+    return whole_number(e.value) if isinstance(e.value, int) else repr(e.value)
 
 
 def _sum(terms: list[str]) -> str:

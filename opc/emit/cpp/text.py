@@ -8,6 +8,14 @@ WIDTH = 110
 """Line length of generated C and C++."""
 
 
+INT64_MIN = -(2**63)
+
+
+def whole_number(value: int) -> str:
+    """Return a whole number as C++ writes it: it has no literal for the least one, whose digits alone are too many."""
+    return "INT64_MIN" if value == INT64_MIN else str(value)
+
+
 def string_literal(text: str) -> str:
     """Return `text` as a C string literal; bytes beyond ASCII are octal escapes, and no trigraph can form."""
     out = []

@@ -23,7 +23,7 @@ from opc.emit.onnx.windows import OnnxWindows
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
@@ -142,6 +142,8 @@ class _OnnxEmitter(OnnxWindows):
         variable = type_variable(t)
         if variable is None:
             return self.onnx_type(candidates(t)[0].compute)
+        if isinstance(t, Acc) and not is_floating(variable):
+            return f"{BUILDER}.accumulator({self.like(variable)}, {quoted(variable.name)})"
         same = [o for o in self.op.inputs if type_variable(o.type) == variable and (o.type == variable or is_floating(variable))]
         given = [o for o in same if not o.optional]
         if given:
@@ -237,7 +239,9 @@ class _OnnxEmitter(OnnxWindows):
         if e.fn in ("floordiv", "mod"):
             if not is_integer(t):
                 raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
-            return Text(f"{BUILDER}.{e.fn}({args[0]}, {args[1]})")
+            if e.fn == "mod":
+                return Text(f"{BUILDER}.mod({args[0]}, {args[1]})")
+            return Text(f"{BUILDER}.quotient({args[0]}, {args[1]})")
         template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
         if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
             template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.

@@ -36,6 +36,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import Scatter as AddOrder
+from opc.ir.rules import converted
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
 from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
@@ -233,7 +234,7 @@ def _term_at(axis: Axis, choice: Expr, rest: list[Expr], body: Expr) -> Expr | N
     if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
         return None
     put_in = _substitution(axis.index, place)
-    wide = place if isinstance(place.type, Weak) else Cast(place, DType.INT64)
+    wide = place if isinstance(place.type, Weak) else converted(place, DType.INT64)
     inside = [
         Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
         Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
