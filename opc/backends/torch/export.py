@@ -45,10 +45,9 @@ def onnx_source(family: Family) -> str:
     count = len(op.outputs)
     alike = [i for i, o in enumerate(op.outputs) if (o.type, o.dims) == (op.inputs[0].type, op.inputs[0].dims)]
     batch = ["batch_axes: int = 0"] if batched else []
-    # An attribute that must be given follows the inputs, and a parameter with a default can't stand before it.
-    absent = "" if any(a.required for a in op.attributes) else " = None"
-    translate = [f"{x.name}: Any{absent}" if x.optional else f"{x.name}: Any" for x in op.inputs]
-    translate += [*(p for p in FACE.parameters(op)[len(names) :] if p != "*"), *batch]
+    translate = [(f"{x.name}: Any", "None" if x.optional else None) for x in op.inputs]
+    translate += [(f"{a.name}: {FACE.annotation(a)}", FACE.default(a)) for a in op.attributes]
+    translate += [("batch_axes: int", "0")] * batched
     symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
     node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
     node += [f"outputs={count}"] if count > 1 else []
@@ -68,7 +67,7 @@ def onnx_source(family: Family) -> str:
             types=[(name, [quoted(TYPE_STRING[d]) for d in candidates(t)]) for name, t in _types(op).items()],
             attributes=attributes,
             batched=batched,
-            translate=bracketed("def translate(", translate, ") -> Any:", 4),
+            translate=bracketed("def translate(", _defaulted(translate), ") -> Any:", 4),
             call=bracketed("return node(", [*names, *(f"{a.name}={a.value}" for a in attributes)], ")", 8),
             parse=bracketed("@symbolic_helper.parse_args(", [quoted(p) for p in parsers], ")", 4),
             symbolic=bracketed("def symbolic(", symbolic, ") -> Any:", 4),
@@ -80,6 +79,12 @@ def onnx_source(family: Family) -> str:
             dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
         )
     )
+
+
+def _defaulted(parameters: list[tuple[str, str | None]]) -> list[str]:
+    """Return parameters with their defaults, as far as nothing without one follows: all are passed by position."""
+    last = max((i for i, (_, default) in enumerate(parameters) if default is None), default=-1)
+    return [text if i <= last else f"{text} = {default}" for i, (text, default) in enumerate(parameters)]
 
 
 def _attribute(attribute: Attribute) -> _Attribute:
