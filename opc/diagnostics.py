@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from opc.names import in_words
+
 
 class Severity(Enum):
     """How grave a diagnostic is: only errors stop the compiler."""
@@ -123,11 +125,11 @@ class Diagnostics:
 
     def error(self, message: str, span: Span = NO_SPAN, hint: str | None = None, notes: Sequence[Diagnostic] = ()) -> None:
         """Record an error."""
-        self.items.append(Diagnostic(message, span, hint, Severity.ERROR, tuple(notes)))
+        self.items.append(Diagnostic(in_words(message), span, hint and in_words(hint), Severity.ERROR, tuple(notes)))
 
     def warning(self, message: str, span: Span = NO_SPAN, hint: str | None = None) -> None:
         """Record a warning, which does not stop the compiler."""
-        self.items.append(Diagnostic(message, span, hint, Severity.WARNING))
+        self.items.append(Diagnostic(in_words(message), span, hint and in_words(hint), Severity.WARNING))
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Record diagnostics that another stage made."""

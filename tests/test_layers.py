@@ -25,6 +25,7 @@ LAYERS = (
     ("spec",),
     ("config",),
     ("diagnostics",),
+    ("names",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}

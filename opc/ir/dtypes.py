@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+INT64_MIN = -(2**63)
+"""The least whole number. C++ and NumPy have no literal for it: its digits without the sign are too many."""
+
 
 class DType(Enum):
     """A concrete element type, named as in the spec language."""

@@ -22,6 +22,7 @@ from opc.spec.model import (
     SpecModel,
 )
 from opc.spec.native import check_native
+from opc.spec.renaming import renamed
 from opc.spec.rest import what_is_left, without_empty_bodies
 from opc.spec.text import Text, span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
@@ -113,6 +114,7 @@ def loads(text: str, name: str, whole: bool = True) -> Spec:
     if not isinstance(root, MappingNode):
         found.error("a spec is a mapping of keys to values", root.span if root else NO_SPAN, "begin with `op: NAME`")
         raise SpecError(found.items)
+    root = renamed(root)
     table = _Table(found)
     data = table.convert(root, ())
     model: SpecModel | None = None

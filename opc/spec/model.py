@@ -129,7 +129,7 @@ DTYPE_NAMES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "in
 TYPE_SET_NAMES = ("floating", "integer", "any")
 """The sets of dtypes that have a name."""
 
-_NAME_PATTERN = "[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*"
+_NAME_PATTERN = "[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?"
 
 Name = Annotated[
     StrictStr, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME_PATTERN}$", "maxLength": 64})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
+from opc.names import KEYWORDS, LANGUAGE, RESERVED, spelled
 
 
 @lru_cache(maxsize=4)
@@ -126,19 +127,6 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
     return Text(value, source, tuple(positions), begin)
 
 
-# The keywords of C++20 and its alternative tokens that are not Python keywords too, and the macros of headers every kernel sees.
-_CPP_TEXT = """
-    alignas alignof and_eq asm auto bitand bitor bool case catch char char16_t char32_t char8_t co_await co_return
-    co_yield compl concept const const_cast consteval constexpr constinit decltype default delete do double
-    dynamic_cast enum explicit export extern float friend goto inline int long mutable namespace new noexcept
-    not_eq nullptr operator or_eq private protected public register reinterpret_cast requires restrict short
-    signed sizeof static static_assert static_cast struct switch template this thread_local throw true false
-    typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert
-    NULL EOF NAN INFINITY offsetof alloca size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
-"""
-_CPP_WORDS = frozenset(_CPP_TEXT.split())
-# Names that Python code of a binding cannot give to a parameter or must not hide.
-_PYTHON_WORDS = frozenset(["self", "cls", "print", "exec", "match"])
 RESERVED_PREFIXES = ("d_", "t_", "opc")
 """How no name of a spec may begin: gradients, tangents and the runtime's own names do."""
 
@@ -157,12 +145,13 @@ def name_problem(name: str, derived: bool = False) -> str | None:
         return f"a name has at most {_MAX_NAME} characters"
     if not _NAME.fullmatch(name):
         return "a name is an ASCII letter followed by letters, digits and single underscores"
-    if "__" in name or name.endswith("_"):
-        return "a name has no double underscore and no underscore at the end: C++ and Python keep those for themselves"
-    if keyword.iskeyword(name) or name in _PYTHON_WORDS:
-        return f"'{name}' is a word of Python"
-    if name in _CPP_WORDS:
-        return f"'{name}' is a word of C++"
+    own = spelled(name)
+    if "__" in own:
+        return "a name has no double underscore: C++ and Python keep those for themselves"
+    if own in LANGUAGE:
+        return f"'{own}' is a word of the language"
+    if own in KEYWORDS and own == name:
+        return f"'{own}' is a word of Python, which only what a spec declares can be called"
     for prefix in RESERVED_PREFIXES:
         if name.startswith(prefix) and not (derived and prefix != "opc"):
             return f"names that begin with '{prefix}' are kept for what opc derives"
@@ -176,6 +165,8 @@ def op_name_problem(name: str) -> str | None:
     for suffix in ("_backward", "_jvp", "_infer"):
         if name.endswith(suffix):
             return f"names that end in '{suffix}' are kept for the ops opc derives"
+    if name in RESERVED:
+        return f"'{name}' is a word of Python or C++, and the op's name is that of a package"
     return name_problem(name)
 
 
@@ -202,7 +193,7 @@ def domain_problem(name: str) -> str | None:
     if len(name) > _MAX_NAME or not _DOMAIN.fullmatch(name) or "__" in name:
         return "a domain is lower-case names joined by dots, such as opc.nn"
     for part in name.split("."):
-        if keyword.iskeyword(part) or part in _CPP_WORDS or part.endswith("_"):
+        if part in RESERVED or part in LANGUAGE or part.endswith("_"):
             return f"'{part}' can't be part of a domain"
     return None
 

@@ -55,7 +55,12 @@ def make_model(
                 values.setdefault(name, default)
     else:
         inputs, made = _trimmed(inputs), _trimmed(made)
-    node = helper.make_node(op_type, inputs, made, domain=schema.domain, **values)
+    node = helper.make_node(op_type, inputs, made, domain=schema.domain)
+    node.attribute.extend(
+        helper.make_attribute(name, value)
+        for name, value in sorted(values.items())
+        if value is not None
+    )
     sizes = shapes or {}
     results = _output_sizes(op_type, sizes, given, attributes)
     graph = helper.make_graph(

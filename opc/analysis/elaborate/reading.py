@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Select, walk
 from opc.ir.functions import join
-from opc.ir.op import Attribute, DimSpec, Group, Operand
-from opc.ir.rules import converted, needs_width, widened
+from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.rules import converted, needs_width
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 
 if TYPE_CHECKING:
@@ -114,7 +113,9 @@ class ReadTyper:
                     self._piecewise(operand, (*indices[:k], side, *indices[k + 1 :]), pad, span)
                     for side in (index.then, index.other)
                 )
-                return None if then is None or other is None else Select(index.cond, then, other, operand.type, span)
+                if then is None or other is None:
+                    return None
+                return self.typer.widths.remember(Select(index.cond, then, other, then.type, span), operand.type)
             plain.append(index)
         return self._guarded(operand, tuple(plain), pad, span)
 
@@ -169,7 +170,7 @@ class ReadTyper:
             name = operand.name
             self._error(f"'{name}' may be absent", span, f"write ... if present({name}) else ...")
             return None
-        if pad is not None and any(isinstance(e, Read) for e in walk(pad)):
+        if pad is not None and (any(isinstance(e, Read) for e in walk(pad)) or needs_width((pad,), operand.type)):
             read = self._padded(operand, indices, pad, span)
         else:
             read = self._data_dependent(operand, indices, pad, span)
@@ -179,7 +180,11 @@ class ReadTyper:
         return read
 
     def _padded(self, operand: Operand, indices: tuple[Affine | GroupRef | Expr, ...], pad: Expr, span: Span) -> Expr:
-        """Return a padded read whose value outside is read too, as the conditional that it is: so each side has its gradient."""
+        """Return a padded read as the conditional that it is.
+
+        It is that where the value outside is read too, so that each side has its gradient, and where the operand's type may not
+        hold it.
+        """
         inside: Expr | None = None
         for index, dim in zip(indices, operand.dims, strict=True):
             if isinstance(index, GroupRef) or not isinstance(dim, Affine):
@@ -190,9 +195,14 @@ class ReadTyper:
                 inside = holds if inside is None else Call("and", (inside, holds), DType.BOOL, span)
         affine = all(isinstance(i, Affine | GroupRef) for i in indices)
         zero = None if affine else Const(False, DType.BOOL, span) if operand.type is DType.BOOL else Const(0, Weak.INT, span)
-        read = Read(operand.name, indices, operand.type, zero, (), span)
+        read: Expr = Read(operand.name, indices, operand.type, zero, (), span)
+        if inside is None:
+            return read
         # A mismatch of the two types is told where the pad is.
-        return read if inside is None else Select(inside, read, pad, operand.type, span)
+        widths = self.typer.widths
+        own = widths.common((read, pad))
+        read, pad = widths.meet((read, pad))
+        return widths.remember(Select(inside, read, pad, join(read.type, pad.type) or operand.type, span), own)
 
     def _data_dependent(
         self, operand: Operand, indices: tuple[Affine | GroupRef | Expr, ...], pad: Expr | None, span: Span
@@ -260,21 +270,4 @@ class ReadTyper:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
             self._error(message, fill.span, f"convert it with cast({type_text(result.type)}, ...)")
             return None
-        wrong = needs_width((result, value), result.type)
-        return self._outside(result, value) if wrong else replace(result, span=tree.span)
-
-    def _outside(self, read: Expr, value: Expr) -> Expr:
-        """Return a padded read as a choice, where the type of what is read may not hold the value that it is padded with."""
-        if isinstance(read, Select):
-            then, other = self._outside(read.then, value), self._outside(read.other, value)
-            return self.typer.widths.remember(Select(read.cond, then, other, then.type, read.span), read.type)
-        assert isinstance(read, Read), "a padded read is a read, or a choice between such"
-        inside: list[Expr] = []
-        for index, dim in zip(read.indices, self.scope.operands[read.operand].dims, strict=True):
-            if isinstance(index, GroupRef) or isinstance(dim, Group):
-                continue
-            place = IndexValue(index) if isinstance(index, Affine) else converted(index, DType.INT64)
-            inside += [Call("ge", (place, Const(0, Weak.INT)), DType.BOOL), Call("lt", (place, IndexValue(dim)), DType.BOOL)]
-        kept, fill = widened((replace(read, pad=Const(0, Weak.INT)), value))
-        cond = functools.reduce(lambda a, b: Call("and", (a, b), DType.BOOL), inside)
-        return self.typer.widths.remember(Select(cond, kept, fill, kept.type, read.span), read.type)
+        return self.typer.widths.remember(replace(result, span=tree.span), self.typer.widths.own(result))

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opc.emit.cpp.text import INT64_MIN, string_literal, whole_number
+from opc.emit.cpp.text import string_literal, whole_number
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
+from opc.ir.dtypes import INT64_MIN, Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
 from opc.ir.expr import (
     AttrRef,
     Call,

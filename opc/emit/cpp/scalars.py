@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from opc.emit.cpp.text import INT64_MIN, string_literal, whole_number
+from opc.emit.cpp.text import string_literal, whole_number
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import Weak
+from opc.ir.dtypes import INT64_MIN, Weak
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
+from opc.ir.dtypes import INT64_MIN
+
 WIDTH = 110
 """Line length of generated C and C++."""
-
-
-INT64_MIN = -(2**63)
 
 
 def whole_number(value: int) -> str:

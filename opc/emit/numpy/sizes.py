@@ -10,7 +10,19 @@ from opc.emit.arrays.reductions import ReducingEmitter
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import WIDTH
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import (
+    INT64_MIN,
+    Acc,
+    DType,
+    ElementType,
+    TypeVar,
+    ValueType,
+    Weak,
+    candidates,
+    is_bool,
+    is_floating,
+    is_integer,
+)
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
@@ -183,7 +195,9 @@ class NumpySizes(ReducingEmitter):
             # The sign of a first term binds tighter than a division.
             factor = len(monomial) > 1 or abs(coefficient) != 1 or (not terms and coefficient < 0)
             factors = [self.atom(a, index or {}, factor) for a in monomial]
-            if abs(coefficient) != 1 or not factors:
+            if coefficient == INT64_MIN:
+                coefficient, factors = 1, [*factors, str(INT64_MIN)]  # without its sign, it is beyond int64
+            elif abs(coefficient) != 1 or not factors:
                 factors.append(str(abs(coefficient)))
             text = " * ".join(factors)
             text = self.named_once(text) if index and len(text) > LIMIT // 2 else text

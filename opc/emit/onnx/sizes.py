@@ -10,7 +10,7 @@ from opc.emit.arrays.reductions import ReducingEmitter
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import INT64_MIN, DType
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 BUILDER = "body"
@@ -34,7 +34,9 @@ class OnnxSizes(ReducingEmitter):
         total: str | None = None
         for monomial, coefficient in value.terms:
             factors = [self.atom(a, index or {}) for a in monomial]
-            if abs(coefficient) != 1 or not factors:
+            if coefficient == INT64_MIN:
+                coefficient, factors = 1, [*factors, f"{BUILDER}.number({INT64_MIN})"]  # without its sign, it is beyond int64
+            elif abs(coefficient) != 1 or not factors:
                 factors.append(f"{BUILDER}.number({abs(coefficient)})")
             term = factors[0]
             for factor in factors[1:]:

@@ -1,0 +1,56 @@
+"""Names of a spec that C++, Python or generated code keep for themselves, and how the targets spell them.
+
+`lambda` is `lambda_` everywhere behind the spec's reader, and `lambda` again in messages. The rule is one to one: a name that
+looks like the spelling of another gets one more underscore, so that `new` and `new_` may stand in one spec.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
+"""The words of bodies and of YAML that mean something there, which nothing can be called."""
+
+# The keywords of C++20 and its alternative tokens, and the macros and types of headers that every kernel sees.
+_CPP = """
+    alignas alignof and_eq asm auto bitand bitor case catch char char16_t char32_t char8_t co_await co_return
+    co_yield compl concept const const_cast consteval constexpr constinit decltype default delete do double
+    dynamic_cast enum explicit export extern float friend goto inline int long mutable namespace new noexcept
+    not_eq nullptr operator or_eq private protected public register reinterpret_cast requires restrict short
+    signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    typedef typeid typename union unsigned using virtual void volatile wchar_t xor xor_eq main std errno assert
+    NULL EOF NAN INFINITY offsetof alloca size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+"""
+# Names that Python code of a binding cannot give to a parameter or must not hide.
+_PYTHON = ("self", "cls", "print", "exec", "match", *keyword.kwlist, *keyword.softkwlist)
+# Names that generated functions use for something of their own.
+_GENERATED = ("np", "math", "wanted", "functools", "ml_dtypes")
+RESERVED = (frozenset(_CPP.split()) | frozenset(_PYTHON) | frozenset(_GENERATED)) - LANGUAGE - {"_"}
+"""The names that targets spell with an underscore."""
+KEYWORDS = frozenset(keyword.kwlist)
+"""Those that Python, and with it the language of bodies, reads as something else unless they are declared."""
+
+_PARTS = re.compile(r"((?:[dt]_)*)([A-Za-z][A-Za-z0-9_]*?)(_*)")
+_WORD = re.compile(r"(?<!\w)[A-Za-z]\w*_(?!\w)")
+
+
+def _word(name: str) -> str:
+    """Return a name without the prefixes that derived operands have and without underscores at the end."""
+    found = _PARTS.fullmatch(name)
+    return found[2] if found else name
+
+
+def mangled(name: str) -> str:
+    """Return a name as the targets spell it."""
+    return f"{name}_" if _word(name) in RESERVED else name
+
+
+def spelled(name: str) -> str:
+    """Return a name as the spec spells it."""
+    return name[:-1] if name.endswith("_") and _word(name) in RESERVED else name
+
+
+def in_words(message: str) -> str:
+    """Return a message with the names in it as the spec spells them."""
+    return _WORD.sub(lambda m: spelled(m.group()), message)
