@@ -18,17 +18,16 @@ from opc.transform import scalar
 
 
 def guarded(op: Op) -> Op:
-    """Return the op with reads that are not proved inside padded by 0, and checked when it runs where their indices are data."""
+    """Return the op with reads that are not proved inside padded by 0.
+
+    So are those whose indices are data: where a spec has them checked, they are checked in each derived op, and no others may be.
+    """
     proofs = ReadsInside(op)
 
     def visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Expr:
         e = with_children(e, tuple(visit(*part) for part in parts(e, ranges, under)))
-        outside = proofs.axes_outside(e, ranges, under) if isinstance(e, Read) else ()
-        if not outside or not isinstance(e, Read):
-            return e
-        if any(isinstance(e.indices[n], Affine) for n in outside):
-            return replace(e, pad=scalar.nothing(e.type), checked=())
-        return replace(e, checked=tuple(sorted({*e.checked, *outside})))
+        outside = isinstance(e, Read) and proofs.axes_outside(e, ranges, under)
+        return replace(e, pad=scalar.nothing(e.type), checked=()) if outside and isinstance(e, Read) else e
 
     body = tuple(
         replace(s, value=visit(s.value, ranges_of(s, op.operand(s.target)), ())) if any(proofs.outside(s)) else s for s in op.body

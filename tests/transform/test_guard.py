@@ -1,9 +1,10 @@
-"""That every read of an op as it is lowered is proved inside, padded or checked, derived ops included."""
+"""That every read of an op as it is lowered is proved inside, or padded, derived ops included."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from opc.analysis.bounds.inside import unproved_reads
@@ -12,6 +13,7 @@ from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Op
 from opc.ir.printer import format_assign, format_expr
 from opc.pipeline import compile_text
+from opc.testing.oracle.evaluation import evaluate
 from opc.transform.guard import guarded
 from tests.transform.language import OPS, spec_text
 
@@ -57,13 +59,31 @@ def test_what_is_not_proved_is_padded(kernel: str, index: Affine, read: str) -> 
     assert unproved_reads(op) == []
 
 
-def test_an_index_that_is_data_is_checked() -> None:
+def test_an_index_that_is_data_is_padded() -> None:
     op = forward("y[i] = x[i] * cast(T, ids[i])")
     data = next(r for s in op.body for r in reads(s.value) if r.operand == "ids")
     wrong = with_index(op, data)
     assert [r.operand for r in unproved_reads(wrong)] == ["x"]
-    (read,) = (r for s in guarded(wrong).body for r in reads(s.value) if r.operand == "x")
-    assert read.checked == (0,)
+    assert "pad(x[ids[i]], 0)" in format_assign(guarded(wrong).body[0])
+
+
+SCATTER = """\
+inputs: {x: 'T[M, C, H]', c: 'T[C]', ids: 'int64[M]'}
+outputs: {y: 'T[M, C, H]'}
+kernel: |
+  y[i, j, k] = sum[m](pad(x[m, i + 1, i + 2], 1) * c[j] if ids[m] == k else 0)
+"""
+
+
+def test_the_gradient_of_a_scatter_leaves_out_what_goes_nowhere() -> None:
+    """A sum in it is computed at all numbers, also those that are no place: there it reads nothing, and refuses nothing."""
+    op = compile_text(spec_text("f", SCATTER), "f").backward
+    assert op is not None
+    assert any("pad(d_y[j - 1, l, ids[i]], 0)" in format_assign(s) for s in op.body)
+    given = {"x": np.ones((2, 3, 4)), "c": np.ones(3), "ids": np.array([2, -7]), "d_y": np.ones((2, 3, 4))}
+    found = evaluate(op, {o.name: given[o.name] for o in op.inputs}, {})
+    assert found["d_x"].value[1].tolist() == np.zeros((3, 4)).tolist()
+    assert found["d_x"].value[0].sum() > 0
 
 
 def test_a_factor_moved_out_of_a_sum_over_nothing_is_padded() -> None:
