@@ -85,9 +85,13 @@ class _Checks:
         generator = np.random.default_rng(0)
         return Sample({n: _random(self.op.input(n), a, generator) for n, a in longer.items()}, attributes)
 
+    def arguments(self, given: Sample, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a function of the op: an optional input before a required one has no default."""
+        return {**{x.name: tensors.get(x.name) for x in self.op.inputs}, **attribute_values(self.op, given.attributes)}
+
     def call(self, given: Sample, tensors: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call the op's function."""
-        result = self.session.function(**tensors, **attribute_values(self.op, given.attributes))
+        result = self.session.function(**self.arguments(given, tensors))
         return result if isinstance(result, tuple) else (result,)
 
     def expected(self, given: Sample) -> list[Array]:
@@ -234,7 +238,7 @@ class _Checks:
         expected = self.expected(given)
         function = getattr(self.session.module, f"{self.op.name}_")
         tensors = {n: to_paddle(a) for n, a in given.arrays.items()}
-        result = function(**tensors, **attribute_values(self.op, given.attributes))
+        result = function(**self.arguments(given, tensors))
         results = result if isinstance(result, tuple) else (result,)
         written = [tensors[dict(self.op.inplace)[o.name]] for o in self.op.outputs]
         _equal([to_numpy(r) for r in results], expected, "the results")
@@ -243,7 +247,7 @@ class _Checks:
         if not leaves:
             return
         with suppress(RuntimeError):
-            function(**tensors, **attribute_values(self.op, given.attributes))
+            function(**self.arguments(given, tensors))
             raise AssertionError("a call in place was accepted where a gradient is recorded")
 
     def _layer(self, given: Sample) -> tuple[Any, list[Any]]:
