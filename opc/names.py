@@ -25,7 +25,21 @@ _CPP = """
 # Names that Python code of a binding cannot give to a parameter or must not hide.
 _PYTHON = ("self", "cls", "print", "exec", "match", *keyword.kwlist, *keyword.softkwlist)
 # Names that generated functions use for something of their own.
-_GENERATED = ("np", "math", "wanted", "functools", "ml_dtypes")
+_GENERATED = (
+    "np",
+    "math",
+    "re",
+    "functools",
+    "ml_dtypes",
+    "wanted",
+    "len",
+    "range",
+    "tuple",
+    "batch_axes",
+    "output_mask",
+    "graph",
+    "node",
+)
 RESERVED = (frozenset(_CPP.split()) | frozenset(_PYTHON) | frozenset(_GENERATED)) - LANGUAGE - {"_"}
 """The names that targets spell with an underscore."""
 KEYWORDS = frozenset(keyword.kwlist)

@@ -71,10 +71,16 @@ attributes:
   call: {type: float, default: 0.0}
   isinstance: {type: int, default: 0}
   str: {type: float, default: 0.0}
+  graph: {type: float, default: 0.0}
+  node: {type: float, default: 0.0}
+  batch_axes: {type: float, default: 0.0}
+  output_mask: {type: float, default: 0.0}
 outputs: {wanted: 'T[extent, N]', result: 'T[N]'}
 kernel: |
-  wanted[i, n] = np[i, n] * torch[n] + shape[n] * math + (len[n] if present(len) else 0) * list[0] + list[1] * range + ctx[n]
-  result[n] = (functools[n] if tuple else context[n]) * attributes + name + call + isinstance + str + (0 if Any == 'a' else 1)
+  t[n] = shape[n] * math + batch_axes + output_mask
+  wanted[i, n] = np[i, n] * torch[n] + t[n] + (len[n] if present(len) else 0) * list[0] + list[1] * range + ctx[n]
+  u[n] = (functools[n] if tuple else context[n]) * attributes + name
+  result[n] = u[n] + call + isinstance + str + graph + node + (0 if Any == 'a' else 1)
 """
 
 ORDER = """
