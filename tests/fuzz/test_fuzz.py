@@ -25,10 +25,7 @@ CALLS = 1
 """How many calls of each derived op of a family are run."""
 
 
-OPEN: dict[int, str] = {
-    201: "a minimum over a product of sizes in one over another: its C++ does not compile",
-    31: "a narrow integer compared with an attribute beyond it: kernels and references wrap the attribute",
-}
+OPEN: dict[int, str] = {}
 """Ops of the seed with findings that are not mended yet; others stand in for them."""
 
 
