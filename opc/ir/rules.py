@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import Cast, Const, Expr, Select
 from opc.ir.functions import join
 
@@ -53,6 +53,11 @@ def widened(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if t is None or isinstance(t, Weak) or not needs_width(args, t):
         return args
     return tuple(a if isinstance(a.type, Weak) else converted(a, wide_type(t)) for a in args)
+
+
+def unwidened(e: Expr) -> Expr:
+    """Return a whole number as it was before it was made an int64 to be compared with one."""
+    return e.arg if isinstance(e, Cast) and e.type is DType.INT64 and is_integer(e.arg.type) else e
 
 
 def converted(e: Expr, t: ElementType) -> Expr:

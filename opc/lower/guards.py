@@ -15,6 +15,7 @@ from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, with_children
+from opc.ir.rules import unwidened
 from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr
@@ -151,10 +152,11 @@ def one_place(cond: Expr, index: str, is_known: Callable[[Expr], bool]) -> tuple
     """
     if not isinstance(cond, Call) or cond.fn != "eq":
         return None
-    for place, value in (cond.args, cond.args[::-1]):
+    for place, widened in (cond.args, cond.args[::-1]):
+        value = unwidened(widened)
         if not isinstance(place, IndexValue) or not is_known(value):
             continue
-        wide = isinstance(value.type, DType | TypeVar) and _WIDE.issuperset(candidates(value.type))
+        wide = isinstance(widened.type, DType | TypeVar) and _WIDE.issuperset(candidates(widened.type))
         if wide and place.value.coefficient(index) == Affine.of(1):
             return place.value - Index(index), value
     return None

@@ -34,8 +34,8 @@ def test_the_one_point_that_a_condition_names_is_apart() -> None:
         "    for each point of the row\n"
         "      keep e in y: T = exp(x - e_max)\n"
         "      fold y_sum: T = sum(e)\n"
-        "    for each point of the row, that at c == t by itself\n"
-        "      put y: T = e / y_sum - (1 if c == t else 0)\n"
+        "    for each point of the row, that at c == cast(int64, t) by itself\n"
+        "      put y: T = e / y_sum - (1 if c == cast(int64, t) else 0)\n"
     )
 
 
@@ -45,7 +45,7 @@ def test_what_holds_at_several_points_is_tested_at_each() -> None:
         "outputs: {y: 'T[N, C]'}\n"
         "kernel: 'y[n, c] = x[n, c] / sum[k:C](x[n, k]) if c < t[n] else 0'\n"
     )
-    assert text.endswith("    for each point of the row\n      put y: T = x / y_sum if c < t else 0\n")
+    assert text.endswith("    for each point of the row\n      put y: T = x / y_sum if c < cast(int64, t) else 0\n")
 
 
 def test_an_index_has_the_name_that_its_loop_has_in_the_stage() -> None:
