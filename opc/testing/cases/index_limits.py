@@ -17,6 +17,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import Axis, Call, Expr, GroupRef, IndexValue, Read, Reduce, children, walk
 from opc.ir.op import Op
+from opc.ir.rules import unwidened
 from opc.testing.oracle.bounds import Array, numpy_dtype
 
 SPECIAL_SHARE = 0.1
@@ -71,9 +72,10 @@ def _limits(op: Op, e: Expr, ranges: Mapping[str, Affine]) -> Iterator[tuple[str
 
 
 def _inside(value: Expr, extent: Affine, checked: bool) -> Iterator[tuple[str, Limit]]:
-    for part in walk(value):
+    plain = unwidened(value)
+    for part in walk(plain):
         if isinstance(part, Read):
-            yield part.operand, Limit(extent, part is value, checked)
+            yield part.operand, Limit(extent, part is plain, checked)
 
 
 def special_indices(op: Op) -> dict[str, list[Affine]]:
@@ -81,8 +83,8 @@ def special_indices(op: Op) -> dict[str, list[Affine]]:
     result: dict[str, list[Affine]] = {}
     for e in (node for s in op.body for node in walk(s.value)):
         if isinstance(e, Call) and e.fn in ("eq", "ne"):
-            for value, read in (e.args, e.args[::-1]):
-                number = affine_of(value)
+            for value, compared in (e.args, e.args[::-1]):
+                number, read = affine_of(value), unwidened(compared)
                 if number is not None and isinstance(read, Read) and not number.indices():
                     found = result.setdefault(read.operand, [])
                     found += [number] if number not in found else []
