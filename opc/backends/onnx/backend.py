@@ -17,7 +17,7 @@ RESERVED = frozenset(
         *("input", "output", "op_type", "domain", "run", "need_context", "eval", "create", "make_node", "implicit_inputs"),
         *("onnx_node", "run_params", "has_subgraph", "has_linked_attribute", "attributes_names_", "op_schema", "op_domain"),
         # Parameters and names of the generated functions.
-        *("dtypes", "shapes", "absent", "outputs", "wanted", "function", "body", "np", "math", "ml_dtypes"),
+        *("dtypes", "shapes", "absent", "outputs", "function", "body"),
         *HELPERS,
     )
 )

@@ -144,7 +144,7 @@ def test_files_are_the_same_every_time() -> None:
 
 
 def test_a_name_the_generated_modules_need_is_refused() -> None:
-    text = KINDS.replace("scale", "wanted")
+    text = KINDS.replace("scale", "run_params")
     (diagnostic,) = OnnxBackend().requires(compile_text(text, "kinds.yaml"))
-    assert "'wanted'" in diagnostic.message
+    assert "'run_params'" in diagnostic.message
     assert diagnostic.span.line == 9
