@@ -46,6 +46,11 @@ class Span:
     end_line: int
     end_column: int
 
+    @property
+    def place(self) -> str:
+        """Where this starts as `file:line`, empty for what stands in no file."""
+        return f"{self.source.name}:{self.line}" if self.source is not None else ""
+
     def until(self, other: Span) -> Span:
         """Return the span from the start of this one to the end of `other`."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)

@@ -19,6 +19,7 @@ from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
 from opc.testing.cases.calls import Case
+from opc.testing.explanation import inputs_of
 from opc.testing.functions import function_items
 from opc.testing.oracle.bounds import Array, Bounds, flushed, rounded
 from opc.testing.oracle.evaluation import Bounded
@@ -35,11 +36,12 @@ Outcome = tuple[Status, float, str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to run: its kind and name, and what to do."""
+    """One thing to run: its kind and name, what to do, and where the spec has the call, if it has it."""
 
     kind: str
     name: str
     run: Callable[[], Outcome]
+    place: str = ""
 
 
 def load_plan(path: Path) -> Plan:
@@ -57,17 +59,19 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
     if hasattr(session, "prepare"):
         session.prepare([(i.case.op, i.case.arrays(), i.case.attributes) for i in plan.items if i.expected is not None])
     for item in plan.items:
-        yield Step(item.kind, item.case.name, partial(run_item, session, item))
+        yield Step(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
     for check in session.checks():
         yield Step("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
     if hasattr(session, "function_call"):
         for item in function_items(plan):
-            yield Step("function", f"{item.case.name}-function", partial(_run_function, session, item))
+            action = partial(_run_function, session, plan.family, item)
+            yield Step("function", f"{item.case.name}-function", action, item.case.place)
     if hasattr(session, "emulations"):
         for kind, call in session.emulations().items():
             for item in plan.items:
                 if item.kind in EMULATED and item.expected is not None:
-                    yield Step(kind, f"{item.case.name}-{kind}", partial(_run_emulated, call, item))
+                    action = partial(_run_emulated, call, plan.family, item)
+                    yield Step(kind, f"{item.case.name}-{kind}", action, item.case.place)
     if backend.name == "torch":
         yield from _torch_steps(session, plan)
 
@@ -84,11 +88,13 @@ def run(step: Step, op: str, backend: str, done: Status = Status.PASSED) -> Resu
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f" ({Path(place.filename).name}:{place.lineno})"
         status, ratio, message = Status.FAILED, float("inf"), f"{type(error).__name__}: {error}{where}"
+    if status is Status.FAILED and step.place:
+        message = f"{step.place}: {message}"
     seconds = time.perf_counter() - start
     return Result(op, backend, step.kind, step.name, done if status is Status.PASSED else status, ratio, seconds, message)
 
 
-def run_item(session: Session, item: Item) -> Outcome:
+def run_item(session: Session, family: Family, item: Item) -> Outcome:
     """Carry out one call and hold its answer to the oracle's sets.
 
     Raises:
@@ -107,7 +113,7 @@ def run_item(session: Session, item: Item) -> Outcome:
         got = session.second_gradient(arrays, case.attributes, item.cotangents, item.directions)
     else:
         got = call(session, item, arrays)
-    outcome = judge(got, _of_framework(session, item.kind, item.expected))
+    outcome = judge(got, _of_framework(session, item.kind, item.expected), partial(_sources, family, item), _quantity(item.kind))
     for name, array in arrays.items():
         if array is not None and np.ascontiguousarray(array).tobytes() != before[name]:
             return Status.FAILED, float("inf"), f"the call changed its input {name}"
@@ -137,18 +143,32 @@ def _refusal(session: Session, item: Item, arrays: dict[str, Array | None]) -> O
     return Status.FAILED, float("inf"), f"was accepted, but must be refused: {item.case.refused}"
 
 
-def judge(got: dict[str, Array], expected: dict[str, Bounded]) -> Outcome:
-    """Compare every expected output with what came."""
+def judge(got: dict[str, Array], expected: dict[str, Bounded], sources: Callable[[Comparison], str], what: str = "") -> Outcome:
+    """Compare every expected output with what came.
+
+    `sources` tells what a wrong element was computed from; `what` stands before the names of the outputs in messages.
+    """
     worst, messages = 0.0, []
     for name, want in expected.items():
         if name not in got:
             return Status.FAILED, float("inf"), f"there is no {name} among the results: {', '.join(got) or 'none'}"
         found = compare(name, got[name], want)
         worst = max(worst, found.ratio)
-        messages += [] if found.ok else [found.message]
+        messages += [] if found.ok else [f"{what}{found.message}{sources(found)}"]
     if messages:
         return Status.FAILED, worst, "; ".join(messages)
     return Status.PASSED, worst, ""
+
+
+def _quantity(kind: str) -> str:
+    """Return what stands before the name of an input where its gradient is meant."""
+    return f"{kind} of " if kind in ("gradient", "second gradient") else ""
+
+
+def _sources(family: Family, item: Item, found: Comparison) -> str:
+    """Return what the wrong element of a comparison was computed from, for the end of its message."""
+    told = inputs_of(family, item.case, found, item.cotangents, item.directions)
+    return f"; from {told}" if told else ""
 
 
 def _of_framework(session: Session, kind: str, expected: dict[str, Bounded]) -> dict[str, Bounded]:
@@ -163,16 +183,18 @@ def _of_framework(session: Session, kind: str, expected: dict[str, Bounded]) -> 
     return {n: replace(b, bounds=of(b)) if b.dtype.is_floating else b for n, b in expected.items()}
 
 
-def _run_emulated(call: Callable[..., dict[str, Array]], item: Item) -> Outcome:
+def _run_emulated(call: Callable[..., dict[str, Array]], family: Family, item: Item) -> Outcome:
     """Carry out one call on an emulation of the framework and hold its answer to the oracle's sets."""
-    status, ratio, message = judge(call(item.case.op, item.case.arrays(), item.case.attributes), item.expected or {})
+    got = call(item.case.op, item.case.arrays(), item.case.attributes)
+    status, ratio, message = judge(got, item.expected or {}, partial(_sources, family, item))
     return (Status.EMULATED if status is Status.PASSED else status), ratio, message
 
 
-def _run_function(session: Any, item: Item) -> Outcome:
+def _run_function(session: Any, family: Family, item: Item) -> Outcome:
     """Carry out one call by the op's body in standard operators and hold its answer to the oracle's sets."""
     case = item.case
-    return judge(session.function_call(case.op, case.arrays(), case.attributes, only=case.wanted), item.expected or {})
+    got = session.function_call(case.op, case.arrays(), case.attributes, only=case.wanted)
+    return judge(got, item.expected or {}, partial(_sources, family, item))
 
 
 def _check(action: Callable[[], Any]) -> Outcome:
@@ -190,7 +212,7 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
         return
     tried = decided = 0
 
-    def told(check: Callable[[], Comparison | None]) -> Outcome:
+    def told(check: Callable[[], Comparison | None], item: Item) -> Outcome:
         nonlocal tried, decided
         tried += 1
         try:
@@ -200,25 +222,27 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
         if found is None:
             raise Unsupported("the op has no finite value there")
         decided += 1
-        return (Status.PASSED if found.ok else Status.FAILED), found.ratio, found.message
+        if found.ok:
+            return Status.PASSED, found.ratio, ""
+        return Status.FAILED, found.ratio, f"torch's {_quantity(item.kind)}{found.message}{_sources(family, item, found)}"
 
     def reference(case: Case) -> Outcome:
-        return told(lambda: check_reference(family, case))
+        return told(lambda: check_reference(family, case), Item("torch reference", case, None))
 
     def gradient(item: Item) -> Outcome:
-        return told(lambda: check_gradient(family, item.case, item.cotangents, item.directions))
+        return told(lambda: check_gradient(family, item.case, item.cotangents, item.directions), item)
 
     def sample(case: Case) -> Outcome:
         try:
             expected = evaluate(family.forward, case.arrays(), case.attributes)
         except DomainError as error:
-            return run_item(session, Item("OpInfo sample", replace(case, refused=str(error)), None))
-        ours = run_item(session, Item("OpInfo sample", case, expected))
+            return run_item(session, family, Item("OpInfo sample", replace(case, refused=str(error)), None))
+        ours = run_item(session, family, Item("OpInfo sample", case, expected))
         return ours if ours[0] is Status.FAILED else max(ours, reference(case), key=lambda o: (o[0] is Status.FAILED, o[1]))
 
     for item in plan.items:
         if item.kind in ("forward", "example") and item.expected is not None:
-            yield Step("torch reference", f"{item.case.name}-reference", partial(reference, item.case))
+            yield Step("torch reference", f"{item.case.name}-reference", partial(reference, item.case), item.case.place)
         elif item.kind in ("gradient", "second gradient") and _ordinary(item.case):
             yield Step(f"torch's own {item.kind}", f"{item.case.name}-torch", partial(gradient, item))
     for name, found in _opinfo(family):

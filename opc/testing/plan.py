@@ -20,6 +20,7 @@ from opc.testing.cases.arguments import random_values
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.derived import derivation, gradient, gradient_names, second_gradient, seed_names
+from opc.testing.explanation import inputs_of
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.opaque import UndecidedError
@@ -187,7 +188,10 @@ def hold_standard(family: Family, item: Item, found: OnnxCase) -> Result:
             with contextlib.suppress(Exception), np.errstate(all="ignore"):
                 again = compare(name, found.precise()[name].astype(value.dtype), want)
                 outcome = again if again.ok else outcome
-        worst, message = max(worst, outcome.ratio), message or outcome.message
+        if not outcome.ok and not message:
+            told = inputs_of(family, item.case, outcome)
+            message = f"ONNX's {outcome.message}{f'; from {told}' if told else ''}"
+        worst = max(worst, outcome.ratio)
     status = Status.FAILED if message else Status.PASSED
     return Result(family.name, ORACLE, "ONNX node case", item.case.name, status, worst, message=message)
 

@@ -55,7 +55,8 @@ TURNS = 8
 class Case:
     """One call of one op. `refused` says that every framework must refuse it; the reason is for people.
 
-    `wanted` names the optional outputs asked for, None for all that may be.
+    `wanted` names the optional outputs asked for, None for all that may be. `place` says where the spec has the call, as
+    `file:line`, if it has it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Case:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     wanted: tuple[str, ...] | None = None
     refused: str = ""
+    place: str = ""
 
     def arrays(self) -> dict[str, Array | None]:
         """Return the inputs as arrays in their layouts."""

@@ -8,17 +8,21 @@ import numpy as np
 
 from opc.testing.oracle.bounds import Array, numpy_dtype
 from opc.testing.oracle.evaluation import Bounded
+from opc.testing.oracle.wording import element_text, number_text
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The outcome: `ratio` is the worst error over its bound, 0 where all is exact, above 1 or infinite where it fails.
 
-    `message` is empty when the answer is right, else it names the worst element.
+    `message` is empty when the answer is right, else it names the worst element, which is at `index` of `output`. `index` is None
+    where the answer is wrong as a whole.
     """
 
     ratio: float
     message: str = ""
+    output: str = ""
+    index: tuple[int, ...] | None = None
 
     @property
     def ok(self) -> bool:
@@ -66,25 +70,17 @@ def _compare(name: str, got: Array, want: Bounded) -> Comparison:
     if bool(inside.all()):
         return Comparison(worst)
     wrong = np.where(inside, -1.0, ratio)
-    index = np.unravel_index(int(wrong.argmax()), got.shape)
-    at = [int(i) for i in index]
+    index = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), got.shape))
     count = int((~inside).sum())
-    return Comparison(
-        worst,
-        f"{name}{at} is {_text(got[index])}, but must be {_set_text(want, index)}; "
-        f"error over bound {worst:.3g}, {count} of {got.size} elements wrong",
+    message = (
+        f"{element_text(name, index)} is {number_text(got[index], want.dtype)}, but must be {_set_text(want, index)}; "
+        f"error over bound {worst:.3g}, {count} of {got.size} elements wrong"
     )
+    return Comparison(worst, message, name, index)
 
 
-def _text(value: object) -> str:
-    number = np.asarray(value)
-    if number.dtype == np.bool_ or number.dtype.kind in "iu":
-        return str(number)
-    return f"{float(number):.17g}"
-
-
-def _set_text(want: Bounded, index: tuple[np.intp, ...]) -> str:
-    """Return the allowed values of one element: `1.5 +- 1e-7`, `NaN`, `from 2 to inf or NaN`."""
+def _set_text(want: Bounded, index: tuple[int, ...]) -> str:
+    """Return the allowed values of one element: `1.5 +- 1e-7`, `NaN`, `from 2.0 to inf or NaN`."""
     bounds = want.bounds
     low, high, nan = bounds.low[index], bounds.high[index], bool(bounds.nan[index])
     if bounds.is_float and low > high:
@@ -92,9 +88,9 @@ def _set_text(want: Bounded, index: tuple[np.intp, ...]) -> str:
     if bounds.is_bool:
         text = str(low) if low == high else "True or False"
     elif low == high:
-        text = _text(low)
+        text = number_text(low, want.dtype)
     elif np.isfinite(low) and np.isfinite(high) and bounds.is_float:
-        text = f"{float(want.value[index]):.17g} +- {float(want.error[index]):.3g}"
+        text = f"{number_text(want.value[index], want.dtype)} +- {float(want.error[index]):.3g}"
     else:
-        text = f"from {_text(low)} to {_text(high)}"
+        text = f"from {number_text(low, want.dtype)} to {number_text(high, want.dtype)}"
     return f"{text} or NaN" if nan else text

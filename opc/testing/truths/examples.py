@@ -16,6 +16,7 @@ from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array, Bounds, between, exact, numpy_dtype
 from opc.testing.oracle.evaluation import DomainError, evaluate
+from opc.testing.oracle.wording import element_text, number_text
 
 
 def example_cases(family: Family) -> Iterator[Case]:
@@ -32,7 +33,8 @@ def example_cases(family: Family) -> Iterator[Case]:
                 dtype = numpy_dtype(resolve(o.type, binding))
                 inputs[o.name] = TensorArg(np.asarray(values[o.name]).astype(dtype)) if o.name in values else None
             types = "-".join(d.value for d in binding.values())
-            yield Case(f"{op.name}/example{number:02d}-{types}", op.name, inputs, _attributes(op, values))
+            name = f"{op.name}/example{number:02d}-{types}"
+            yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place)
 
 
 def _attributes(op: Op, values: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +75,8 @@ def check_examples(family: Family) -> Iterator[tuple[str, str]]:
     op = family.forward
     binding = {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
     for number, example in enumerate(family.examples):
-        yield f"example {number}", _check(op, example, binding)
+        wrong = _check(op, example, binding)
+        yield f"example {number}", f"{example.span.place}: {wrong}" if wrong and example.span.place else wrong
 
 
 def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
@@ -96,7 +99,7 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
             return f"{name} has shape {list(got.low.shape)}, not {list(expected.low.shape)}"
         meets = ((got.low <= expected.high) & (expected.low <= got.high)) | (got.nan & expected.nan)
         if not bool(np.all(meets)):
-            index = np.unravel_index(int(np.argmin(meets)), meets.shape)
-            at = [int(i) for i in index]
-            return f"{name}{at} is {found[name].value[index]:.17g}, but the example says {np.asarray(want)[index]!r}"
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmin(meets)), meets.shape))
+            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, np.asarray(want)))
+            return f"{element_text(name, index)} is {value}, but the example says {said}"
     return ""
