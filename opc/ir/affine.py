@@ -17,8 +17,9 @@ from typing import TypeAlias
 from opc.ir.node import Node, remembered, remembering
 
 
+@remembering
 @dataclass(frozen=True, slots=True, order=True)
-class Index:
+class Index(Node):
     """An index variable of a statement or reduction."""
 
     name: str
@@ -27,8 +28,9 @@ class Index:
         return self.name
 
 
+@remembering
 @dataclass(frozen=True, slots=True, order=True)
-class Dim:
+class Dim(Node):
     """The size of a named dimension."""
 
     name: str
@@ -37,8 +39,9 @@ class Dim:
         return self.name
 
 
+@remembering
 @dataclass(frozen=True, slots=True, order=True)
-class GroupSize:
+class GroupSize(Node):
     """The number of points of an axis group: the product of its sizes, 1 for an empty group."""
 
     name: str
@@ -47,8 +50,9 @@ class GroupSize:
         return f"size({self.name})"
 
 
+@remembering
 @dataclass(frozen=True, slots=True, order=True)
-class AttrInt:
+class AttrInt(Node):
     """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
 
     name: str
@@ -113,9 +117,22 @@ def _factor(e: Affine) -> str:
     return text if atomic else f"({text})"
 
 
+@remembered("_order")
 def _order(atom: Atom) -> tuple[int, str]:
     rank = {Index: 0, Dim: 1, GroupSize: 2, AttrInt: 3, FloorDiv: 4, Mod: 5, Minimum: 6}[type(atom)]
     return rank, str(atom)
+
+
+def _place(term: tuple[Monomial, int]) -> tuple[bool, list[tuple[int, str]]]:
+    """Return what terms are sorted by; the number comes last."""
+    return not term[0], [_order(a) for a in term[0]]
+
+
+def _product(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
+    # A flag is its own square.
+    return tuple(sorted((*a, *(x for x in b if not (isinstance(x, AttrInt) and x.flag and x in a))), key=_order))
 
 
 @remembering
@@ -137,12 +154,16 @@ class Affine(Node):
     @staticmethod
     def _make(terms: Mapping[Monomial, int]) -> Affine:
         kept = [(m, c) for m, c in terms.items() if c]
-        kept.sort(key=lambda t: (len(t[0]) == 0, [_order(a) for a in t[0]]))
+        if len(kept) > 1:
+            kept.sort(key=_place)
         return Affine(tuple(kept))
 
     def __add__(self, other: Affine | Atom | int) -> Affine:
+        other = Affine.of(other)
+        if not self.terms or not other.terms:
+            return other if not self.terms else self
         terms = dict(self.terms)
-        for m, c in Affine.of(other).terms:
+        for m, c in other.terms:
             terms[m] = terms.get(m, 0) + c
         return Affine._make(terms)
 
@@ -153,12 +174,14 @@ class Affine(Node):
         return self + -Affine.of(other)
 
     def __mul__(self, other: Affine | Atom | int) -> Affine:
+        other = Affine.of(other)
+        for one, number in ((self, other.constant), (other, self.constant)):
+            if number is not None:
+                return one if number == 1 else Affine(tuple((m, c * number) for m, c in one.terms if number))
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
-            for m2, c2 in Affine.of(other).terms:
-                # A flag is its own square.
-                more = (a for a in m2 if not (isinstance(a, AttrInt) and a.flag and a in m1))
-                m = tuple(sorted((*m1, *more), key=_order))
+            for m2, c2 in other.terms:
+                m = _product(m1, m2)
                 terms[m] = terms.get(m, 0) + c1 * c2
         return Affine._make(terms)
 
@@ -256,10 +279,11 @@ class Affine(Node):
                 terms[rest] = terms.get(rest, 0) + c
         return Affine._make(terms)
 
-    def minima(self) -> set[Minimum]:
+    @remembered("_minima")
+    def minima(self) -> frozenset[Minimum]:
         """Return every minimum in the expression, those inside others included."""
         inner = [a for m, _ in self.terms for a in m if isinstance(a, FloorDiv | Mod | Minimum)]
-        found = {a for a in inner if isinstance(a, Minimum)}
+        found = frozenset(a for a in inner if isinstance(a, Minimum))
         return found.union(*(part.minima() for a in inner for part in parts_of(a)))
 
     def substitute(
@@ -269,6 +293,8 @@ class Affine(Node):
 
         `decided` says for some of the minima which of the two sizes they are.
         """
+        if not (decided and self.minima()) and all(replacement(a) is None for a in self.atoms()):
+            return self
         total = Affine.of(0)
         for m, c in self.terms:
             product = Affine.of(c)

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+_A = TypeVar("_A")
 _C = TypeVar("_C", bound="type[Node]")
 _N = TypeVar("_N")
 _R = TypeVar("_R")
@@ -18,7 +19,27 @@ _R = TypeVar("_R")
 class Node:
     """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
 
-    __slots__ = ("_atoms", "_chooses", "_groups", "_hash", "_indices", "_reads", "_reduces", "_size", "_text")
+    __slots__ = (
+        "_atoms",
+        "_bound",
+        "_chooses",
+        "_contractions",
+        "_groups",
+        "_hash",
+        "_indices",
+        "_knowledge",
+        "_minima",
+        "_names",
+        "_nests",
+        "_operands",
+        "_order",
+        "_positive",
+        "_reads",
+        "_reduces",
+        "_scatters",
+        "_size",
+        "_text",
+    )
 
 
 def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
@@ -35,6 +56,28 @@ def remembered(slot: str) -> Callable[[Callable[[_N], _R]], Callable[[_N], _R]]:
                 found = compute(node)
                 put(node, found)
             return found
+
+        return ask
+
+    return decorate
+
+
+def remembered_each(slot: str) -> Callable[[Callable[[_N, _A], _R]], Callable[[_N, _A], _R]]:
+    """As `remembered`, of a question about a node and one thing more: the answers are kept in a table in the node."""
+    place = Node.__dict__[slot]
+    get, put = place.__get__, place.__set__
+
+    def decorate(compute: Callable[[_N, _A], _R]) -> Callable[[_N, _A], _R]:
+        @functools.wraps(compute)
+        def ask(node: _N, about: _A) -> _R:
+            try:
+                table: dict[_A, _R] = get(node)
+            except AttributeError:
+                table = {}
+                put(node, table)
+            if about not in table:
+                table[about] = compute(node, about)
+            return table[about]
 
         return ask
 

@@ -15,6 +15,7 @@ from opc.diagnostics import NO_SPAN, Source, Span
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
+from opc.ir.node import Node, remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(Node):
     """One op. Statement order is program order; every temporary and output is assigned once.
 
     `dims` holds the derived dimensions of `shape:` in order; the other dimensions are bound by the inputs. `inplace` maps an
@@ -203,7 +204,7 @@ class Op:
 
     def operand(self, name: str) -> Operand:
         """Return the input, output or temporary of that name; KeyError when there is none."""
-        return _named((*self.inputs, *self.outputs, *self.temporaries), name)
+        return _operands(self)[name]
 
     def attribute(self, name: str) -> Attribute:
         """Return the attribute of that name; KeyError when there is none."""
@@ -227,6 +228,11 @@ class Op:
 def camel_case(name: str) -> str:
     """Return a snake_case name in CamelCase."""
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+@remembered("_operands")
+def _operands(op: Op) -> Mapping[str, Operand]:
+    return {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
 
 
 def _named(operands: tuple[Operand, ...], name: str) -> Operand:

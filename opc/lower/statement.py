@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.expr import Reduce, walk
+from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nests.decided import with_decided_conditions
@@ -21,21 +22,27 @@ from opc.lower.nests.window import with_window
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     """Return the nest of one statement."""
+    return replace(_nest(op, assign), name=name)
+
+
+@remembered_each("_nests")
+def _nest(op: Op, assign: Assign) -> NestStage:
+    """Return the nest of one statement, without a name."""
     assign = with_decided_conditions(op, assign)
     flat = flat_statement(op, assign)
     if flat is None:
-        return NestStage(name, assign)
+        return NestStage("", assign)
     forms = (flat,) if flat.trailing is None else (flat, without_trailing(flat))
     scatters = tuple(with_rows(op, with_window(op, s)) for s in (flat_scatter(op, f) for f in forms) if s is not None)
     if len(scatters) == len(forms):
-        return NestStage(name, assign, scatters)
+        return NestStage("", assign, scatters)
     sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]
     if any(holds_reduction(e.body) for e in sums):
-        return NestStage(name, assign)
+        return NestStage("", assign)
     scans = tuple(s for s in map(flat_scan, forms) if s is not None)
     if len(scans) == len(forms):
-        return NestStage(name, assign, scans)
-    return NestStage(name, assign, tuple(_lanes(op, f, planes_across(op, f) if f is flat else None) for f in forms))
+        return NestStage("", assign, scans)
+    return NestStage("", assign, tuple(_lanes(op, f, planes_across(op, f) if f is flat else None) for f in forms))
 
 
 def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:

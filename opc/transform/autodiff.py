@@ -7,7 +7,7 @@ The result is an op in the same notation, so that it can be printed, lowered, an
 
 from __future__ import annotations
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.checker import knowledge_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Expr, GroupRef, Present, Read, reads
@@ -70,7 +70,7 @@ class _Reverse:
         self.targets = self._targets()
         self.contributions: dict[str, list[Expr]] = {}
         self.extractor = Extractor(op, self.namer)
-        self.knowledge = Knowledge(op)
+        self.knowledge = knowledge_of(op)
         self.statements: list[Assign] = self.extractor.statements
         self.fresh: list[Operand] = self.extractor.temporaries
         self.needed = Needed(op, self.namer, self.knowledge, self.statements, self.fresh, asked)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from opc.analysis.bounds.checker import ranges_of
-from opc.analysis.bounds.inside import Conditions, ReadsInside, parts
+from opc.analysis.bounds.checker import Conditions, ranges_of
+from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, with_children
 from opc.ir.op import Op

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.expr import (
+    NOTHING,
     Axis,
     Call,
     Cast,
@@ -21,9 +22,9 @@ from opc.ir.expr import (
     free_indices,
     map_affine,
     rewrite,
-    walk,
     with_children,
 )
+from opc.ir.node import remembered
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.transform.scalar import COMPARES, index_value, raw
 
@@ -50,7 +51,8 @@ class Namer:
         return f"{wanted[-1]}{n}"
 
 
-def op_names(op: Op) -> set[str]:
+@remembered("_names")
+def op_names(op: Op) -> frozenset[str]:
     """Return every name an index variable or a new operand must keep clear of: operands, attributes, dimensions, types."""
     names = {o.name for o in (*op.inputs, *op.outputs, *op.temporaries)}
     names |= {a.name for a in op.attributes} | {t.name for t in op.types} | {name for name, _ in op.dims}
@@ -60,22 +62,25 @@ def op_names(op: Op) -> set[str]:
                 names.add(d.name)
             else:
                 names |= {a.name for a in d.atoms() if isinstance(a, Dim)}
-    return names
+    return frozenset(names)
 
 
-def bound_indices(e: Expr) -> set[str]:
+@remembered("_bound")
+def bound_indices(e: Expr) -> frozenset[str]:
     """Return the index variables that reductions in `e` bind."""
-    return {a.index for node in walk(e) if isinstance(node, Reduce) for a in node.axes if isinstance(a, Axis)}
+    own = (a.index for a in e.axes if isinstance(a, Axis)) if isinstance(e, Reduce) else ()
+    return NOTHING.union(own, *(bound_indices(c) for c in children(e)))
 
 
-def statement_indices(s: Assign) -> set[str]:
+def statement_indices(s: Assign) -> Set[str]:
     """Return every index variable of a statement, bound by the target or by a reduction."""
     return {i for i in s.indices if isinstance(i, str)} | bound_indices(s.value)
 
 
-def index_names(op: Op) -> set[str]:
+@remembered("_indices")
+def index_names(op: Op) -> frozenset[str]:
     """Return every index variable of the op's body."""
-    return set().union(*(statement_indices(s) for s in op.body))
+    return NOTHING.union(*(statement_indices(s) for s in op.body))
 
 
 def substitute(e: Expr, values: Mapping[str, Affine]) -> Expr:

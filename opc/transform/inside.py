@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from opc.analysis.bounds.access import accesses
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.checker import Knowledge, knowledge_of
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr
 from opc.ir.op import Assign, Group, Op, Operand
@@ -32,7 +32,7 @@ class Inside:
                 if index.index is not None and extents.get(index.index) == dim:
                     continue
                 if self.knowledge is None:
-                    self.knowledge = Knowledge(self.op)
+                    self.knowledge = knowledge_of(self.op)
                 if not all(self.knowledge.nonnegative(f, extents, access.conditions) for f in (index, dim - 1 - index)):
                     return False
         return True

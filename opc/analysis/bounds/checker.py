@@ -7,8 +7,10 @@ attribute is 1 or 0 in sizes; what holds it is proved for both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from math import lcm
+from typing import TypeAlias
 
 from opc.analysis.bounds.access import Access, accesses
 from opc.analysis.bounds.prover import Prover, cases_of, facts_of
@@ -17,7 +19,8 @@ from opc.analysis.wording import dim_text
 from opc.diagnostics import Diagnostics, Span
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, Minimum, Symbol
 from opc.ir.expr import Axis, Expr, IndexValue, Reduce, children
-from opc.ir.op import Assign, Group, Op, Operand
+from opc.ir.node import remembered
+from opc.ir.op import Assign, Attribute, Group, Op, Operand, Requirement
 
 _MAX_FLAGS = 4
 """How many bool attributes one proof tells the values of apart."""
@@ -25,6 +28,20 @@ _MAX_CASES = 8
 """How many cases of the conditions around a read one proof tells apart."""
 _MAX_MINIMA = 3
 """How many minima of sizes one proof tells the cases of apart."""
+
+
+Conditions: TypeAlias = tuple[tuple[Expr, bool], ...]
+"""Conditions that something stands under, with the value each must have."""
+
+_Ranges: TypeAlias = tuple[tuple[str, Affine], ...]
+
+
+@lru_cache(maxsize=16)
+def _proofs(
+    dims: _Ranges, require: tuple[Requirement, ...], attributes: tuple[Attribute, ...]
+) -> dict[tuple[Affine, _Ranges, Conditions], bool]:
+    """Return what has been proved of the sizes and attributes of an op, which are those of the ops derived from it too."""
+    return {}
 
 
 class Knowledge:
@@ -38,6 +55,9 @@ class Knowledge:
         if op is not None:
             conditions = [r.condition for r in op.require] + [a.check for a in op.attributes if a.check is not None]
         self.facts = (*facts, *(self.expand(f) for c in conditions for f in facts_of(c)))
+        self._plain: dict[Affine, Affine] = {}
+        self._provers: dict[tuple[_Ranges, tuple[Affine, ...]], Prover] = {}
+        self._proved = {} if op is None or facts else _proofs(op.dims, op.require, op.attributes)
         self.exact: dict[str, Affine] = {}
         self.divisors: dict[str, Affine] = {}
         for f in self.facts:
@@ -84,7 +104,9 @@ class Knowledge:
 
     def plain(self, f: Affine) -> Affine:
         """Return `f` for a proof: expanded, and with a size that another divides written as a multiple of it."""
-        return _replaced(self.expand(f), self.exact)
+        if f not in self._plain:
+            self._plain[f] = _replaced(self.expand(f), self.exact)
+        return self._plain[f]
 
     def prover(self, ranges: Mapping[str, Affine], more: Iterable[Affine] = ()) -> Prover:
         """Return a prover for points in these ranges where further facts hold; it takes `plain` expressions."""
@@ -96,7 +118,12 @@ class Knowledge:
 
     def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Iterable[tuple[Expr, bool]] = ()) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where the conditions have the values given."""
-        conditions = tuple(conditions)
+        key = (f, tuple(ranges.items()), tuple(conditions))
+        if key not in self._proved:
+            self._proved[key] = self._nonnegative(f, ranges, key[2])
+        return self._proved[key]
+
+    def _nonnegative(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
         if self._with_facts(f, ranges, [g for cond, holds in conditions for g in facts_of(cond, holds)]):
             return True
         cases: list[list[Affine]] = [[]]
@@ -108,7 +135,10 @@ class Knowledge:
 
     def _with_facts(self, f: Affine, ranges: Mapping[str, Affine], facts: Iterable[Affine]) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where further facts hold."""
-        prover, wanted = self.prover(ranges, facts), self.plain(f)
+        key, wanted = (tuple(ranges.items()), tuple(facts)), self.plain(f)
+        if key not in self._provers:
+            self._provers[key] = self.prover(ranges, key[1])
+        prover = self._provers[key]
         flags = sorted({a for e in (wanted, *prover.facts, *prover.ranges.values()) for a in _flags(e)})
         if not flags or len(flags) > _MAX_FLAGS:
             return _in_each_case(prover, wanted)
@@ -121,6 +151,12 @@ class Knowledge:
             if not _in_each_case(case, wanted.substitute(known.get)):
                 return False
         return True
+
+
+@remembered("_knowledge")
+def knowledge_of(op: Op) -> Knowledge:
+    """Return what is known of an op, with what has been proved of it so far."""
+    return Knowledge(op)
 
 
 def _divided_size(fact: Affine) -> tuple[str, Affine] | None:
@@ -176,7 +212,7 @@ class BoundsChecker:
     def __init__(self, op: Op, found: Diagnostics) -> None:
         self.op = op
         self.found = found
-        self.knowledge = Knowledge(op)
+        self.knowledge = knowledge_of(op)
         self.facts, self.expand = self.knowledge.facts, self.knowledge.expand
         self.operands = {o.name: o for o in (*op.inputs, *op.outputs, *op.temporaries)}
 

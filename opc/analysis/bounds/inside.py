@@ -7,10 +7,8 @@ checked one is tested when the op runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from typing import TypeAlias
 
-from opc.analysis.bounds.checker import Knowledge, ranges_of
+from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
 from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.value_range import Values
 from opc.ir.affine import Affine, Dim, GroupSize, Index
@@ -30,10 +28,7 @@ from opc.ir.expr import (
     free_indices,
     walk,
 )
-from opc.ir.op import Assign, Attribute, Op, Requirement
-
-Conditions: TypeAlias = tuple[tuple[Expr, bool], ...]
-"""Conditions that a read stands under, with the value each must have."""
+from opc.ir.op import Assign, Op
 
 
 def unproved_reads(op: Op) -> list[Read]:
@@ -43,13 +38,12 @@ def unproved_reads(op: Op) -> list[Read]:
 
 
 class ReadsInside:
-    """Proves that reads of an op are inside; what has been proved once is remembered."""
+    """Proves that reads of an op are inside; the proofs are remembered."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.knowledge = Knowledge(op)
+        self.knowledge = knowledge_of(op)
         self.values = Values(op)
-        self.known = _proofs(op.dims, op.require, op.attributes)
 
     def outside(self, statement: Assign) -> Iterator[Read]:
         """Yield the reads of a statement that are not proved inside, padded or checked."""
@@ -87,21 +81,8 @@ class ReadsInside:
         said = tuple(
             (c, holds) for c, holds in conditions if free_indices(c) <= names and not any(isinstance(n, Read) for n in walk(c))
         )
-        return self._proved(f, own, said) or ((own, said) != (ranges, conditions) and self._proved(f, ranges, conditions))
-
-    def _proved(self, f: Affine, ranges: Mapping[str, Affine], conditions: Conditions) -> bool:
-        key = (f, tuple(ranges.items()), conditions)
-        if key not in self.known:
-            self.known[key] = self.knowledge.nonnegative(f, ranges, conditions)
-        return self.known[key]
-
-
-@lru_cache(maxsize=16)
-def _proofs(
-    dims: tuple[tuple[str, Affine], ...], require: tuple[Requirement, ...], attributes: tuple[Attribute, ...]
-) -> dict[tuple[Affine, tuple[tuple[str, Affine], ...], Conditions], bool]:
-    """Return what has been proved of the sizes and attributes of an op, which are those of the ops derived from it too."""
-    return {}
+        proved = self.knowledge.nonnegative
+        return proved(f, own, said) or ((own, said) != (ranges, conditions) and proved(f, ranges, conditions))
 
 
 def _reached(names: Iterable[str], ranges: Mapping[str, Affine]) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from opc.analysis.bounds.quotients import Parts, cleared, divisions, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of
@@ -91,6 +92,7 @@ class Prover:
         # A loop that runs has at least one point.
         self.known = [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
         self.indexed = [f for f in self.known if f.indices()]
+        self._shown_without: dict[Affine, bool] = {}
         self.lower: dict[Symbol, int] = {}
         for fact in self.known:
             # A fact `symbol - c` is a lower bound of the symbol.
@@ -130,9 +132,16 @@ class Prover:
 
     def _with_quotients(self, f: Affine) -> bool:
         """Whether `f` is proved in a form without quotients, the facts too: `n // d <= c` says just that `n < d * (c + 1)`."""
-        facts = (*self.facts, *(g for fact in self.known for g in cleared(fact, self.positive)))
-        plain = Prover(facts, self.ranges, most_steps=_MAX_STEPS_MORE)
+        plain = self._plain
         return any(plain._with_facts(g) for g in (f, *cleared(f, self.positive)) if plain.facts != self.facts or g != f)
+
+    @cached_property
+    def _plain(self) -> Prover:
+        """The prover with what the facts say without quotients; it is the same whatever was proved before."""
+        steps, self.steps = self.steps, 0
+        facts = (*self.facts, *(g for fact in self.known for g in cleared(fact, self.positive)))
+        self.steps = steps
+        return Prover(facts, self.ranges, most_steps=_MAX_STEPS_MORE)
 
     def _in_parts(self, f: Affine) -> bool:
         """Whether `f` is proved with an index taken apart into the quotient and the remainder that it holds."""
@@ -264,6 +273,11 @@ class Prover:
         return facts > 0 and any(self._closed(f - g, facts - 1) for g in self.known if not g.indices() and _related(f, g))
 
     def _withoutdivisions(self, f: Affine) -> bool:
+        if f not in self._shown_without:
+            self._shown_without[f] = self._is_shown_without(f)
+        return self._shown_without[f]
+
+    def _is_shown_without(self, f: Affine) -> bool:
         for atom in sorted(divisions(f), key=str):
             reduced = self._bounded(f, atom)
             return reduced is not None and self._withoutdivisions(reduced)
@@ -305,12 +319,8 @@ class Prover:
             nonlocal bounded
             low = self.lower.get(symbol)
             if low is None:
-                if isinstance(symbol, Dim | GroupSize):
-                    low = 0
-                else:
-                    bounded = False
-                    return None
-            return Affine.of(symbol) + low
+                bounded = bounded and isinstance(symbol, Dim | GroupSize)
+            return Affine.of(symbol) + low if low else None
 
         shifted = f.substitute(excess)
         return bounded and all(c >= 0 for _, c in shifted.terms) and not divisions(shifted) and not shifted.minima()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from opc.analysis.bounds.checker import Knowledge, ranges_of
+from opc.analysis.bounds.checker import knowledge_of, ranges_of
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.dtypes import DType, Weak, is_integer
 from opc.ir.expr import (
@@ -51,7 +51,7 @@ class Values:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.knowledge = Knowledge(op)
+        self.knowledge = knowledge_of(op)
         self.known: dict[str, Range] = {}
 
     def within(self, e: Expr, size: Affine, ranges: Mapping[str, Affine]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.elaborate.body import BodyTyper
 from opc.analysis.elaborate.scope import Scope
 from opc.analysis.shapes.plan import undetermined
@@ -43,7 +43,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         # The gradient of an optional input is asked for only when that input was given.
         broadcast=forward.broadcast,
         out_of_range=spec.model.out_of_range,
-        at_most=Knowledge(forward).at_most,
+        at_most=knowledge_of(forward).at_most,
     )
     typer = BodyTyper(scope, outputs, found, derived=True)
     body = typer.elaborate(spec.text("gradient", "body"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
-from opc.analysis.bounds.checker import Knowledge, check_bounds
+from opc.analysis.bounds.checker import check_bounds, knowledge_of
 from opc.analysis.bounds.value_range import without_needless_checks
 from opc.analysis.elaborate.body import Body, BodyTyper
 from opc.analysis.elaborate.examples import ExampleTyper
@@ -102,7 +102,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
         body=(),
         broadcast=model.broadcast,
     )
-    scope.at_most = Knowledge(op).at_most
+    scope.at_most = knowledge_of(op).at_most
     body = BodyTyper(scope, signature.outputs, found).elaborate(spec.text("kernel")) if given else Body([], [])
     op = replace(op, temporaries=tuple(body.temporaries), body=tuple(body.assigns))
     reference = reference_for(spec, op, found)

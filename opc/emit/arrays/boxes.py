@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction
 from opc.emit.arrays.frames import NotExpressible
@@ -36,7 +36,8 @@ class Boxes:
     """What is known of one op's ranges: facts from its checks and requirements."""
 
     def __init__(self, op: Op) -> None:
-        self.known = Knowledge(op)
+        self.known = knowledge_of(op)
+        self._differ: dict[Affine, bool] = {}
         self.sizes = {d for o in (*op.inputs, *op.outputs) for d in o.dims if isinstance(d, Affine)}
 
     def boxed(self, e: Reduce, ranges: Mapping[str, Affine]) -> Reduce:
@@ -111,6 +112,11 @@ class Boxes:
     def differs(self, extent: Affine, dim: Affine) -> bool:
         """Whether an index may run over another number of places than an axis has; of sizes that a flag decides, one is meant."""
         difference = self.known.plain(extent - dim)
+        if difference not in self._differ:
+            self._differ[difference] = self._may_differ(difference)
+        return self._differ[difference]
+
+    def _may_differ(self, difference: Affine) -> bool:
         facts = self.known.prover({}).facts
         flags = sorted({a for f in (difference, *facts) for a in f.atoms() if isinstance(a, AttrInt) and a.flag})
         for values in product((0, 1), repeat=len(flags)):

@@ -28,6 +28,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.node import remembered_each
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.contractions.terms import Shape, conjuncts, is_fixed, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
@@ -44,6 +45,13 @@ def extract(op: Op) -> Op:
 
 def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | None:
     """Return a statement as a contraction with an epilogue, None when it is none."""
+    found = _contraction(op, assign)
+    return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
+
+
+@remembered_each("_contractions")
+def _contraction(op: Op, assign: Assign) -> ContractionStage | None:
+    """Return a statement as a contraction without a name, None when it is none."""
     found = _sums(op, assign)
     if len(found) != 1:
         return None
@@ -65,9 +73,9 @@ def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | N
 
     operands = (StageOperand(total, "sum", place.type, (), True), *(operand(n) for n in others), operand(assign.target, True))
     put = Put(assign.target, target.type, value, replace(assign, value=_named(assign.value, place, total)))
-    epilogue = RowStage(name, (), (), False, operands, (Pass((), (put,)),), (), {})
+    epilogue = RowStage("", (), (), False, operands, (Pass((), (put,)),), (), {})
     places = (*others.items(), (assign.target, bare(assign.indices)))
-    return ContractionStage(name, assign, total, place.type, terms, epilogue, places)
+    return ContractionStage("", assign, total, place.type, terms, epilogue, places)
 
 
 @dataclass(slots=True)

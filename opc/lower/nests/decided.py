@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
-from opc.analysis.bounds.checker import Knowledge, ranges_of
+from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
 from opc.analysis.bounds.prover import facts_of
 from opc.analysis.bounds.quotients import divisions
 from opc.analysis.value_types import affine_of
@@ -34,9 +33,6 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, Op
 
-_Facts = tuple[tuple[Expr, bool], ...]
-"""Conditions, and the value that each is known to have."""
-
 _COMPARISONS = ("lt", "le", "gt", "ge")
 
 
@@ -47,36 +43,19 @@ def with_decided_conditions(op: Op, assign: Assign) -> Assign:
     return replace(assign, value=decider.joined(value))
 
 
-class _Proofs:
-    """What has been proved of an op's sizes."""
-
-    def __init__(self, op: Op) -> None:
-        self.knowledge = Knowledge(op)
-        self._found: dict[tuple[Affine, tuple[tuple[str, Affine], ...], _Facts], bool] = {}
-
-    def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], facts: _Facts) -> bool:
-        """Whether an expression is proved not negative in these ranges where the facts hold."""
-        if any(d.numerator.indices() or d.denominator.indices() for d in divisions(f)):
-            return False  # windows with strides: proofs of these take long and fail
-        key = (f, tuple(ranges.items()), facts)
-        if key not in self._found:
-            self._found[key] = self.knowledge.nonnegative(f, ranges, facts)
-        return self._found[key]
-
-
-@lru_cache(maxsize=8)
-def _proofs(op: Op) -> _Proofs:
-    """Return the proofs for an op without its body, so that they are found again when it is lowered in another way."""
-    return _Proofs(op)
-
-
 class _Decider:
     def __init__(self, op: Op, assign: Assign) -> None:
         self.op = op
-        self.proofs = _proofs(replace(op, body=(), temporaries=()))
+        self.knowledge = knowledge_of(op)
         self.ranges: Mapping[str, Affine] = ranges_of(assign, op.operand(assign.target))
 
-    def decided(self, e: Expr, ranges: Mapping[str, Affine], facts: _Facts) -> Expr:
+    def nonnegative(self, f: Affine, ranges: Mapping[str, Affine], facts: Conditions) -> bool:
+        """Whether an expression is proved not negative in these ranges where the facts hold."""
+        if any(d.numerator.indices() or d.denominator.indices() for d in divisions(f)):
+            return False  # windows with strides: proofs of these take long and fail
+        return self.knowledge.nonnegative(f, ranges, facts)
+
+    def decided(self, e: Expr, ranges: Mapping[str, Affine], facts: Conditions) -> Expr:
         """Return `e` at points of the ranges where the facts hold."""
         if isinstance(e, Select):
             cond = self._condition(e.cond, ranges, facts)
@@ -107,7 +86,7 @@ class _Decider:
                 return Select(c, then, other, e.type, e.span)
         return e
 
-    def _condition(self, c: Expr, ranges: Mapping[str, Affine], facts: _Facts) -> Expr:
+    def _condition(self, c: Expr, ranges: Mapping[str, Affine], facts: Conditions) -> Expr:
         """Return a condition, True or False where that is known."""
         known = dict(facts).get(c)
         if known is not None:
@@ -126,11 +105,11 @@ class _Decider:
                 return with_children(c, (a, b))
             case _ if _is_comparison(c):
                 for holds in (True, False):
-                    if all(self.proofs.nonnegative(f, ranges, facts) for f in facts_of(c, holds)):
+                    if all(self.nonnegative(f, ranges, facts) for f in facts_of(c, holds)):
                         return Const(holds, DType.BOOL, c.span)
         return c
 
-    def _is_inside(self, e: Read, ranges: Mapping[str, Affine], facts: _Facts) -> bool:
+    def _is_inside(self, e: Read, ranges: Mapping[str, Affine], facts: Conditions) -> bool:
         """Whether a padded read never falls outside."""
         dims = self.op.operand(e.operand).dims
         for index, size in zip(e.indices, dims, strict=True):
@@ -138,7 +117,7 @@ class _Decider:
                 continue
             if not isinstance(index, Affine) or not isinstance(size, Affine):
                 return False
-            if not all(self.proofs.nonnegative(f, ranges, facts) for f in (index, size - 1 - index)):
+            if not all(self.nonnegative(f, ranges, facts) for f in (index, size - 1 - index)):
                 return False
         return True
 
@@ -147,7 +126,7 @@ def _extents(e: Reduce) -> dict[str, Affine]:
     return {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
 
 
-def _parts(c: Expr, holds: bool) -> _Facts:
+def _parts(c: Expr, holds: bool) -> Conditions:
     """Return a condition of this value as the conditions it consists of."""
     match c:
         case Call(fn="and" | "or" as fn, args=(a, b)) if holds == (fn == "and"):

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from opc.analysis.bounds.checker import BoundsChecker
+from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
-from opc.diagnostics import Diagnostics
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
     Axis,
@@ -30,6 +29,7 @@ from opc.ir.expr import (
     rewrite,
     walk,
 )
+from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
 from opc.lower.loop_ir import Flat
 from opc.transform.indices import Namer, index_names, op_names, substitute
@@ -84,6 +84,8 @@ def _groups(assign: Assign) -> list[str]:
 
 def _flatten(e: Expr, names: dict[str, str]) -> Expr:
     """Return `e` with groups as index variables; a reduction over a group hides the index of that name outside."""
+    if not names:
+        return e
 
     def rule(node: Expr) -> Expr:
         match node:
@@ -223,12 +225,13 @@ def period(op: Op, e: Expr, lane: str) -> Affine | None:
     return divisor if not divisor.indices() and is_positive(op, divisor) else None
 
 
+@remembered_each("_positive")
 def is_positive(op: Op, size: Affine) -> bool:
     """Whether a size is proved greater than zero."""
     if size.constant is not None:
         return size.constant > 0
-    checker = BoundsChecker(op, Diagnostics())
-    return Prover(checker.facts).positive(checker.expand(size))
+    known = knowledge_of(op)
+    return Prover(known.facts).positive(known.expand(size))
 
 
 def in_phase(a: Affine, lane: str, divisor: Affine, position: Affine, phase: Affine) -> Affine:

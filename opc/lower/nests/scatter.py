@@ -34,6 +34,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import Scatter as AddOrder
 from opc.ir.rules import converted
@@ -44,6 +45,7 @@ from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 
 
+@remembered_each("_scatters")
 def scatter_plan(op: Op, assign: Assign) -> Scatter | None:
     """Return how a statement whose whole value is such a sum is run, else None."""
     flat = flat_statement(op, assign)

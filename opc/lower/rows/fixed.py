@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from opc.ir.expr import Call, Cast, Expr, IndexValue, Place, Read, Reduce, Select, StrConst, children, walk, with_children
@@ -10,7 +11,7 @@ from opc.lower.loop_ir import Fold, Keep, Let, Pass, Put, RowStage
 from opc.transform.indices import Namer
 
 
-def with_fixed_values(stage: RowStage, taken: set[str]) -> RowStage:
+def with_fixed_values(stage: RowStage, taken: Set[str]) -> RowStage:
     """Return a row stage whose loops read what is the same at all points from values computed ahead of them.
 
     `taken` are names the values must not have.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.checker import knowledge_of
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, ReduceAxis, children, reads, walk, with_children
 from opc.ir.op import Assign, Op, Operand
@@ -37,7 +37,7 @@ def with_split_axes(op: Op) -> Op:
     Raises:
         IrregularError: when there is no such axis, or something else is done with it.
     """
-    knowledge = Knowledge(op)
+    knowledge = knowledge_of(op)
     found = {s for a in op.body for s in _splits(op, a) if knowledge.plain(s.whole) == knowledge.plain(s.parts * s.size)}
     if len(found) != 1:
         raise IrregularError("no axis is taken in parts")
