@@ -50,7 +50,9 @@ def test(
 
         reports.print_report(report, Console())
     if html is not None:
-        reports.write_html(report, html)
+        from opc.testing.html import write_html
+
+        write_html(report, html)
         note(f"wrote {shown(html)}")
     if junit is not None:
         reports.write_junit(report, junit)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from opc.ir.expr import walk
 from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
 from opc.lower.lower import lower
 from opc.pipeline import load_family
+from opc.testing.origin import git as run_git
 
 EVERY_OP = ("numpy", "torch")
 """The backends that every op is run on; all others are run on the covering set and on what has changed."""
@@ -210,14 +210,7 @@ def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
     Outside a git repository, or where history ends before, nothing is known to have changed.
     """
     folder = specs[0].absolute().parent if specs else Path.cwd()
-
-    def git(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
+    git = partial(run_git, folder)
     root, head = git("rev-parse", "--show-toplevel"), git("rev-parse", "HEAD")
     if root is None or head is None:
         return ()

@@ -1,4 +1,4 @@
-"""The report of a proof for people and machines: a table on the terminal, HTML, JUnit XML."""
+"""The report of a proof for people and machines: a table on the terminal, JUnit XML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opc.testing.results import IDLE, ORACLE, Cell, Column, Report, Result, Status, as_json
 
@@ -84,7 +84,7 @@ def _table(report: Report, text_of: Callable[[Cell], str]) -> Table:
     if short:
         table.box, table.padding, table.show_edge = box.SIMPLE_HEAD, 0, False
     table.add_column("op", no_wrap=True)
-    columns = _columns(report)
+    columns = columns_of(report)
     for column in columns.values():
         # Of 2.13.0+cpu the part behind the plus says how it was built, for which there is no room.
         version = column.version.partition("+")[0] if short else column.version
@@ -119,7 +119,7 @@ def _print_failures(failures: list[Result], console: Console) -> None:
         console.print(f"and {len(groups) - MOST_FAILURES} more kinds of failure; --report writes them all")
 
 
-def _columns(report: Report) -> dict[str, Column]:
+def columns_of(report: Report) -> dict[str, Column]:
     """Return the columns of the table: the oracle, the backends in their order, and whatever else has results."""
     found = {ORACLE: Column(ORACLE)} if any(r.backend == ORACLE for r in report.results) else {}
     found |= report.backends
@@ -207,33 +207,6 @@ def _print_reasons(report: Report, console: Console) -> None:
             console.print(f"  {rest:>5}  for {len(found) - MOST_REASONS} other reasons, which --report lists")
 
 
-def write_html(report: Report, path: Path) -> None:
-    """Write the report as one HTML file that needs nothing else.
-
-    Raises:
-        OSError: when the file can't be written.
-    """
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(loader=PackageLoader("opc.testing"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    data: dict[str, Any] = as_json(report)
-    cells = report.cells()
-    columns = _columns(report)
-    rows = [(op, [(name, cells.get((op, name))) for name in columns]) for op in report.ops]
-    text = environment.get_template("report.html.j2").render(
-        data=data,
-        columns=columns.values(),
-        rows=rows,
-        cell_text=cell_text,
-        totals=totals_text(report),
-        failures=[r for r in report.results if r.status is Status.FAILED],
-        report=report,
-        verdict=verdict(report),
-        ratio_text=ratio_text,
-    )
-    path.write_text(text, encoding="utf-8")
-
-
 def write_junit(report: Report, path: Path) -> None:
     """Write the report as JUnit XML: a suite for each op on each backend, a test case for each result.
 
@@ -270,4 +243,4 @@ def _printable(text: str) -> str:
     return "".join(c if c in "\t\n" or ord(c) >= 32 else "?" for c in text)
 
 
-__all__ = ["as_json", "print_report", "verdict", "write_html", "write_junit"]
+__all__ = ["as_json", "print_report", "verdict", "write_junit"]
