@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import sys
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,9 @@ _LOG = logging.getLogger("opc")
 
 FRAMEWORKS = ("torch", "paddle", "mindspore")
 """Modules with a class `Tensor`, whose tensors are answered with tensors; backends have the same names."""
+
+_PLAIN = frozenset((type(None), bool, int, float, str, list, tuple))
+"""Types of attributes, and of an optional input that is absent: no tensors of any framework."""
 
 
 class LoadedOp:
@@ -43,23 +47,68 @@ class LoadedOp:
         self.numpy: ModuleType = packages.load(package, "numpy")
         self.__name__ = self.__qualname__ = package.name
         self._function: Callable[..., Any] = getattr(self.numpy, package.name)
-        outputs = getattr(self.numpy, f"_{package.name}").outputs
+        described = getattr(self.numpy, f"_{package.name}")
+        self._arrays, self._inputs = _PLAIN | {np.ndarray}, tuple(o.name for o in described.inputs)
+        outputs = described.outputs
         self._result = _result_type(package.name, tuple(o.name for o in outputs))
         self.__doc__ = self._function.__doc__
         self.__wrapped__ = self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the op; see the instance's own documentation."""
-        # The usual call is told by its first argument. Attributes are never tensors, so that otherwise any tensor decides.
-        if not (args and type(args[0]) is self._array):
+        # The usual call is told by the types alone. Attributes are never tensors, so that otherwise any tensor decides.
+        if not (args and type(args[0]) is self._array and self._arrays.issuperset(map(type, (*args[1:], *kwargs.values())))):
             for name in FRAMEWORKS:
                 # A tensor's framework has been imported; while that is going on it has no class yet.
                 tensor = getattr(sys.modules.get(name), "Tensor", None)
                 if tensor is not None and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
+                    if any(not isinstance(v, tensor) and hasattr(v, "__array__") for v in (*args, *kwargs.values())):
+                        self._check_alike(args, kwargs)
                     if name not in self.__dict__:
                         self._build_for(name)
-                    return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
+                    try:
+                        return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
+                    except NotImplementedError as error:
+                        self._check_places(args, kwargs, error)
+                        raise
         return self._named(self._function(*args, **kwargs))
+
+    def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the inputs of a call by name; none where the arguments fit no call: what is wrong, the function itself says."""
+        signature = inspect.signature(self._function)
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return {}
+        return {name: given[p] for p, name in zip(signature.parameters, self._inputs) if given.get(p) is not None}
+
+    def _check_alike(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse inputs that are not all of one framework.
+
+        Raises:
+            TypeError: which names an input that is another's, or no tensor at all.
+        """
+        inputs = self._given(args, kwargs)
+        kinds = {name: _framework_of(value) for name, value in inputs.items()}
+        first = next((name for name, kind in kinds.items() if kind), None)
+        others = [] if first is None else [name for name, kind in kinds.items() if kind != kinds[first]]
+        if first is not None and others:
+            # Numbers and lists go with arrays: a tensor is what is wrong there.
+            other = max(others, key=lambda name: kinds[name] != "")
+            both = f"{other} is {_kind(inputs[other])}, but {first} is {_kind(inputs[first])}"
+            raise TypeError(f"{self.__name__}: {both}: all inputs must be of one framework")
+
+    def _check_places(self, args: Sequence[Any], kwargs: Mapping[str, Any], error: NotImplementedError) -> None:
+        """Refuse tensors of torch that lie where no kernel is, in plainer words than torch's own.
+
+        Raises:
+            NotImplementedError: which names the input.
+        """
+        for name, value in self._given(args, kwargs).items():
+            told = _place(value)
+            if told:
+                text = f"{self.__name__}: {name} {told}, but there are kernels for dense tensors in the CPU's memory"
+                raise NotImplementedError(text) from error
 
     def _build_for(self, framework: str) -> bool:
         """Build the module of a framework where that has not been done yet."""
@@ -125,6 +174,32 @@ class LoadedOp:
     def __reduce__(self) -> tuple[Callable[[str, bytes], LoadedOp], tuple[str, bytes]]:
         # By content: the file may be another by then, or lie on another machine.
         return _unpickle, (str(self._spec), self._text)
+
+
+def _framework_of(value: Any) -> str:
+    """Return the framework that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
+    for name, kind in (("numpy", "ndarray"), *((name, "Tensor") for name in FRAMEWORKS)):
+        tensor = getattr(sys.modules.get(name), kind, None)
+        if tensor is not None and isinstance(value, tensor):
+            return name
+    return ""
+
+
+def _place(value: Any) -> str:
+    """Return what keeps a tensor of torch from a kernel for dense ones in the CPU's memory; empty where nothing does."""
+    if str(getattr(value, "layout", "torch.strided")) != "torch.strided":
+        return f"has the layout {value.layout}"
+    if getattr(value, "is_quantized", False):
+        return "is quantized"
+    device = getattr(value, "device", None)
+    return "" if getattr(device, "type", "cpu") in ("cpu", "meta") else f"is on {device}"
+
+
+def _kind(value: Any) -> str:
+    """Return what a value is, in words: `a numpy.ndarray`, `an int`."""
+    module, name = type(value).__module__.partition(".")[0], type(value).__name__
+    text = name if module == "builtins" else f"{module}.{name}"
+    return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"
 
 
 def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | None:

@@ -85,6 +85,20 @@ class Operator:
             return self.op(*arguments)
         return self.raw(*arguments)
 
+    def check_devices(self, tensors: Sequence[Tensor | None]) -> None:
+        """Refuse tensors on several devices, which no kernel reads.
+
+        Raises:
+            RuntimeError: with the names of two, and where they are.
+        """
+        names = (argument.name for argument in self._arguments)
+        places = [(n, t.device) for n, t in zip(names, tensors) if t is not None]
+        for name, device in places:
+            if device != places[0][1]:
+                first, where = places[0]
+                both = f"{first} is on {where}, but {name} is on {device}"
+                raise RuntimeError(f"{self.name}: {both}")
+
     def complete(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the arguments with the defaults that the dispatcher dropped."""
         rest = self._arguments[len(arguments) :]
@@ -186,6 +200,7 @@ def register(
         depth = 0 if batch_axes is None else arguments[batch_axes]
         tensors = arguments[: len(grouped)]
         named = dict(zip(attributes, arguments[len(grouped) :]))
+        operator.check_devices(tensors)
         sizes = shapes(*(t if t is None else t.shape[depth:] for t in tensors), **named)
         dtypes = types(
             *(t if t is None else _dtype_name(t.dtype) for t in tensors),

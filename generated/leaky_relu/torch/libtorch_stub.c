@@ -7,6 +7,8 @@ void aoti_torch_delete_tensor_object(void) {}
 void aoti_torch_device_type_cpu(void) {}
 void aoti_torch_dtype_bfloat16(void) {}
 void aoti_torch_dtype_bool(void) {}
+void aoti_torch_dtype_complex128(void) {}
+void aoti_torch_dtype_complex64(void) {}
 void aoti_torch_dtype_float16(void) {}
 void aoti_torch_dtype_float32(void) {}
 void aoti_torch_dtype_float64(void) {}

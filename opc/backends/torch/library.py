@@ -24,6 +24,8 @@ SHIM_FUNCTIONS = (
     "aoti_torch_device_type_cpu",
     "aoti_torch_dtype_bfloat16",
     "aoti_torch_dtype_bool",
+    "aoti_torch_dtype_complex128",
+    "aoti_torch_dtype_complex64",
     "aoti_torch_dtype_float16",
     "aoti_torch_dtype_float32",
     "aoti_torch_dtype_float64",

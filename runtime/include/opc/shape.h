@@ -383,7 +383,8 @@ class matcher {
             snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", dtype_name(static_cast<dtype>(i))));
       }
     }
-    return refuse("%s has dtype %s, but %s is one of %s", operand, dtype_name(element), name, names);
+    const char *one = element == dtype_unknown ? "a " : "";
+    return refuse("%s has %sdtype %s, but %s is one of %s", operand, one, dtype_name(element), name, names);
   }
 
   __attribute__((cold, noinline)) bool refuse_broadcast(const group &result, bool given, const group *const *sources, int32_t s) {

@@ -18,6 +18,9 @@ enum dtype : int32_t {
   dtype_int64,
   dtype_uint8,
   dtype_bool,
+  /* Of these no operand is; they have names in messages. */
+  dtype_complex64,
+  dtype_complex128,
   dtype_unknown = -1
 };
 
@@ -34,6 +37,8 @@ static inline dtype dtype_of(DLDataType type) {
     case kDLInt << 8 | 64: return dtype_int64;
     case kDLUInt << 8 | 8: return dtype_uint8;
     case kDLBool << 8 | 8: return dtype_bool;
+    case kDLComplex << 8 | 64: return dtype_complex64;
+    case kDLComplex << 8 | 128: return dtype_complex128;
     default: return dtype_unknown;
   }
 }
@@ -41,13 +46,13 @@ static inline dtype dtype_of(DLDataType type) {
 static inline dtype dtype_of(const DLTensor &tensor) { return dtype_of(tensor.dtype); }
 
 static inline const char *dtype_name(dtype type) {
-  static const char *const names[] = {"float16", "bfloat16", "float32", "float64", "int8",
-                                      "int16",   "int32",    "int64",   "uint8",   "bool"};
-  return type == dtype_unknown ? "an unknown dtype" : names[type];
+  static const char *const names[] = {"float16", "bfloat16", "float32", "float64", "int8",      "int16",
+                                      "int32",   "int64",    "uint8",   "bool",    "complex64", "complex128"};
+  return type == dtype_unknown ? "that opc does not know" : names[type];
 }
 
 static inline int64_t itemsize(dtype type) {
-  static const int8_t sizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 1};
+  static const int8_t sizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 1, 8, 16};
   return sizes[type];
 }
 

@@ -54,6 +54,17 @@ inline int dtype_position(int32_t torch_dtype) {
   return -1;
 }
 
+constexpr uint8_t kDLOpaqueHandle = 3;
+
+/* What kernels are told of a torch dtype; of one that no operand may have, its name at most, with which they refuse it. */
+inline DLDataType to_dlpack(int32_t torch_dtype) {
+  const int position = dtype_position(torch_dtype);
+  if (position >= 0) return dtypes()[position].dlpack;
+  if (torch_dtype == aoti_torch_dtype_complex64()) return {kDLComplex, 64, 1};
+  if (torch_dtype == aoti_torch_dtype_complex128()) return {kDLComplex, 128, 1};
+  return {kDLOpaqueHandle, 0, 1};
+}
+
 inline int32_t to_torch(DLDataType dtype) {
   const DType *table = dtypes();
   int i = 0;
@@ -87,9 +98,8 @@ class Tensor {
       torch_get_const_data_ptr(handle, &data);
       view_.data = const_cast<void *>(data);
     }
-    const int position = dtype_position(dtype);
     view_.ndim = static_cast<int32_t>(ndim);
-    view_.dtype = position < 0 ? DLDataType{kDLOpaqueHandle, 0, 1} : dtypes()[position].dlpack;
+    view_.dtype = to_dlpack(dtype);
     view_.device = {kDLCPU, 0};
   }
 
@@ -126,7 +136,6 @@ class Tensor {
   DLTensor *view() { return handle_ ? &view_ : nullptr; }
 
  private:
-  static constexpr uint8_t kDLOpaqueHandle = 3;
   AtenTensorHandle handle_ = nullptr;
   DLTensor view_ = {};
   int64_t shape_[2 * OPC_MAX_RANK]; /* of a tensor that was allocated here */

@@ -58,6 +58,8 @@ int32_t aoti_torch_dtype_int32();
 int32_t aoti_torch_dtype_int64();
 int32_t aoti_torch_dtype_uint8();
 int32_t aoti_torch_dtype_bool();
+int32_t aoti_torch_dtype_complex64();
+int32_t aoti_torch_dtype_complex128();
 
 }  // extern "C"
 

@@ -6,12 +6,15 @@ import inspect
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import opc
+from opc import api
 from opc.api import LoadedOp
 from opc.build import builder
 
@@ -115,3 +118,91 @@ def test_import_is_cheap_and_numpy_users_need_no_framework(spec: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[2.]\n", "")
+
+
+MIXER = """
+op: mixer
+domain: opc.test
+version: 1
+doc: x times w, plus b.
+types: {T: floating}
+inputs: {x: 'T[N]', w: 'T[N]', 'b?': 'T[N]'}
+attributes: {alpha: {type: float, default: 0.5}, k: {type: 'int[2]', default: [1, 2]}}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[n] = x[n]*w[n]*alpha*k[0] + (b[n] if present(b) else 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def mixer(tmp_path_factory: pytest.TempPathFactory) -> LoadedOp:
+    folder = tmp_path_factory.mktemp("mixer")
+    (folder / "mixer.yaml").write_text(MIXER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPC_CACHE_DIR", str(folder / "cache"))
+        op = opc.load(folder / "mixer.yaml")
+        if find_spec("torch"):
+            assert op.torch is not None
+    return op
+
+
+def test_arguments_of_several_frameworks_are_refused(mixer: LoadedOp) -> None:
+    torch = pytest.importorskip("torch")
+    x, t = np.ones(3, np.float32), torch.ones(3)
+    one = "all inputs must be of one framework"
+    array, tensor = "a numpy.ndarray", "a torch.Tensor"
+    for call, wrong in (
+        (lambda: mixer(x, t), f"mixer: w is {tensor}, but x is {array}: {one}"),
+        (lambda: mixer(t, x), f"mixer: w is {array}, but x is {tensor}: {one}"),
+        (lambda: mixer(x, t.requires_grad_()), f"mixer: w is {tensor}, but x is {array}: {one}"),
+        (lambda: mixer(t, t, x), f"mixer: b is {array}, but x is {tensor}: {one}"),
+        (lambda: mixer(x=x, w=x, b=t), f"mixer: b is {tensor}, but x is {array}: {one}"),
+        (lambda: mixer(t.to("meta"), x), f"mixer: w is {array}, but x is {tensor}: {one}"),
+        (lambda: mixer([1.0, 1.0, 1.0], x, t), f"mixer: b is {tensor}, but w is {array}: {one}"),
+    ):
+        with pytest.raises(TypeError) as error:
+            call()
+        assert str(error.value) == wrong
+    # Attributes may be NumPy's own numbers, whatever the inputs are.
+    assert mixer(torch.ones(3), torch.ones(3), k=np.array([2, 1]), alpha=np.float32(1)).tolist() == [2.0] * 3
+    assert mixer(x, x, k=np.array([2, 1])).tolist() == [1.0] * 3
+    assert mixer(x, [1.0, 2.0, 3.0]).tolist() == [0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_arguments_are_refused_by_name(mixer: LoadedOp, dtype: str) -> None:
+    takes = "but T is one of float16, bfloat16, float32, float64"
+    x = np.ones(3, np.float32)
+    for given, name in (((x.astype(dtype), x), "x"), ((x, x.astype(dtype)), "w")):
+        with pytest.raises(TypeError, match=f"mixer: {name} has dtype {dtype}, {takes}"):
+            mixer(*given)
+    with pytest.raises(TypeError, match="mixer: alpha must be float, got 1j"):
+        mixer(x, x, alpha=1j)
+    torch = pytest.importorskip("torch")
+    t = torch.ones(3)
+    z = t.to(getattr(torch, dtype))
+    for tensors, name in (
+        ((z, t), "x"),
+        ((t, z), "w"),
+        ((z.conj(), z), "x"),
+        ((t.requires_grad_(), z), "w"),
+        ((z.to("meta"),) * 2, "x"),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=f"mixer: {name} has dtype {dtype}, {takes}"):
+            mixer(*tensors)
+    with pytest.raises(RuntimeError, match="mixer: x has a dtype that opc does not know, but T is one of float16"):
+        mixer(t.detach().to(torch.float8_e4m3fn), t)
+
+
+def test_tensors_that_no_kernel_reads_are_refused_by_name(mixer: LoadedOp) -> None:
+    torch = pytest.importorskip("torch")
+    t = torch.ones(3)
+    dense = "but there are kernels for dense tensors in the CPU's memory"
+    with pytest.raises(NotImplementedError, match=f"mixer: w has the layout torch.sparse_coo, {dense}"):
+        mixer(t, t.to_sparse())
+    with pytest.raises(RuntimeError, match="mixer: x is on meta, but w is on cpu"):
+        mixer(t.to("meta"), t)
+    assert mixer(t.to("meta"), t.to("meta")).device.type == "meta"
+    # What lies on a GPU is told by its device alone.
+    assert api._place(SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))) == "is on cuda:1"
+    assert api._place(t) == ""
