@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.util
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from . import operators
 from .dispatch import Operator
+from .late import when_imported
 
 
 @dataclass(frozen=True)
@@ -232,8 +228,6 @@ RULES = (
     ),
 )
 
-_TENSORS = "torch.distributed.tensor"
-
 
 def register() -> None:
     """Register the rules with DTensor."""
@@ -248,43 +242,4 @@ def register_when_imported() -> None:
 
     Importing it takes as long as half of torch, so that is left to who uses it.
     """
-    if hasattr(sys.modules.get(_TENSORS), "DTensor"):
-        register()
-    else:
-        sys.meta_path.insert(0, _Finder())
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Waits for the import of DTensor."""
-
-    def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Return DTensor's own spec, with a loader that registers the rules at the end."""
-        if name != _TENSORS:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
-    """Loads DTensor as its own loader does, then registers the rules."""
-
-    def __init__(self, loader: Any) -> None:
-        self.loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the own loader makes."""
-        module: ModuleType | None = self.loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then register the rules."""
-        self.loader.exec_module(module)
-        register()
+    when_imported("torch.distributed.tensor", "DTensor", register)

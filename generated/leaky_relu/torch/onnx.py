@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .late import translate_to_onnx
 from .operators import leaky_relu as _operator
 
 _TYPES = {
@@ -19,7 +20,10 @@ _TYPES = {
 
 
 def custom_translation_table() -> dict[Any, Callable[..., Any]]:
-    """Return what `torch.onnx.export(..., dynamo=True, custom_translation_table=...)` takes."""
+    """Return what `torch.onnx.export(..., dynamo=True, custom_translation_table=...)` takes.
+
+    It is needed with a torch whose exporter does not find the op by itself.
+    """
     import onnxscript
     from onnx.defs import OpSchema
 
@@ -46,6 +50,13 @@ def custom_translation_table() -> dict[Any, Callable[..., Any]]:
         return node(x, alpha=alpha)
 
     return {_operator.op: translate, _operator.raw: translate}
+
+
+def _translate(*arguments: Any, **attributes: Any) -> Any:
+    return custom_translation_table()[_operator.op](*arguments, **attributes)
+
+
+translate_to_onnx((_operator.op, _operator.raw), _translate)
 
 
 def register_onnx_symbolic(opset_version: int = 17) -> None:

@@ -19,7 +19,7 @@ from opc.backends.torch.export import onnx_source
 from opc.backends.torch.front import front_source
 from opc.backends.torch.generated_tests import test_source
 from opc.backends.torch.library import library_source, stub_source
-from opc.backends.torch.operators import dispatch_source, operators_source
+from opc.backends.torch.operators import dispatch_source, late_source, operators_source
 from opc.backends.torch.sharding import sharding_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.native import native_files, source_path
@@ -87,6 +87,7 @@ class TorchBackend:
         return {
             "torch/__init__.py": front_source(family),
             "torch/dispatch.py": dispatch_source(family),
+            "torch/late.py": late_source(family),
             "torch/libtorch_stub.c": stub_source(family),
             "torch/onnx.py": onnx_source(family),
             "torch/operators.py": operators_source(family),

@@ -334,13 +334,11 @@ class _Checks:
         import torch
 
         model, tensors = self._module(single(sample(self.family)))
-        table = self.session.module.custom_translation_table()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                model, tensors, dynamo=True, custom_translation_table=table, dynamic_shapes=_every_axis(tensors), verbose=False
-            )
-        self._check_model(onnx.load_from_string(program.model_proto.SerializeToString()), model, tensors)
+            program = torch.onnx.export(model, tensors, dynamo=True, dynamic_shapes=_every_axis(tensors), verbose=False)
+        _, longer = self._module(single(sample(self.family, times=3)))
+        self._check_model(onnx.load_from_string(program.model_proto.SerializeToString()), model, [tensors, longer])
 
     def onnx_torchscript(self) -> None:
         """The older exporter makes the same node."""
@@ -355,10 +353,10 @@ class _Checks:
             torch.onnx.export(
                 model, tensors, file, dynamo=False, opset_version=17, custom_opsets={self.op.domain: self.op.version}
             )
-        self._check_model(onnx.load_from_string(file.getvalue()), model, tensors)
+        self._check_model(onnx.load_from_string(file.getvalue()), model, [tensors])
 
-    def _check_model(self, proto: Any, model: torch.nn.Module, tensors: Sequence[Tensor]) -> None:
-        """Look for the node, and run the model where the ONNX Runtime library of the package is built."""
+    def _check_model(self, proto: Any, model: torch.nn.Module, calls: Sequence[Sequence[Tensor]]) -> None:
+        """Look for the node, and run the model on calls where the ONNX Runtime library of the package is built."""
         import torch
 
         nodes = [n for n in proto.graph.node if n.domain == self.op.domain]
@@ -378,8 +376,9 @@ class _Checks:
         options.register_custom_ops_library(str(library))
         runtime = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [i.name for i in runtime.get_inputs()]
-        found = runtime.run(None, dict(zip(names, (t.numpy() for t in tensors), strict=True)))
-        assert_equal([torch.from_numpy(f) for f in found], list(outputs(model(*tensors))), "ONNX Runtime")
+        for tensors in calls:
+            found = runtime.run(None, dict(zip(names, (t.numpy() for t in tensors), strict=True)))
+            assert_equal([torch.from_numpy(f) for f in found], list(outputs(model(*tensors))), "ONNX Runtime")
 
 
 def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:

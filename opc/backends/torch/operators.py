@@ -53,6 +53,11 @@ def dispatch_source(family: Family) -> str:
     return templates().get_template("dispatch.py.j2").render(source=family.source_name)
 
 
+def late_source(family: Family) -> str:
+    """Return the text of `torch/late.py`, which is the same for every family."""
+    return templates().get_template("late.py.j2").render(source=family.source_name)
+
+
 def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
     return _Operator(
         name=rule.op.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -252,3 +253,53 @@ def test_a_package_that_is_not_built_says_so(session: Sessions, tmp_path: Path) 
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import unbuilt.torch"
     failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "build it with `opc build`" in failed.stderr
+
+
+def test_the_exporter_to_onnx_finds_ops_by_itself(tmp_path: Path) -> None:
+    """In a new process: an op that only the exported call builds, beside one loaded before; a program exported before, too."""
+    program = f"""
+import numpy as np
+import onnxruntime
+import torch
+import opc
+
+late, early = (opc.load("{Path(__file__).parents[3]}/specs/" + name) for name in ("leaky_relu.yaml", "dual_residual.yaml"))
+early(torch.ones(2), torch.ones(2))
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        u, v = early(x, y, alpha=0.5)
+        return late(u, alpha=0.1) + v
+
+
+def run(model, x, y):
+    options = onnxruntime.SessionOptions()
+    for op in (late, early):
+        options.register_custom_ops_library(str(library(op)))
+    session = onnxruntime.InferenceSession(model.model_proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {{i.name: t.numpy() for i, t in zip(session.get_inputs(), (x, y))}})[0]
+
+
+def library(op):
+    from opc.build import builder, cache
+
+    builder.build_specs([op._spec], op._out, ["onnxruntime"])
+    return op._package / "build" / f"lib{{op.__name__}}_ort.so"
+
+
+x, y = torch.randn(3, 4), torch.randn(3, 4)
+batch = torch.export.Dim("batch", min=1, max=100)
+shapes = ({{0: batch}}, {{0: batch}})
+exported = torch.onnx.export(Model(), (x, y), dynamo=True, dynamic_shapes=shapes, verbose=False)
+nodes = [(n.domain, n.op_type) for n in exported.model_proto.graph.node if n.domain]
+assert nodes == [("opc.nn", "DualResidual"), ("opc.nn", "LeakyRelu")], nodes
+again = torch.onnx.export(torch.export.export(Model(), (x, y), dynamic_shapes=shapes), dynamo=True, verbose=False)
+for model in (exported, again):
+    for size in (3, 1, 17):
+        x, y = torch.randn(size, 4), torch.randn(size, 4)
+        assert np.array_equal(run(model, x, y), Model()(x, y).numpy())
+"""
+    environment = {**os.environ, "OPC_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
