@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -107,6 +108,27 @@ def shown(path: Path | str) -> str:
     text = os.fspath(path)
     relative = os.path.relpath(text)
     return text if relative.startswith("..") else relative
+
+
+def need(command: str, *packages: str) -> None:
+    """Refuse to go on without packages that opc itself does without.
+
+    Raises:
+        SpecError: which says how to install what is missing.
+    """
+    missing = [name for name in packages if not _is_installed(name)]
+    if missing:
+        from opc.diagnostics import Diagnostic, SpecError
+
+        several = "the packages" if len(missing) > 1 else "the package"
+        raise SpecError([Diagnostic(f"{command} needs {several} {' and '.join(missing)}: run `pip install {' '.join(missing)}`")])
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def find_specs(given: Sequence[Path] | None) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.cli_console import OK, WrongUse, fail, find_specs, say, shown
+from opc.cli_console import OK, WrongUse, fail, find_specs, need, say, shown
 
 if TYPE_CHECKING:
     from opc.backends.array_files import Output
@@ -44,6 +44,7 @@ def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[Output]]]:
         from opc.backends.paddle.run import run_model as run_paddle
 
         return PaddleInferenceBackend(), run_paddle
+    need("opc run on an ONNX model", "onnx")
     from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
     from opc.backends.onnxruntime.run import run_model
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from opc.cli_console import FAILED, OK, WrongUse, fail, find_specs, note, progress_line, say, shown
+from opc.cli_console import FAILED, OK, WrongUse, fail, find_specs, need, note, progress_line, say, shown
 
 
 def test(
@@ -27,6 +27,7 @@ def test(
 ) -> int:
     """Build and prove the ops of specs; print the table and write the reports asked for."""
     specs = _part(find_specs(given), part)
+    need("opc test", "hypothesis", "onnx")
     for path in (html, junit, markdown, results):
         if path is not None and not path.parent.is_dir():
             raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")
