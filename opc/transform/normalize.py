@@ -392,7 +392,8 @@ def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
     if isinstance(e, Read) and inside and e.operand in values and e.pad is None and placed(e):
         return _sunk(put(values[e.operand], e), values, True)
     if isinstance(e, Select):
-        cond = _sunk(e.cond, values, inside)
+        # A condition passes no gradient on, so that what it reads need not be copied into it.
+        cond = _sunk(e.cond, values, False)
         return scalar.retyped(replace(e, cond=cond, then=_sunk(e.then, values, True), other=_sunk(e.other, values, True)))
     return scalar.retyped(with_children(e, tuple(_sunk(c, values, inside) for c in children(e))))
 
