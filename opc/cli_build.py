@@ -22,6 +22,7 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
     from opc.backends import registry
     from opc.build import locks, ninja
     from opc.build.generate import generate as write
+    from opc.build.generate import prepare
     from opc.diagnostics import SpecError
     from opc.pipeline import load_family
 
@@ -29,16 +30,23 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
     chosen, broken = registry.load_all() if backends is None else (registry.select(backends), ())
     tell_broken(broken)
     failed = False
-    with locks.hold(out / ninja.FOLDER, note):
-        for spec in specs:
+    for spec in specs:
+        try:
+            family = load_family(spec)
+            prepared = prepare(family, out, chosen)
+        except SpecError as error:
+            show_diagnostics(error.diagnostics)
+            failed = True
+            continue
+        with locks.hold(out / ninja.FOLDER, note):
             try:
-                made = write(load_family(spec), out, chosen)
+                made = write(family, out, chosen, prepared)
             except SpecError as error:
                 show_diagnostics(error.diagnostics)
                 failed = True
                 continue
-            say(f"{shown(made.package)}: {_changes(made)}")
-            failed |= _tell_skipped(made.package.name, made.skipped, backends)
+        say(f"{shown(made.package)}: {_changes(made)}")
+        failed |= _tell_skipped(made.package.name, made.skipped, backends)
     return FAILED if failed else OK
 
 

@@ -1,8 +1,8 @@
 """`opc build`: specs to built packages, doing only what has changed.
 
-Stages of a build: the stamp of each package tells whether anything changed; specs with changes are loaded; under the lock of the
-output folder their packages are generated and one run of ninja compiles them all; stamps are written. A run that is killed
-anywhere leaves files that are whole, and no stamp that says otherwise.
+Stages of a build: the stamp of each package tells whether anything changed; specs with changes are loaded, and their files made;
+under the lock of the output folder these are written, and one run of ninja compiles them all; stamps are written. A run that is
+killed anywhere leaves files that are whole, and no stamp that says otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opc.build import stamp
 
 if TYPE_CHECKING:
     from opc.backends.base import Backend
-    from opc.build.generate import Generated
+    from opc.build.generate import Generated, Prepared
     from opc.build.toolchain import Toolchain
     from opc.config import Config
     from opc.diagnostics import Diagnostic
@@ -110,7 +110,7 @@ def build_families(
     from opc.backends import registry
     from opc.build import files, locks, ninja, toolchain
     from opc.build.compilation import compile_packages
-    from opc.build.generate import generate
+    from opc.build.generate import generate, prepare
     from opc.diagnostics import SpecError
 
     _refuse_twins(families)
@@ -121,13 +121,25 @@ def build_families(
     names = [b.name for b in chosen]
     results: dict[str, Built] = {}
     packages: list[tuple[Family, Generated]] = []
+    ready: list[tuple[Family, Prepared]] = []
+    for family in families:
+        try:
+            ready.append((family, prepare(family, out, chosen)))
+        except SpecError as error:
+            results[family.name] = Built(family.name, None, diagnostics=error.diagnostics)
     with locks.hold(out / ninja.FOLDER, say) as lock:
-        for family in families:
+
+        def goes_on(done: int, total: int, file: str) -> None:
+            locks.touch(lock)
+            if progress is not None:
+                progress(done, total, file)
+
+        for family, prepared in ready:
             try:
-                packages.append((family, generate(family, out, chosen)))
+                packages.append((family, generate(family, out, chosen, prepared)))
             except SpecError as error:
                 results[family.name] = Built(family.name, None, diagnostics=error.diagnostics)
-        compiled = compile_packages(packages, names, out, compiler, lock, progress, jobs)
+        compiled = compile_packages(packages, names, out, compiler, lock, goes_on, jobs)
         for family, generated in packages:
             made = compiled[family.name]
             skipped = {**generated.skipped, **made.skipped}

@@ -211,6 +211,7 @@ def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
             progress(number, len(stages), label)
             said: list[str] = []
             for line in _run(command, lock, said):
+                locks.touch(lock)
                 if line.startswith(("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ")):
                     progress(number, len(stages), f"{label}: {line.strip()}")
     progress(len(stages), len(stages), want.name)

@@ -55,10 +55,11 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Package:
-    """All files a package should hold, by path, and what they come from."""
+class Prepared:
+    """All files a package should hold, by path, and what they come from; `held` are the backends that it held before."""
 
     files: Mapping[str, str]
+    held: tuple[str, ...]
     backends: tuple[Backend, ...]
     skipped: Mapping[str, tuple[Diagnostic, ...]]
 
@@ -74,19 +75,30 @@ def package_path(family: Family, out: Path) -> Path:
     return out / family.name
 
 
-def generate(family: Family, out: Path, backends: Sequence[Backend] | None = None) -> Generated:
+def prepare(family: Family, out: Path, backends: Sequence[Backend] | None = None) -> Prepared:
+    """Return what `generate` would write. This is the long part of it, and needs no lock.
+
+    Raises:
+        SpecError: when the op can't be generated.
+    """
+    return _collect(family, manifest.read(package_path(family, out)), backends)
+
+
+def generate(family: Family, out: Path, backends: Sequence[Backend] | None = None, prepared: Prepared | None = None) -> Generated:
     """Write the package of a family below `out` and return what changed.
 
     Only files whose text differs are written, each atomically; files that the manifest lists and that are no longer made are
     removed; files that opc did not make are never touched. `backends` defaults to every registered one. The caller holds the
-    lock of `out` when others may write there too.
+    lock of `out` when others may write there too, and has `prepared` the files before it took it.
 
     Raises:
         SpecError: when a file of a user's stands in the way, or the file system refuses.
     """
     package = package_path(family, out)
     old = manifest.read(package)
-    wanted = _collect(family, old, backends)
+    if prepared is None or prepared.held != old.backends:  # somebody else has added a backend since
+        prepared = _collect(family, old, backends)
+    wanted = prepared
     places = {path: files.inside(package, path) for path in (*wanted.files, *old.files)}
     present = {path: files.read(place) for path, place in places.items()}
     _refuse_foreign(wanted, old, places, present)
@@ -136,7 +148,7 @@ def check(family: Family, out: Path, backends: Sequence[Backend] | None = None) 
     return tuple(found)
 
 
-def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend] | None) -> _Package:
+def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend] | None) -> Prepared:
     """Return every file of the package; backends that the package holds already join those asked for."""
     _check_names(family)
     chosen = {b.name: b for b in (registry.select() if backends is None else backends)}
@@ -158,7 +170,7 @@ def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend]
                 other = f"'{owner[path]}' makes too" if path in owner else "is opc's own"
                 raise SpecError([Diagnostic(f"backend '{name}' makes the file '{path}', which {other}")])
             made[path], owner[path] = text, name
-    return _Package(dict(sorted(made.items())), carried, skipped)
+    return Prepared(dict(sorted(made.items())), old.backends, carried, skipped)
 
 
 def _check_names(family: Family) -> None:
@@ -184,7 +196,7 @@ def _package_files(family: Family) -> dict[str, str]:
     return {"__init__.py": header + docstring(text) + "\n", "tests/__init__.py": header}
 
 
-def _manifest(family: Family, wanted: _Package) -> manifest.Manifest:
+def _manifest(family: Family, wanted: Prepared) -> manifest.Manifest:
     return manifest.Manifest(
         version=opc.__version__,
         spec_name=Path(family.source_name).name,
@@ -200,7 +212,7 @@ def _is_edited(path: str, present: Mapping[str, str | None], old: manifest.Manif
 
 
 def _refuse_foreign(
-    wanted: _Package, old: manifest.Manifest, places: Mapping[str, Path], present: Mapping[str, str | None]
+    wanted: Prepared, old: manifest.Manifest, places: Mapping[str, Path], present: Mapping[str, str | None]
 ) -> None:
     """Raise SpecError when a file to be written exists and is not opc's: neither in the manifest nor marked as generated."""
     foreign = [
