@@ -7,6 +7,8 @@ clang++ and c++, with and without a version in the name.
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -130,8 +132,16 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    identity = f"{shlex.join(command)}\n{_first_line(version.stdout)}"
-    return Toolchain(command, identity, (*CXX_FLAGS, *flags), C_FLAGS, link)
+    said = _first_line(version.stdout)
+    return Toolchain(command, f"{shlex.join(command)}\n{said}", (*CXX_FLAGS, *vector_math(said), *flags), C_FLAGS, link)
+
+
+def vector_math(version: str) -> tuple[str, ...]:
+    """Return what makes a compiler of this version call glibc's vector variants of sin and cos, which g++ learns from math.h."""
+    clang = re.match(r"(?:[A-Z]\w* )?clang version (\d+)", version)
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    known = clang is not None and int(clang[1]) >= 12 and x86 and platform.libc_ver()[0] == "glibc"
+    return ("-fveclib=libmvec",) if known else ()
 
 
 def _first_line(text: str) -> str:

@@ -13,8 +13,9 @@ A row's columns:
 * `domain`: per argument the interval samples are drawn from for the table's own test.
 * `symbol`: how the printer and the body language write an operator; None for a call.
 
-Sources: derivatives from Abramowitz & Stegun (1964), chapters 4 and 7, and each checked against central differences; libmvec's
-accuracy bound of 4 ulp from the glibc manual, "Errors in Math Functions".
+Sources: derivatives from Abramowitz & Stegun (1964), chapters 4 and 7, and each checked against central differences. Those in
+`runtime/include/opc` state bounds of their own, which are below these; 4 ulp is what libmvec promises of sin, cos and tan
+(glibc manual, "Errors in Math Functions").
 """
 
 from __future__ import annotations

@@ -107,3 +107,18 @@ def test_mistakes_in_settings(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(SpecError, match=message):
         config.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("g++ (Debian 12.2.0-14) 12.2.0", False), ("Debian clang version 14.0.6", True), ("clang version 22.1.8", True),
+        ("clang version 11.1.0", False),
+    ],
+)  # fmt: skip
+def test_clang_is_told_of_vector_functions_when_it_knows_them(version: str, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.36"))
+    assert toolchain.vector_math(version) == (("-fveclib=libmvec",) if known else ())
+    monkeypatch.setattr("platform.libc_ver", lambda: ("", ""))
+    assert toolchain.vector_math(version) == ()

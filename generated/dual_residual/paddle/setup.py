@@ -78,7 +78,7 @@ def objects():
 
 
 if __name__ == "__main__":
-    vector_math = ["-lmvec"] if X86 and platform.libc_ver()[0] == "glibc" else []
+    vector_math = ["-Wl,--as-needed", "-lmvec"] if X86 and platform.libc_ver()[0] == "glibc" else []
     setup(
         name=f"{FAMILY}_paddle",
         ext_modules=CppExtension(

@@ -104,7 +104,8 @@ class KernelBackend:
         vector_math = _is_x86() and platform.libc_ver()[0] == "glibc"
         native = family.native_for("cpp")
         own = libraries.find(native).link if native is not None else ()
-        return (*own, *(("-lmvec", "-lm") if vector_math else ("-lm",)))
+        # The vector library is taken where something calls it: sin, cos and tan alone do.
+        return (*own, *(("-Wl,--as-needed", "-lmvec", "-lm") if vector_math else ("-lm",)))
 
 
 def _object(name: str) -> str:

@@ -1,6 +1,7 @@
 /* The scalar functions of the spec language, written so that compilers vectorise loops over them.
  *
- * On x86-64 with glibc the transcendental functions have vector variants in libmvec (4 ulp); elsewhere loops over them stay scalar.
+ * All but sin, cos and tan are opc's own. Of these, that find where in a turn a huge number is, vector variants lie in glibc's libmvec on
+ * x86-64: g++ calls them, and clang++ those of sin and cos (-fveclib=libmvec); elsewhere loops over them stay scalar.
  * Everything here lies in the namespace of the instruction-set variant a file is compiled for, so that variants never mix.
  */
 #ifndef OPC_MATH_H
@@ -9,7 +10,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "opc/arcs.h"
+#include "opc/error_functions.h"
 #include "opc/exponentials.h"
+#include "opc/logarithms.h"
+#include "opc/powers.h"
 #include "opc/variant.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(OPC_NO_VECTOR_MATH)
@@ -17,7 +22,7 @@
 #else
 #define OPC_VECTOR_MATH __attribute__((const))
 #endif
-/* Vector variants of these came with glibc 2.35; those of exp, log, sin, cos and pow with 2.22. */
+/* The vector variant of tan came with glibc 2.35; those of sin and cos with 2.22. */
 #if defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 35)
 #define OPC_VECTOR_MATH_235 OPC_VECTOR_MATH
@@ -38,42 +43,13 @@
   }                                                       \
   }
 
-OPC_DECLARE_1(log, OPC_VECTOR_MATH)
 OPC_DECLARE_1(sin, OPC_VECTOR_MATH)
 OPC_DECLARE_1(cos, OPC_VECTOR_MATH)
-OPC_DECLARE_1(exp2, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(log1p, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(log2, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(log10, OPC_VECTOR_MATH_235)
 OPC_DECLARE_1(tan, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(asin, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(acos, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(atan, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(sinh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(cosh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(tanh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(asinh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(acosh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(atanh, OPC_VECTOR_MATH_235)
-OPC_DECLARE_1(erfc, OPC_VECTOR_MATH_235)
 #undef OPC_DECLARE_1
-
-extern "C" OPC_VECTOR_MATH double exp(double) noexcept;
-extern "C" OPC_VECTOR_MATH_235 double expm1(double) noexcept;
-extern "C" OPC_VECTOR_MATH_235 double erf(double) noexcept;
-extern "C" OPC_VECTOR_MATH float powf(float, float) noexcept;
-extern "C" OPC_VECTOR_MATH double pow(double, double) noexcept;
 
 namespace opc {
 inline namespace OPC_VARIANT {
-
-OPC_INLINE double exp(double x) { return ::exp(x); }
-OPC_INLINE double exp_below(double x) { return ::exp(x); }
-OPC_INLINE double erf(double x) { return ::erf(x); }
-OPC_INLINE double expm1(double x) { return ::expm1(x); }
-
-OPC_INLINE float pow(float x, float y) { return powf(x, y); }
-OPC_INLINE double pow(double x, double y) { return ::pow(x, y); }
 
 OPC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 OPC_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
@@ -97,12 +73,6 @@ OPC_INLINE double abs(double x) { return __builtin_fabs(x); }
 template <typename T>
 OPC_INLINE T abs(T x) {
   return x < 0 ? T(-x) : x;
-}
-
-/* Written over exp(-|x|), which neither overflows nor loses the small values far below zero. */
-OPC_INLINE double sigmoid(double x) {
-  const double e = exp(-abs(x));
-  return (x >= 0 ? 1.0 : e) / (1.0 + e);
 }
 
 template <typename T>
