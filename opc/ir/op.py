@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from opc.diagnostics import NO_SPAN, Source, Span
 from opc.ir.affine import Affine, Dim
+from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.node import Node, remembered
@@ -183,6 +184,9 @@ class Op(Node):
     ties: Ties = Ties.FIRST
     scatter: Scatter = Scatter.DETERMINISTIC
     onnx_name: str = ""
+
+    def __post_init__(self) -> None:
+        check_size(self.name, self.body)
 
     @property
     def opaque(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
@@ -68,7 +69,7 @@ class Case:
 def specialise(op: Op) -> tuple[Case, ...]:
     """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
     for numbers in (True, False):
-        cases = tuple(_cases(op, (), numbers))
+        cases = tuple(islice(_cases(op, (), numbers), _MOST_CASES + 1))
         if len(cases) <= _MOST_CASES:
             return cases
     return (Case((), op),)

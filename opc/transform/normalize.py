@@ -357,8 +357,11 @@ def sink(op: Op) -> Op:
         new = replace(s, value=_sunk(s.value, values, False))
         body.append(new)
         steep = any(is_steep(e) or (isinstance(e, Read) and e.operand in values) for e in walk(new.value))
-        if s.target in temporaries and steep and not has_reduction(new.value) and size(new.value) <= LARGE:
-            values[s.target] = new
+        if s.target in temporaries and steep and not has_reduction(new.value):
+            # Inside a conditional its own reads are inside too: what counts is how large it is with these put in.
+            whole = _sunk(new.value, values, True)
+            if size(whole) <= LARGE:
+                values[s.target] = replace(new, value=whole)
     return prune(replace(op, body=tuple(body)), {o.name for o in op.outputs})
 
 
@@ -390,7 +393,7 @@ def is_steep(e: Expr) -> bool:
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:
     if isinstance(e, Read) and inside and e.operand in values and e.pad is None and placed(e):
-        return _sunk(put(values[e.operand], e), values, True)
+        return put(values[e.operand], e)
     if isinstance(e, Select):
         # A condition passes no gradient on, so that what it reads need not be copied into it.
         cond = _sunk(e.cond, values, False)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.diagnostics import SpecError
+from opc.ir import budget
 from opc.ir.expr import Select, size, walk
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
@@ -35,6 +37,35 @@ def chain(step: str, length: int) -> list[str]:
 
 def nodes(op: Op) -> int:
     return sum(size(s.value) for s in op.body)
+
+
+def windows(length: int) -> Family:
+    """Return a family of so many steps, each of which reads the one before at two places."""
+    steps = [f"t{k + 1}[i:N - {k + 1}] = t{k}[i] * t{k}[i + 1] + exp(t{k}[i]) * t{k}[i + 1]" for k in range(length)]
+    lines = ["t0[i] = x[i]", *steps, f"y[i] = t{length}[i]"]
+    shapes = f"inputs: {{x: 'T[N]'}}\nshape: {{M: N - {length}}}\nrequire: [N >= {length + 1}]\noutputs: {{y: 'T[M]'}}"
+    return compile_text(spec_text("f", f"{shapes}\nkernel: |\n" + "".join(f"  {line}\n" for line in lines)))
+
+
+def test_derivatives_through_windows_grow_by_as_much_with_each_step() -> None:
+    """What a value reads outside conditionals counts where it is put into one: there all of it stands inside."""
+    short, middle, long = ([nodes(op) for op in windows(n).ops] for n in (2, 4, 6))
+    for first, second, third in zip(short, middle, long, strict=True):
+        assert third - second <= 1.5 * (second - first)
+
+
+@pytest.mark.parametrize(("most", "op"), [(20, "f"), (100, "f_backward"), (2000, "f_backward_backward")])
+def test_an_op_that_grows_too_large_is_refused(most: int, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The op is named, and the line of the spec that most of it comes from."""
+    monkeypatch.setattr(budget, "MOST_NODES", most)
+    with pytest.raises(SpecError) as error:
+        windows(4)
+    (mistake,) = error.value.diagnostics
+    assert mistake.message == f"'{op}' grows beyond {most:,} terms, and most of them come from here"
+    assert mistake.span.source is not None
+    assert "exp(t" in mistake.span.source.line(mistake.span.line)
+    assert mistake.hint is not None
+    assert "gradient: none" in mistake.hint
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
