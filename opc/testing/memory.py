@@ -34,13 +34,21 @@ class Memory:
         shared = [digest(stamp.own_files()), stamp.settings(), *_machine(), *(f"{n}={os.environ.get(n, '')}" for n in VARIABLES)]
         self.shared = "\0".join([*shared, _text(out / IDENTITY)])
 
-    def key(self, package: Path, backend: str, python: str, entry: str) -> str | None:
+    def key(self, package: Path, backend: str, python: str, entry: str, *, sample: bool = False) -> str | None:
         """Return the hash of all that a backend's outcomes on a package depend on; None when it can't be taken.
 
-        `entry` is the class of the backend as `module:name`, empty for the oracle.
+        `entry` is the class of the backend as `module:name`, empty for the oracle. `sample` when few of the calls are run.
         """
         try:
-            parts = [backend, python, entry, self.shared, digest(_package_files(package)), *_installed(python)]
+            parts = [
+                backend,
+                python,
+                entry,
+                "sample" if sample else "",
+                self.shared,
+                digest(_package_files(package)),
+                *_installed(python),
+            ]
             if entry:
                 source = getattr(sys.modules[entry.partition(":")[0]], "__file__", None)
                 parts.append(digest(stamp.files_below(Path(str(source)).parent)))

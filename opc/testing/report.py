@@ -47,6 +47,9 @@ def print_report(report: Report, console: Console) -> None:
         if column.reason:
             console.print(Text.assemble((column.title, "bold"), f" was not run: {column.reason}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
+    spent = [f"{part_title(report, part)} {seconds:.1f} s" for part, seconds in report.cpu.items() if seconds >= 0.05]
+    if spent:
+        console.print(f"Processor time: {', '.join(spent)}.")
     if report.remembered:
         console.print(f"Unchanged since it passed: {report.remembered:,} of these; --again runs them.")
     for kind in TRUTHS:
@@ -58,6 +61,11 @@ def print_report(report: Report, console: Console) -> None:
     failures = [r for r in report.results if r.status is Status.FAILED]
     _print_failures(failures, console)
     console.print(Text(verdict(report), "bold green" if report.ok else "bold red"))
+
+
+def part_title(report: Report, part: str) -> str:
+    """Return what a part of a run is called: a backend by its framework's name."""
+    return report.backends[part].title if part in report.backends else part
 
 
 def verdict(report: Report) -> str:

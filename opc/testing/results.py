@@ -12,6 +12,10 @@ ORACLE = "oracle"
 """The name under which what needs no backend stands in a report: gradients against differences, examples, ONNX's own outputs."""
 
 
+BUILD = "build"
+"""The name under which the time of generating and compiling stands in a report."""
+
+
 class Status(Enum):
     """What became of a call or check. Only `PASSED` and `EMULATED` say that something ran and was right.
 
@@ -135,15 +139,20 @@ class Report:
     """Everything a run of the proof found.
 
     `backends` holds each backend by its name, in the order of the table. `mistakes` are the messages of specs that could not be
-    proved at all. `seconds` is the wall time of the whole run. `remembered` is how many of the outcomes
-    are those of an earlier run on the same bytes.
+    proved at all. `seconds` is the wall time of the whole run, `cpu` the processors' time that its parts took: `build` and each
+    backend by name. `remembered` is how many of the outcomes are those of an earlier run on the same bytes.
     """
 
     backends: dict[str, Column] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     mistakes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
     remembered: int = 0
+
+    def spend(self, part: str, seconds: float) -> None:
+        """Add to the processors' time of a part of the run."""
+        self.cpu[part] = self.cpu.get(part, 0.0) + seconds
 
     def add(self, results: Iterable[Result]) -> None:
         """Record results."""
@@ -208,6 +217,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "ok": report.ok,
         "seconds": round(report.seconds, 3),
+        "cpu_seconds": {part: round(seconds, 3) for part, seconds in report.cpu.items()},
         "not_run": report.not_run,
         "remembered": report.remembered,
         "backends": {name: asdict(column) for name, column in report.backends.items()},

@@ -23,7 +23,7 @@ from opc.backends.base import Backend
 from opc.testing.cover import EVERY_OP
 from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, CrashedError, Worker
-from opc.testing.results import IDLE, ORACLE, Column, Report, Result, Status
+from opc.testing.results import BUILD, IDLE, ORACLE, Column, Report, Result, Status
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished tasks, their total, and what was finished."""
@@ -61,7 +61,8 @@ def run_tests(
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` tells what counts.
-    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only.
+    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, and those run a sample of the calls of
+    the other ops.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -74,7 +75,10 @@ def run_tests(
     every, broken = registry.load_all() if backends is None else (registry.select(backends), ())
     chosen = _usable(report, every)
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
+    report.cpu = dict.fromkeys((BUILD, ORACLE, *(b.name for b in chosen)), 0.0)
+    before = _cpu()
     tasks = _build_in_tiers(report, specs, chosen, chosen_specs, out or Path("generated"), say, jobs)
+    report.spend(BUILD, _cpu() - before)
     memory = Memory(out or Path("generated"))
     keys = _keys(memory, tasks, chosen)
     if not again:
@@ -87,13 +91,20 @@ def run_tests(
     return report
 
 
+def _cpu() -> float:
+    """Return the seconds of processor time of this process and of those it has waited for."""
+    return sum(os.times()[:4])
+
+
 def _keys(memory: Memory, packages: Sequence[_Package], backends: Sequence[Backend]) -> dict[tuple[str, str], str | None]:
     """Return what the outcomes of each op on each backend, and on the oracle, are kept under."""
     entries = {b.name: f"{type(b).__module__}:{type(b).__qualname__}" for b in backends}
     found = {
-        (p.op, name): memory.key(p.package, name, python, entries[name]) for p in packages for name, python in p.backends.items()
+        (p.op, name): memory.key(p.package, name, python, entries[name], sample=p.sample)
+        for p in packages
+        for name, python in p.backends.items()
     }
-    return found | {(p.op, ORACLE): memory.key(p.package, ORACLE, sys.executable, "") for p in packages}
+    return found | {(p.op, ORACLE): memory.key(p.package, ORACLE, sys.executable, "", sample=p.sample) for p in packages}
 
 
 def _unknown(
@@ -122,7 +133,8 @@ def _keep(report: Report, memory: Memory, packages: Sequence[_Package], keys: Ma
     """Keep what passed."""
     found: dict[tuple[str, str], list[Result]] = {}
     for r in report.results:
-        found.setdefault((r.op, r.backend), []).append(r)
+        if r.message != SAMPLED:
+            found.setdefault((r.op, r.backend), []).append(r)
     for package in packages:
         for name in (*package.backends, ORACLE):
             column = report.backends.get(name)
@@ -148,13 +160,17 @@ def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    """A built op and the backends to run it on, with the interpreter of each."""
+    """A built op and the backends to run it on, with the interpreter of each; `sample` when few of its calls are run."""
 
     op: str
     spec: Path
     package: Path
     backends: dict[str, str]
+    sample: bool = False
 
+
+SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
+"""What is said of an op on the backends that run every op."""
 
 OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
 """Why an op was not run on a backend."""
@@ -177,9 +193,10 @@ def _build_in_tiers(
     rest = _build(report, [s for s in specs if s not in chosen], always, out, say, jobs) if always else []
     for package in rest:
         report.add(
-            Result(package.op, b.name, "op", package.op, Status.NOT_RUN, message=OUTSIDE) for b in backends if b not in always
+            Result(package.op, b.name, "op", package.op, Status.NOT_RUN, message=SAMPLED if b in always else OUTSIDE)
+            for b in backends
         )
-    return found + rest
+    return found + [replace(package, sample=True) for package in rest]
 
 
 def _build(
@@ -247,6 +264,7 @@ class _Schedule:
             "task": "plan",
             "spec": str(package.spec),
             "file": str(self.plan_file(package.op)),
+            "sample": package.sample,
         }
         return Task(ORACLE, sys.executable, package.op, message)
 
@@ -343,6 +361,9 @@ class _Schedule:
                     with self.changed:
                         column = self.report.backends[task.backend]
                         self.report.backends[task.backend] = replace(column, version=answer["version"])
+                elif "cpu" in answer:
+                    with self.changed:
+                        self.report.spend(task.backend, answer["cpu"])
                 elif "missing" in answer:
                     results.append(Result(task.op, task.backend, "load", task.op, Status.NOT_RUN, message=answer["missing"]))
                 elif "error" in answer:

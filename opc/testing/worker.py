@@ -3,10 +3,10 @@
 A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so
 that whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
 
-Tasks: `{"task": "plan", "spec", "file"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
+Tasks: `{"task": "plan", "spec", "file", "sample"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
 "skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`,
-`{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, and at the end of a task
-`{"done": ...}` or `{"error": text}`.
+`{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, `{"cpu": seconds}` of this
+process since the answer before it, and at the end of a task `{"done": ...}` or `{"error": text}`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import json
 import os
 import pickle
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
+
+from opc.diagnostics import SpecError
 
 
 def _answer(stream: IO[str], **data: Any) -> None:
@@ -27,21 +30,15 @@ def _answer(stream: IO[str], **data: Any) -> None:
 
 
 def _plan(task: Mapping[str, Any], out: IO[str]) -> None:
-    from opc.diagnostics import SpecError
     from opc.pipeline import load_family
     from opc.testing.plan import make_plan
 
-    try:
-        family = load_family(Path(task["spec"]))
-    except SpecError as error:
-        _answer(out, error=str(error))
-        return
+    family = load_family(Path(task["spec"]))
     _answer(out, begin=["plan", family.name])
-    plan, results = make_plan(family)
+    plan, results = make_plan(family, sample=task["sample"])
     for result in results:
         _answer(out, result=result.as_dict())
     Path(task["file"]).write_bytes(pickle.dumps(plan))
-    _answer(out, done=family.name)
 
 
 def _run(task: Mapping[str, Any], out: IO[str]) -> None:
@@ -57,21 +54,18 @@ def _run(task: Mapping[str, Any], out: IO[str]) -> None:
     found = backend.probe()
     if not found.available:
         _answer(out, missing="; ".join(t for t in (found.reason, found.install) if t))
-        _answer(out, done=op)
         return
     _answer(out, version=found.version or "")
     refusals = backend.requires(plan.family)
     if refusals:
         reason = "; ".join(d.message for d in refusals)
         _answer(out, result=Result(op, name, "build", op, Status.REFUSED, message=reason).as_dict())
-        _answer(out, done=op)
         return
     done = Status.EMULATED if task["execution"] == "emulated" else Status.PASSED
     for number, step in enumerate(steps(backend, plan, Path(task["package"]))):
         if number >= task["skip"]:
             _answer(out, begin=[step.kind, step.name])
             _answer(out, result=run(step, op, name, done).as_dict())
-    _answer(out, done=op)
 
 
 def main() -> None:
@@ -79,15 +73,21 @@ def main() -> None:
     # Frameworks print to standard output as they like; the answers need a channel of their own.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    spent = 0.0
     for line in sys.stdin:
-        task = json.loads(line)
+        task, last = json.loads(line), {"done": True}
         try:
             (_plan if task["task"] == "plan" else _run)(task, out)
+        except SpecError as error:
+            last = {"error": str(error)}
         except Exception as error:
             import traceback
 
             traceback.print_exc()
-            _answer(out, error=f"{type(error).__name__}: {error}")
+            last = {"error": f"{type(error).__name__}: {error}"}
+        before, spent = spent, time.process_time()
+        _answer(out, cpu=spent - before)
+        _answer(out, **last)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ def test_all_are_compiled_unless_one_is_asked_for(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv(VARIANT, raising=False)
     entry, *loops = compiled()
     assert not any("FORCE" in flag for flag in entry)
+    assert "-O1" in entry
     assert [f for flags in loops for f in flags if "OPC_VARIANT" in f] == [f"-DOPC_VARIANT={name}" for name in VARIANTS]
 
 
@@ -32,6 +33,7 @@ def test_one_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(VARIANT, name)
     entry, loops = compiled()
     assert f"-DOPC_FORCE_VARIANT={name}" in entry
+    assert "-O0" in entry
     assert f"-DOPC_VARIANT={name}" in loops
     assert len(KernelBackend().objects(load_family(SPEC))) == 2
 

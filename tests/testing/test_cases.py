@@ -50,6 +50,19 @@ def test_cases_are_deterministic(name: str) -> None:
                 assert arg.data.tobytes() == other.data.tobytes()
 
 
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "add", "conv2d"])
+def test_a_sample_has_every_kind_of_call_and_element_type(name: str) -> None:
+    op = family(name).forward
+
+    def told(cases: list[Case]) -> tuple[set[str], set[tuple[str, str]]]:
+        kinds = {c.name.split("-")[1] for c in cases}
+        return kinds, {(name, str(a.data.dtype)) for c in cases for name, a in c.inputs.items() if a is not None}
+
+    every, sample = accepted(op), accepted(op, sample=True)
+    assert told(sample) == told(every)
+    assert len(sample) < len(every) / 2
+
+
 @pytest.mark.parametrize("name", ["relu", "gelu"])
 def test_pointwise_cases_cover_the_list(name: str) -> None:
     op = family(name).forward

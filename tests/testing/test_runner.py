@@ -193,12 +193,17 @@ def test_the_covering_tier_builds_all_backends_for_chosen_specs_only(monkeypatch
 
     def build(_: object, specs: list[Path], backends: list[SimpleNamespace], *rest: object) -> list[SimpleNamespace]:
         asked.append(([s.stem for s in specs], [b.name for b in backends]))
-        return [SimpleNamespace(op=s.stem) for s in specs]
+        return [runner._Package(s.stem, s, Path(), {}) for s in specs]
 
     monkeypatch.setattr(runner, "_build", build)
     backends = [SimpleNamespace(name=name) for name in ("numpy", "onnx", "torch")]
     specs, report = [Path("a.yaml"), Path("b.yaml")], Report()
     found = runner._build_in_tiers(report, specs, backends, [specs[1]], Path(), None, None)  # type: ignore[arg-type]  # fakes
     assert asked == [(["b"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
-    assert [p.op for p in found] == ["b", "a"]
-    assert [(r.op, r.backend, r.status, r.message) for r in report.results] == [("a", "onnx", Status.NOT_RUN, runner.OUTSIDE)]
+    assert [(p.op, p.sample) for p in found] == [("b", False), ("a", True)]
+    said = {(r.op, r.backend, r.status): r.message for r in report.results}
+    assert said == {
+        ("a", "numpy", Status.NOT_RUN): runner.SAMPLED,
+        ("a", "onnx", Status.NOT_RUN): runner.OUTSIDE,
+        ("a", "torch", Status.NOT_RUN): runner.SAMPLED,
+    }

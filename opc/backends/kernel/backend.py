@@ -33,6 +33,8 @@ COMMON_FLAGS = (
 
 LOOP_FLAGS = ("-O2", "-fopenmp-simd")
 ENTRY_FLAGS = ("-O1",)
+QUICK_ENTRY_FLAGS = ("-O0",)
+"""Flags of the entry points of a library for this machine alone: they only check shapes, and take long to compile at -O1."""
 
 NATIVE_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-O2", "-ftabstop=1")
 """Flags of native code, which is ordinary C++ with exceptions; columns in messages count characters."""
@@ -67,7 +69,8 @@ class KernelBackend:
         source = f"kernel/{family.name}"
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced))
+        optimised = ENTRY_FLAGS if only is None else QUICK_ENTRY_FLAGS
+        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *optimised, *forced))
         loops = [
             Compile(
                 f"{source}_loops.cpp",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -47,6 +48,12 @@ EXTREMES = ("max", "min", "argmax", "argmin")
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
 
+SAMPLE = {"sizes": 6, "dtype": 2, "broadcast": 3, "axis": 4, "attributes": 3, "large": 1, "random": 8}
+"""How many calls of a kind there are in a sample, of each other kind one; of those that tell element types apart, for each."""
+
+BY_TYPE = ("dtype", "special", "few-special", "ties")
+"""The kinds of calls that are about element types."""
+
 TURNS = 8
 """How many combinations of attributes are tried for a call before it is given up."""
 
@@ -73,10 +80,14 @@ class Case:
 
 
 class Maker:
-    """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have."""
+    """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have.
 
-    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS) -> None:
-        self.op, self.limit = op, limit
+    With `sample` it makes as many calls of each kind as `SAMPLE` says and no others.
+    """
+
+    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, sample: bool = False) -> None:
+        self.op, self.limit, self.sample = op, limit, sample
+        self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
         self.limits, self.special = index_limits(op), special_indices(op)
@@ -107,6 +118,8 @@ class Maker:
         """
         absent = absent | {seed for seed, of in self.seeds.items() if of in absent}
         binding, chosen = binding or self.bindings[0], attributes or {}
+        if self.sample and self.enough(label, binding):
+            return None
         for _ in range(TURNS if self.turning(chosen) else 1):
             given = {**self.required(), **axis_attributes(self.op, sizes, negative_axis), **chosen}
             given = self.given(given, chosen, binding)
@@ -115,6 +128,13 @@ class Maker:
             if fitted is not None:
                 return self.case(label, shapes_of(self.op, fitted, given, absent), given, binding, absent, layout, fill)
         return None
+
+    def enough(self, label: str, binding: Mapping[str, DType]) -> bool:
+        """Whether a sample has all calls of this kind that it needs; otherwise count one more."""
+        kind = "sizes" if label.startswith("sizes") else label
+        types = tuple(binding.values()) if kind in BY_TYPE else ()
+        self.made[kind, types] += 1
+        return self.made[kind, types] > SAMPLE.get(kind, 1)
 
     def case(
         self,
@@ -349,14 +369,17 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case]:
+def accepted(op: Op, parent: Op | None = None, *, random: int = 60, sample: bool = False) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
-    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from.
+    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. A `sample` has
+    few calls of each kind.
     """
-    maker, derived = Maker(op, parent), op.derivation is not None
+    maker, derived = Maker(op, parent, sample=sample), op.derivation is not None
+    if sample:
+        random = min(random, 2 * SAMPLE["random"])
     table = [c for c in maker.table() if c is not None]
-    if derived and len(table) > FEW:
+    if derived and len(table) > (FEW // 4 if sample else FEW):
         kinds: dict[str, list[Case]] = {}
         for case in table:
             kind = case.name.split("-")[1]
@@ -364,7 +387,7 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60) -> list[Case
             named = kind in ("wanted", "without", "attribute")
             kinds.setdefault(case.name.split("-", 1)[1] if named else kind, []).append(case)
         turns = itertools.zip_longest(*kinds.values())
-        table = [c for turn in turns for c in turn if c is not None][:FEW]
+        table = [c for turn in turns for c in turn if c is not None][: FEW // 4 if sample else FEW]
     count = random // 4 if derived else random
     return table + [c for c in (maker.random(count) if count else []) if c is not None]
 

@@ -1,0 +1,62 @@
+"""The quick tier runs a sample of the calls of an op outside the covering set, says so, and keeps it apart from the whole."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from opc.testing import runner
+from opc.testing.report import print_report
+from opc.testing.results import Report, Status, as_json
+from opc.testing.runner import run_tests
+
+SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tiers")
+
+
+@pytest.fixture(scope="module")
+def whole(out: Path) -> Report:
+    return run_tests([SPEC], ["numpy"], out, chosen_specs=[SPEC])
+
+
+@pytest.fixture(scope="module")
+def sample(out: Path, whole: Report) -> Report:
+    assert whole.ok
+    return run_tests([SPEC], ["numpy"], out, chosen_specs=[])
+
+
+def test_a_sample_has_every_kind_of_outcome(whole: Report, sample: Report) -> None:
+    assert sample.ok
+    assert not sample.remembered
+    assert sample.totals().keys() == whole.totals().keys() - {"check"}
+    assert 20 < sum(sample.totals().values()) < sum(whole.totals().values()) / 2
+
+
+def test_a_sample_is_told(sample: Report) -> None:
+    told = {(r.op, r.backend) for r in sample.results if r.status is Status.NOT_RUN and r.message == runner.SAMPLED}
+    assert told == {("leaky_relu", "numpy")}
+    text = io.StringIO()
+    print_report(sample, Console(file=text, width=300))
+    assert runner.SAMPLED in text.getvalue()
+
+
+def test_what_a_sample_proved_is_remembered_as_a_sample(out: Path, sample: Report) -> None:
+    again = run_tests([SPEC], ["numpy"], out, chosen_specs=[])
+    assert again.totals() == sample.totals()
+    assert again.remembered == sum(sample.totals().values())
+    assert again.not_run == sample.not_run
+    assert not run_tests([SPEC], ["numpy"], out).remembered
+
+
+def test_the_time_of_each_part_is_told(whole: Report) -> None:
+    assert set(whole.cpu) == {"build", "oracle", "numpy"}
+    assert min(whole.cpu.values()) > 0
+    text = io.StringIO()
+    print_report(whole, Console(file=text, width=300))
+    assert "Processor time: build " in text.getvalue()
+    assert as_json(whole)["cpu_seconds"].keys() == whole.cpu.keys()
