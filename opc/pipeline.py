@@ -5,7 +5,8 @@ Everything after this (lowering, emitters, backends, the proof) takes a `Family`
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
@@ -24,14 +25,29 @@ from opc.transform.simplify import erase, simplify
 
 
 def load_family(path: Path | str, diagnostics: Diagnostics | None = None) -> Family:
-    """Return the op family of the spec in a file.
+    """Return the op family of the spec in a file; of a file that has not changed since, the same one again.
 
     Warnings are recorded in `diagnostics` where one is given.
 
     Raises:
         SpecError: with every mistake found in the spec, or when the file can't be read.
     """
-    return compile_spec(load(path, whole=False), diagnostics)
+    spec = load(path, whole=False)
+    return _compiled(_File(spec.source.name, spec.hash, spec)) if diagnostics is None else compile_spec(spec, diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A spec by the name of its file and the hash of its text."""
+
+    name: str
+    hash: str
+    spec: Spec = field(compare=False)
+
+
+@lru_cache(maxsize=128)
+def _compiled(file: _File) -> Family:
+    return compile_spec(file.spec)
 
 
 def compile_text(text: str, name: str = "<text>", diagnostics: Diagnostics | None = None) -> Family:

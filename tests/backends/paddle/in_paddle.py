@@ -1,7 +1,12 @@
-"""What the tests run in a process of the interpreter that has Paddle: `in_paddle.py PACKAGE TEST`."""
+"""What the tests run in a process of the interpreter that has Paddle: `in_paddle.py PACKAGE TEST...`.
+
+The last line tells in JSON of each test that failed, by its name, how.
+"""
 
 import ctypes
+import json
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,4 +108,10 @@ def copies_of_an_emulated_gpu() -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[2]]()
+    failed = {}
+    for name in sys.argv[2:]:
+        try:
+            globals()[name]()
+        except Exception:
+            failed[name] = traceback.format_exc()
+    print(json.dumps(failed))
