@@ -117,6 +117,8 @@ def check_generated(given: Sequence[Path] | None, out: Path, backends: Sequence[
 
 def build(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | None, jobs: int | None, as_json: bool) -> int:
     """Generate and compile packages; say what was done."""
+    from opc.build import glibc
+
     results = build_packages(find_specs(given), out, backends, jobs)
     if as_json:
         say(json_text.dumps([_as_data(r) for r in results], indent=2))
@@ -124,7 +126,8 @@ def build(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | Non
         fresh = [r for r in results if r.fresh]
         for result in results:
             if result.ok and not result.fresh and result.package is not None:
-                say(f"{shown(result.package)}: built")
+                since = glibc.needed(libraries(result.package))
+                say(f"{shown(result.package)}: built" + (f", for glibc {since} and newer" if since else ""))
         if fresh:
             say(f"{len(fresh)} package{'s' if len(fresh) != 1 else ''}: nothing changed")
     failed = tell_failures(results, backends)
@@ -157,12 +160,22 @@ def build_packages(
         return build_specs(specs, out, backends, progress=progress, say=note, jobs=jobs)
 
 
+def libraries(package: Path) -> list[Path]:
+    """Return the libraries of a built package; a stub that others are linked against is none."""
+    from opc.build import files
+
+    return [path for path in (package / files.BUILD).rglob("*.so") if path.parent.name != "stub"]
+
+
 def _as_data(result: Built) -> dict[str, object]:
+    from opc.build import glibc
+
     return {
         "op": result.name,
         "package": None if result.package is None else shown(result.package),
         "ok": result.ok,
         "fresh": result.fresh,
+        "glibc": None if result.package is None else glibc.needed(libraries(result.package)),
         "written": [] if result.generated is None else list(result.generated.written),
         "diagnostics": [d.as_dict() for d in result.diagnostics],
         "skipped": {name: [d.as_dict() for d in reasons] for name, reasons in result.skipped.items()},

@@ -224,7 +224,7 @@ template <int Lanes, typename Step, typename... Folds>
 OPC_INLINE void fold_abreast(int64_t columns, const Step &step, Folds &...folds) {
   (start_fold(folds), ...);
   for (int64_t n = 0; n < columns; ++n) {
-    OPC_SIMD
+    OPC_SIMD_LANES
     for (int lane = 0; lane < Lanes; ++lane) step(n, n * Lanes + lane, lane, folds.at(lane)...);
   }
 }

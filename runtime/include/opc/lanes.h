@@ -222,13 +222,13 @@ struct four_folds {
     int64_t i = 0;
     for (; i + 4 * Lanes <= columns; i += 4 * Lanes) {
       for (int nth = 0; nth < 4; ++nth) look_ahead<Lanes>(ahead, i, nth);
-      OPC_SIMD
+      OPC_SIMD_LANES
       for (int lane = 0; lane < Lanes; ++lane) step(i + lane, a.at(lane)...);
-      OPC_SIMD
+      OPC_SIMD_LANES
       for (int lane = 0; lane < Lanes; ++lane) step(i + Lanes + lane, b.at(lane)...);
-      OPC_SIMD
+      OPC_SIMD_LANES
       for (int lane = 0; lane < Lanes; ++lane) step(i + 2 * Lanes + lane, c.at(lane)...);
-      OPC_SIMD
+      OPC_SIMD_LANES
       for (int lane = 0; lane < Lanes; ++lane) step(i + 3 * Lanes + lane, d.at(lane)...);
     }
     (join_folds(a, b, c, d), ...);
@@ -241,7 +241,7 @@ template <int Lanes, typename Ahead, typename Step, typename... Folds>
 OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
   for (; i + Lanes <= columns; i += Lanes) {
     ahead(i);
-    OPC_SIMD
+    OPC_SIMD_LANES
     for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.at(lane)...);
   }
   (join_fold(folds), ...);

@@ -306,6 +306,12 @@ inline double key_value<double>(int64_t key) {
 /* Marks a loop whose iterations do not depend on each other, save through the reductions named. */
 #define OPC_PRAGMA(text) _Pragma(#text)
 #define OPC_SIMD OPC_PRAGMA(omp simd)
+/* The same for a loop over the lanes of one vector, which clang unrolls before it looks for vectors unless told not to. */
+#if defined(__clang__)
+#define OPC_SIMD_LANES OPC_PRAGMA(clang loop vectorize(assume_safety) unroll(disable))
+#else
+#define OPC_SIMD_LANES OPC_SIMD
+#endif
 #define OPC_SIMD_REDUCTION(...) OPC_PRAGMA(omp simd reduction(__VA_ARGS__))
 /* For a loop that no compiler vectorises: several steps a turn. */
 #define OPC_UNROLLED OPC_PRAGMA(GCC unroll 4)

@@ -92,7 +92,7 @@ OPC_INLINE void stream_range(int64_t begin, int64_t end, const T *aligned, const
   put_afresh(begin, i, step, puts...);
   for (; i + Lanes <= end; i += Lanes) {
     ahead(i);
-    OPC_SIMD
+    OPC_SIMD_LANES
     for (int lane = 0; lane < Lanes; ++lane) {
       (..., (puts.lane[lane] = nothing<typename Puts::type>));
       step(i + lane, puts.lane[lane]...);
@@ -127,7 +127,7 @@ OPC_INLINE void put_range(const tile &t, int64_t begin, int64_t end, const Ahead
   if constexpr (looks_ahead<Ahead>) {
     for (; begin + lanes <= end; begin += lanes) {
       ahead(begin);
-      OPC_SIMD
+      OPC_SIMD_LANES
       for (int64_t i = begin; i < begin + lanes; ++i) step(i, put.row[i], puts.row[i]...);
     }
   }
