@@ -20,7 +20,6 @@ from opc.ir.expr import (
     ReduceAxis,
     children,
     free_indices,
-    map_affine,
     rewrite,
     with_children,
 )
@@ -86,7 +85,11 @@ def index_names(op: Op) -> frozenset[str]:
 def substitute(e: Expr, values: Mapping[str, Affine]) -> Expr:
     """Return `e` with free index variables replaced by affine expressions; what would capture them is renamed."""
     values = {name: v for name, v in values.items() if v.index != name}
-    if not values or not values.keys() & free_indices(e):
+    return _substituted(e, values) if values else e
+
+
+def _substituted(e: Expr, values: Mapping[str, Affine]) -> Expr:
+    if free_indices(e).isdisjoint(values):
         return e
     if isinstance(e, Reduce):
         inner = dict(values)
@@ -104,9 +107,9 @@ def substitute(e: Expr, values: Mapping[str, Affine]) -> Expr:
             # The extent may use variables bound outside, and axes of the same reduction before this one.
             axes.append(Axis(name, _replace(a.extent, inner)))
         return replace(e, axes=tuple(axes), body=substitute(e.body, inner))
-    if not children(e):
-        return map_affine(e, lambda a: _replace(a, values))
-    rebuilt = with_children(e, tuple(substitute(c, values) for c in children(e)))
+    if isinstance(e, IndexValue):
+        return replace(e, value=_replace(e.value, values))
+    rebuilt = with_children(e, tuple(_substituted(c, values) for c in children(e)))
     if isinstance(rebuilt, Read):
         indices = tuple(_replace(i, values) if isinstance(i, Affine) else i for i in rebuilt.indices)
         return replace(rebuilt, indices=indices)
