@@ -47,9 +47,9 @@ def print_report(report: Report, console: Console) -> None:
         if column.reason:
             console.print(Text.assemble((column.title, "bold"), f" was not run: {column.reason}"))
     console.print(f"Ran {totals_text(report)} in {report.seconds:.1f} s.")
-    spent = [f"{part_title(report, part)} {seconds:.1f} s" for part, seconds in report.cpu.items() if seconds >= 0.05]
-    if spent:
-        console.print(f"Processor time: {', '.join(spent)}.")
+    if report.cpu:
+        spent = ", ".join(f"{part_title(report, part)} {seconds:.1f} s" for part, seconds in report.cpu.items())
+        console.print(f"Processor time: {spent}.", soft_wrap=True)
     if report.remembered:
         console.print(f"Unchanged since it passed: {report.remembered:,} of these; --again runs them.")
     for kind in TRUTHS:
