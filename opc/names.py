@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Collection
 
 LANGUAGE = frozenset(["if", "else", "and", "or", "not", "in", "is", "for", "True", "False", "None", "true", "false", "bool"])
 """The words of bodies and of YAML that mean something there, which nothing can be called."""
@@ -42,6 +43,31 @@ _GENERATED = (
 )
 RESERVED = (frozenset(_CPP.split()) | frozenset(_PYTHON) | frozenset(_GENERATED)) - LANGUAGE - {"_"}
 """The names that targets spell with an underscore."""
+PARAMETERS = frozenset(("out", "only"))
+"""Parameters that functions on arrays and tensors have beside the op's own: what an op declares is spelled with an underscore."""
+MEMBERS = frozenset(
+    (
+        # Members of the class of ops of ONNX's reference evaluator, which holds attributes as members too.
+        *("input", "output", "op_type", "domain", "run", "need_context", "eval", "create", "make_node", "implicit_inputs"),
+        *(
+            "onnx_node",
+            "run_params",
+            "has_subgraph",
+            "has_linked_attribute",
+            "attributes_names",
+            "op_schema",
+            "op_domain",
+            "infer_name",
+        ),
+        # Members of the class of this package's ops, and parameters of its functions beside the attributes.
+        *("evaluate", "infer_shapes", "infer_types", "inputs", "outputs", "optional_outputs", "flags", "defaults"),
+        *("dtypes", "shapes", "absent", "function", "body"),
+        # Functions that NumPy references carry along.
+        *("accumulator", "contract", "convert", "dtype_of", "first", "flatten", "grid", "inside", "mod", "not_empty"),
+        *("own_grid", "power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
+    )
+)
+"""What generated classes and helpers are called: attributes are spelled with an underscore."""
 KEYWORDS = frozenset(keyword.kwlist)
 """Those that Python, and with it the language of bodies, reads as something else unless they are declared."""
 
@@ -55,14 +81,17 @@ def _word(name: str) -> str:
     return found[2] if found else name
 
 
-def mangled(name: str) -> str:
-    """Return a name as the targets spell it."""
-    return f"{name}_" if _word(name) in RESERVED else name
+def mangled(name: str, taken: Collection[str] = ()) -> str:
+    """Return a name as the targets spell it; `taken` are the names of this spec that are so spelled for what they declare."""
+    word = _word(name)
+    like = name.endswith("_") and (word in PARAMETERS or word in MEMBERS)
+    return f"{name}_" if word in RESERVED or word in taken or like else name
 
 
 def spelled(name: str) -> str:
     """Return a name as the spec spells it."""
-    return name[:-1] if name.endswith("_") and _word(name) in RESERVED else name
+    word = _word(name)
+    return name[:-1] if name.endswith("_") and (word in RESERVED or word in PARAMETERS or word in MEMBERS) else name
 
 
 def in_words(message: str) -> str:

@@ -6,15 +6,15 @@ It is done once, before anything looks at a name, so that nothing behind has to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from opc.names import KEYWORDS, mangled
+from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled
 from opc.spec.text import Text
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 
 _DECLARING = ("types", "inputs", "attributes", "outputs", "shape")
-_NAMED = (*_DECLARING, "inplace")
 # Texts in quotes stay; a name behind a dot or before a parenthesis or a single `=` is a member, a function or a keyword argument.
 _TOKEN = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*(?:\(|=(?!=)))""")
 _ASSIGNED = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![ \t]*\()""")
@@ -22,14 +22,25 @@ _ASSIGNED = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![
 
 def renamed(root: MappingNode) -> MappingNode:
     """Return a spec's tree in which names are spelled as the targets can have them."""
-    declared = {_plain(key) for section, node in _sections(root) if section in _DECLARING for key in _keys(node)}
-    if all(mangled(name) == name for name in _words(root)):
+    spell = _spelling(root)
+    if all(spell(name) == name for name in _words(root)):
         return root
+    return replace(root, entries=tuple((key, _Renaming(spell).section(key.text.value, node)) for key, node in root.entries))
 
-    def known(name: str) -> bool:
-        return name not in KEYWORDS or name in declared or name[2:] in declared
 
-    return replace(root, entries=tuple((key, _section(key.text.value, node, known)) for key, node in root.entries))
+def _spelling(root: MappingNode) -> Callable[[str], str]:
+    """Return what spells a name of a spec as the targets do."""
+    names = {section: {_plain(key) for key in _keys(node)} for section, node in _sections(root) if section in _DECLARING}
+    declared = set[str]().union(*names.values())
+    operands = set[str]().union(*(names.get(section, ()) for section in ("inputs", "attributes", "outputs")))
+    taken = (operands & PARAMETERS) | (names.get("attributes", set()) & MEMBERS)
+
+    def spell(name: str) -> str:
+        # A word of Python in a formula means what it does there, unless it is declared.
+        known = name not in KEYWORDS or name in declared or name[2:] in declared
+        return mangled(name, taken) if known else name
+
+    return spell
 
 
 def _words(node: Node) -> set[str]:
@@ -54,78 +65,79 @@ def _plain(key: Scalar) -> str:
     return key.text.value.removesuffix("?")
 
 
-def _section(section: str, node: Node, known: Callable[[str], bool]) -> Node:
-    """Return what stands under a key of the spec with its names and formulas renamed."""
-    match section, node:
-        case "kernel", Scalar():
-            return _formula(node, known, body=True)
-        case "require", _:
-            return _formulas(node, known)
-        case "gradient", MappingNode():
-            change = {"body": lambda n: _formulas(n, known, body=True), "saves": _names}
-            return _entries(node, change)
-        case "reference", MappingNode():
-            change = {"onnx": lambda n: _formulas(n, known), "torch": lambda n: _formulas(n, known)}
-            return _entries(node, change)
-        case "examples", SequenceNode():
-            return replace(node, items=tuple(_named(item, lambda n: n) for item in node.items))
-        case "inplace", _:
-            return _named(node, _names)
-        case "types", _:
-            return _named(node, lambda n: n)
-        case "attributes", _:
-            own = {"check": lambda n: _formulas(n, known), "dim": _names, "binds": _names}
-            return _named(node, lambda n: _entries(n, own))
-        case "inputs" | "outputs", _:
-            own = {"type": lambda n: _formulas(n, known)}
-            return _named(node, lambda n: _formula(n, known) if isinstance(n, Scalar) else _entries(n, own))
-        case "shape", _:
-            return _named(node, lambda n: _formulas(n, known))
-        case _:
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """Renames the names in the parts of a spec."""
+
+    spell: Callable[[str], str]
+
+    def section(self, section: str, node: Node) -> Node:
+        """Return what stands under a key of the spec with its names and formulas renamed."""
+        match section, node:
+            case "kernel", Scalar():
+                return self.formula(node, body=True)
+            case "require", _:
+                return self.formulas(node)
+            case "gradient", MappingNode():
+                return self.entries(node, {"body": partial(self.formulas, body=True), "saves": self.names})
+            case "reference", MappingNode():
+                return self.entries(node, {"onnx": self.formulas, "torch": self.formulas})
+            case "examples", SequenceNode():
+                return replace(node, items=tuple(self.named(item, lambda n: n) for item in node.items))
+            case "inplace", _:
+                return self.named(node, self.names)
+            case "types", _:
+                return self.named(node, lambda n: n)
+            case "attributes", _:
+                own = {"check": self.formulas, "dim": self.names, "binds": self.names}
+                return self.named(node, lambda n: self.entries(n, own))
+            case "inputs" | "outputs", _:
+                typed = {"type": self.formulas}
+                return self.named(node, lambda n: self.formula(n) if isinstance(n, Scalar) else self.entries(n, typed))
+            case "shape", _:
+                return self.named(node, self.formulas)
+            case _:
+                return node
+
+    def named(self, node: Node, change: Callable[[Node], Node]) -> Node:
+        """Return a mapping with its keys, which are names, renamed, and its values changed."""
+        if not isinstance(node, MappingNode):
             return node
+        return replace(node, entries=tuple((self.name(key), change(value)) for key, value in node.entries))
 
+    def entries(self, node: Node, change: Mapping[str, Callable[[Node], Node]]) -> Node:
+        """Return a mapping of which some values are changed, by key."""
+        if not isinstance(node, MappingNode):
+            return node
+        entries = ((key, change[key.text.value](value) if key.text.value in change else value) for key, value in node.entries)
+        return replace(node, entries=tuple(entries))
 
-def _named(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a mapping with its keys, which are names, renamed, and its values changed."""
-    if not isinstance(node, MappingNode):
-        return node
-    return replace(node, entries=tuple((_name(key), change(value)) for key, value in node.entries))
+    def names(self, node: Node) -> Node:
+        """Return a name, or a list of names, renamed."""
+        if isinstance(node, SequenceNode):
+            return replace(node, items=tuple(self.names(item) for item in node.items))
+        return self.name(node) if isinstance(node, Scalar) else node
 
+    def name(self, key: Scalar) -> Scalar:
+        """Return a name renamed."""
+        name = _plain(key)
+        return key if self.spell(name) == name else replace(key, text=self.put(key.text, [(0, len(name))]))
 
-def _entries(node: Node, change: dict[str, Callable[[Node], Node]]) -> Node:
-    """Return a mapping of which some values are changed, by key."""
-    if not isinstance(node, MappingNode):
-        return node
-    entries = ((key, change[key.text.value](value) if key.text.value in change else value) for key, value in node.entries)
-    return replace(node, entries=tuple(entries))
+    def formulas(self, node: Node, body: bool = False) -> Node:
+        """Return an expression, or a list of them, with the names in it renamed."""
+        if isinstance(node, SequenceNode):
+            return replace(node, items=tuple(self.formulas(item, body) for item in node.items))
+        return self.formula(node, body) if isinstance(node, Scalar) else node
 
+    def formula(self, node: Scalar, body: bool = False) -> Scalar:
+        """Return an expression or body with the names in it renamed; the target of a statement is a name too."""
+        value = node.text.value
+        found = [m.span(1) for m in (_ASSIGNED if body else _TOKEN).finditer(value) if m[1] is not None]
+        places = [(start, end) for start, end in found if self.spell(value[start:end]) != value[start:end]]
+        return replace(node, text=self.put(node.text, places)) if places else node
 
-def _names(node: Node) -> Node:
-    """Return a name, or a list of names, renamed."""
-    if isinstance(node, SequenceNode):
-        return replace(node, items=tuple(_names(item) for item in node.items))
-    return _name(node) if isinstance(node, Scalar) else node
-
-
-def _name(key: Scalar) -> Scalar:
-    name = _plain(key)
-    return key if mangled(name) == name else replace(key, text=_put(key.text, [(0, len(name))]))
-
-
-def _formulas(node: Node, known: Callable[[str], bool], body: bool = False) -> Node:
-    if isinstance(node, SequenceNode):
-        return replace(node, items=tuple(_formulas(item, known, body) for item in node.items))
-    return _formula(node, known, body) if isinstance(node, Scalar) else node
-
-
-def _formula(node: Scalar, known: Callable[[str], bool], body: bool = False) -> Scalar:
-    """Return an expression or body with the names in it renamed; the target of a statement is a name too."""
-    found = [m.span(1) for m in (_ASSIGNED if body else _TOKEN).finditer(node.text.value) if m[1] is not None and known(m[1])]
-    places = [(start, end) for start, end in found if mangled(node.text.value[start:end]) != node.text.value[start:end]]
-    return replace(node, text=_put(node.text, places)) if places else node
-
-
-def _put(text: Text, places: list[tuple[int, int]]) -> Text:
-    for start, end in reversed(places):
-        text = text.replace(start, end, mangled(text.value[start:end]))
-    return text
+    def put(self, text: Text, places: Sequence[tuple[int, int]]) -> Text:
+        """Return a text with the names at these places renamed."""
+        for start, end in reversed(places):
+            text = text.replace(start, end, self.spell(text.value[start:end]))
+        return text

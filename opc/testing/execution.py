@@ -19,6 +19,7 @@ import numpy as np
 from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.names import spelled
 from opc.testing.cases.calls import Case
 from opc.testing.explanation import inputs_of
 from opc.testing.functions import function_items
@@ -140,7 +141,8 @@ def _refusal(session: Session, item: Item, arrays: dict[str, Array | None]) -> O
     except OpError as error:
         # A refusal must say what it is about: an accident inside the framework is none.
         onnx_name = "".join(part.capitalize() for part in item.case.op.split("_"))
-        named = {item.case.op, onnx_name, *item.case.inputs, *item.case.attributes}
+        own = {*item.case.inputs, *item.case.attributes}
+        named = {item.case.op, onnx_name, *own, *map(spelled, own)}
         if named & set(re.findall(r"\w+", str(error))):
             return Status.PASSED, 0.0, ""
         return Status.FAILED, float("inf"), f"refused without naming the op or an operand: {error}"

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import builtins
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import opc
+from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import registry
+from opc.backends.onnx.emit import files as onnx_files
 from opc.diagnostics import SpecError
-from opc.emit.numpy.reference import function_name, numpy_module
-from opc.names import RESERVED, in_words, mangled, spelled
+from opc.emit.numpy.reference import HELPERS, function_name, numpy_module
+from opc.emit.shapes.python import emit as shape_source
+from opc.ir.functions import FUNCTIONS
+from opc.names import MEMBERS, PARAMETERS, RESERVED, in_words, mangled, spelled
 from opc.pipeline import compile_text
 from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
@@ -134,7 +141,37 @@ kernel: |
   y[*A, n, *B] = cast(U, x[*A, n, *B] * scale + shift + (bias[n] if present(bias) else 0))
 """
 
-TEXTS = {"names": NAMES, "modules": MODULES, "order": ORDER}
+
+def members() -> str:
+    """An op that has every name that generated functions and classes keep for parameters and members, and some like them."""
+    attributes = "\n".join(f"  {name}: {{type: float, default: {k}.0}}" for k, name in enumerate(sorted(MEMBERS)))
+    rest = sum(range(len(MEMBERS))) - sorted(MEMBERS).index("take")
+    return f"""
+op: members_probe
+domain: probe
+version: 1
+doc: Names of parameters and members.
+types: {{T: floating}}
+inputs: {{out: 'T[N]', input_: 'T[N]', 'only?': 'T[N]'}}
+attributes:
+{attributes}
+  take_: {{type: float, default: 0.5, check: take_ >= 0 and take >= 0}}
+outputs: {{only_: 'T[N]', out_: 'T[N]'}}
+kernel: |
+  first_[n] = out[n] * input_[n] + {" + ".join(sorted(MEMBERS))}
+  only_[n] = first_[n] + take_ + (only[n] if present(only) else 0)
+  out_[n] = first_[n] - out[n]
+gradient:
+  body: |
+    d_out[n] = input_[n] * (d_only_[n] + d_out_[n]) - d_out_[n]
+    d_input_[n] = out[n] * (d_only_[n] + d_out_[n])
+    d_only[n] = d_only_[n]
+examples:
+  - {{out: [1.0], input_: [2.0], take: 0.0, take_: 1.0, only: [3.0], out_: [{1 + rest}.0]}}
+"""
+
+
+TEXTS = {"names": NAMES, "modules": MODULES, "order": ORDER, "members": members()}
 
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), TYPES], ids=[*TEXTS, "types"])
@@ -176,11 +213,15 @@ def test_kernels_references_and_functions_agree(text: str, tmp_path: Path) -> No
 
 
 def test_the_spelling_is_one_to_one() -> None:
-    names = [*RESERVED, *(f"{n}_" for n in RESERVED), "x", "x_", "d_new", "t_d_self", "news", *dir(builtins)]
+    kept = [*RESERVED, *PARAMETERS, *MEMBERS]
+    names = [*kept, *(f"{n}_" for n in kept), "x", "x_", "d_new", "t_d_self", "d_out", "news", *dir(builtins)]
     names = [n for n in dict.fromkeys(names) if not n.startswith("_")]
-    assert len({mangled(n) for n in names}) == len(names)
-    assert all(spelled(mangled(n)) == n for n in names)
-    assert not any(mangled(n) in RESERVED for n in names)
+    for taken in ((), PARAMETERS, PARAMETERS | MEMBERS, ("first", "only")):
+        assert len({mangled(n, taken) for n in names}) == len(names)
+        assert all(spelled(mangled(n, taken)) == n for n in names)
+        assert not any(mangled(n, taken) in (*RESERVED, *taken) for n in names)
+    assert mangled("out") == "out"
+    assert mangled("d_out", ("out",)) == "d_out_"
     assert mangled("d_lambda") == "d_lambda_"
     assert in_words("'new_' and lambda_[i] and x_ and d_self_") == "'new' and lambda[i] and x_ and d_self"
 
@@ -194,3 +235,71 @@ def test_messages_have_the_names_of_the_spec() -> None:
     assert found.span.source is not None
     line = found.span.source.line(found.span.line)
     assert line[found.span.column - 1 :].startswith("lambda[m + 1]")
+
+
+def test_generated_names_are_known_to_the_rule() -> None:
+    """Of ONNX's class of ops and that of the package, and of the helpers of NumPy references: nothing new stands there unseen."""
+    onnx = pytest.importorskip("onnx.reference.op_run")
+    module = onnx_files(compile_text(ORDER, "probe.yaml"))["onnx/evaluator.py"]
+    found = {
+        *dir(onnx.OpRun),
+        *re.findall(r"self\.(\w+) =", inspect.getsource(onnx.OpRun)),
+        *re.findall(r"^    (\w+): Class", module, re.M),
+    }
+    kept = {f"{name}_" for name in MEMBERS} | MEMBERS | RESERVED
+    assert {name for name in found if not name.startswith("_")} <= kept
+    assert {*HELPERS} <= kept | FUNCTIONS.keys()
+
+
+def test_out_and_only_are_parameters_and_names_of_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "probe.yaml").write_text(TEXTS["members"])
+    op = opc.load(tmp_path / "probe.yaml")
+    x, w = np.float32([1.0, 2.0]), np.float32([3.0, 4.0])
+    total = float(sum(range(len(MEMBERS))))
+    memory = np.empty(2, np.float32), np.empty(2, np.float32)
+    first, second = op(out_=x, input__=w, only_=x, run_=0.0, out=memory)
+    rest = total - sorted(MEMBERS).index("run")
+    np.testing.assert_array_equal(first, x * w + rest + 0.5 + x)
+    np.testing.assert_array_equal(second, x * w + rest - x)
+    assert first is memory[0]
+    torch = pytest.importorskip("torch")
+    t, v = torch.tensor(x, requires_grad=True), torch.tensor(w)
+    found = op(t, v, run_=0.0)
+    found[1].sum().backward()
+    assert t.grad.tolist() == [2.0, 3.0]
+    np.testing.assert_array_equal(found[1].detach().numpy(), second)
+
+
+def test_messages_of_calls_have_the_names_of_the_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPC_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "probe.yaml").write_text(NAMES)
+    op = opc.load(tmp_path / "probe.yaml")
+    x, w, d = np.ones((2, 3), np.float32), np.ones(3, np.float32), np.ones(2, np.int64)
+    family = compile_text(NAMES, "probe.yaml")
+    shape: dict[str, Any] = {}
+    exec(shape_source(family), shape)
+    for given, wrong in (
+        ({"default_": -1.0}, "default = -1 violates its check: default > 0"),
+        ({"char_": "long"}, "char is one of def, int, got 'long'"),
+        ({"while_": [1.0]}, "while has 2 elements, got [1.0]"),
+        ({"int_": 1.5}, "int must be int, got 1.5"),
+        ({"lambda_": np.ones(4, np.float32)}, "main"),
+        ({"self_": np.ones((2, 3), np.int32)}, "self has dtype int32, but T is one of float16, bfloat16, float32, float64"),
+        ({"class_": np.ones(4, np.float32)}, "class"),
+    ):
+        arguments = {"self_": x, "lambda_": w, "x_": w, "x": w, "class_": None, "def_": d, "while_": [0.5, 0.0], **given}
+        with pytest.raises((TypeError, ValueError)) as error:
+            op(**arguments)
+        assert wrong in str(error.value)
+        assert not re.search(r"[a-z]_\b", str(error.value)), error.value
+        arrays = {n: arguments.get(n) for n in ("self_", "lambda_", "x_", "x", "class_", "def_")}
+        if "got" not in wrong and "dtype" not in wrong:
+            shapes = [None if a is None else a.shape for a in arrays.values()]
+            attributes = {n: v for n, v in arguments.items() if n not in arrays}
+            with pytest.raises(shape["ShapeError"]) as told:
+                shape["infer_shapes_names_probe"](*shapes, **attributes)
+            with pytest.raises(ShapeError) as inferred:
+                infer(family.forward, dict(zip(arrays, shapes)), attributes)
+            assert str(told.value) == str(inferred.value)
+            assert wrong in str(told.value)

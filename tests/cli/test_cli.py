@@ -220,17 +220,16 @@ def test_backends(opc: Opc) -> None:
 
 
 def test_backends_say_what_they_refuse(opc: Opc, tmp_path: Path) -> None:
-    one = write(
-        tmp_path / "out.yaml", BAD.replace("broken", "flip").replace("{x:", "{out:") + "kernel: |\n  y = -out\ngradient: none\n"
-    )
+    text = BAD.replace("broken", "flip").replace("floating", "[float64]")
+    one = write(tmp_path / "wide.yaml", text + "kernel: |\n  y = -x\ngradient: none\n")
     done = opc("backends", one)
     assert done.code == 0
-    assert "refuses flip: 'out' is what torch calls the tensors that a function writes to" in done.out
+    assert "refuses flip: x of flip is float64, which RKNN has no tensors of" in done.out
     assert "carries 0 of 1 ops" in done.out
     assert "carries 1 of 1 ops" in done.out
     refused = {row["name"]: row["refused"] for row in json.loads(opc("backends", one, "--json").out)}
     assert refused["onnx"] == {}
-    assert refused["torch"]["flip"][0]["line"] > 0
+    assert refused["rknn"]["flip"][0]["line"] > 0
     done = opc("backends", write(tmp_path / "bad.yaml", BAD))
     assert done.code == 1
     assert "numpy " in done.out

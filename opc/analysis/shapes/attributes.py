@@ -9,12 +9,16 @@ from typing import Any
 from opc.diagnostics import did_you_mean
 from opc.ir.dtypes import ANY, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Op
+from opc.names import in_words
 
 INT64_MAX = 2**63 - 1
 
 
 class ShapeError(ValueError):
     """A call is refused: the message names the op, the operands or the attribute, and the values that do not fit."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(in_words(message))
 
 
 def _int(value: Any) -> int:

@@ -9,9 +9,7 @@ from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tup
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 from opc.ir.printer import format_dims
-
-RESERVED = ("only", "out")
-"""Parameters that every function has beside the op's own."""
+from opc.names import spelled
 
 _ANNOTATION = {
     AttributeKind.INT: "int",
@@ -72,11 +70,15 @@ def _description(op: Op) -> str:
     """Return the `_Op` of an op."""
     inputs = [
         Bracket(
-            "_Input(", [quoted(o.name), quoted(str(o.type)), _constant(o.type), *(["optional=True"] if o.optional else [])], ")"
+            "_Input(",
+            [quoted(spelled(o.name)), quoted(str(o.type)), _constant(o.type), *(["optional=True"] if o.optional else [])],
+            ")",
         )
         for o in op.inputs
     ]
-    attributes = [Bracket("_Attribute(", [quoted(a.name), quoted(a.kind.value), *_shape_of(a)], ")") for a in op.attributes]
+    attributes = [
+        Bracket("_Attribute(", [quoted(spelled(a.name)), quoted(a.kind.value), *_shape_of(a)], ")") for a in op.attributes
+    ]
     of = op.derivation.outputs if op.derivation is not None and op.derivation.kind == "vjp" else (None,) * len(op.outputs)
     outputs = [
         Bracket("_Output(", [quoted(o.name), *(_optional(x) if o.optional and has_choice(op) else [])], ")")
@@ -92,7 +94,7 @@ def _description(op: Op) -> str:
 
 
 def _optional(of: str | None) -> list[str]:
-    return ["optional=True"] if of is None else ["optional=True", f"of={quoted(of)}"]
+    return ["optional=True"] if of is None else ["optional=True", f"of={quoted(spelled(of))}"]
 
 
 def _shape_of(a: Attribute) -> list[str]:

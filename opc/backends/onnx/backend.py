@@ -8,20 +8,7 @@ from pathlib import Path
 from opc.backends.base import Availability, BuildStep, Session
 from opc.backends.onnx import emit, generated_tests
 from opc.diagnostics import Diagnostic
-from opc.emit.numpy.reference import HELPERS
 from opc.ir.op import Family
-
-RESERVED = frozenset(
-    (
-        # Members of the reference evaluator's class of ops, which holds attributes as members too.
-        *("input", "output", "op_type", "domain", "run", "need_context", "eval", "create", "make_node", "implicit_inputs"),
-        *("onnx_node", "run_params", "has_subgraph", "has_linked_attribute", "attributes_names_", "op_schema", "op_domain"),
-        # Parameters and names of the generated functions.
-        *("dtypes", "shapes", "absent", "outputs", "function", "body"),
-        *HELPERS,
-    )
-)
-"""Names that an attribute can't have in the generated modules."""
 
 
 class OnnxBackend:
@@ -38,14 +25,10 @@ class OnnxBackend:
             return Availability(False, reason="onnx is not installed", install="pip install onnx")
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why ONNX can't carry the family: native code without a body, or names that the generated modules use."""
+        """Return why ONNX can't carry the family: native code without a body."""
         if family.forward.opaque:
             return (Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"),)
-        return tuple(
-            Diagnostic(f"ONNX's reference ops use the name '{a.name}' themselves", a.span, hint="choose another name")
-            for a in family.forward.attributes
-            if a.name in RESERVED
-        )
+        return ()
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""

@@ -68,17 +68,11 @@ class TorchBackend:
         return Availability(True, version)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why torch can't carry the family: no input to choose a device by, or a name that torch's functions need."""
+        """Return why torch can't carry the family: no input to choose a device by."""
         op = family.forward
         found = []
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
-        named = [*((x.name, x.span) for x in op.inputs), *((a.name, a.span) for a in op.attributes)]
-        found += [
-            Diagnostic("'out' is what torch calls the tensors that a function writes to", span, hint="use another name")
-            for name, span in named
-            if name == "out"
-        ]
         return tuple(found)
 
     def emit(self, family: Family) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from opc.ir.dtypes import INT64_MIN
+from opc.names import in_words
 
 WIDTH = 110
 """Line length of generated C and C++."""
@@ -27,6 +28,11 @@ def string_literal(text: str) -> str:
         else:
             out.append(f"\\{byte:03o}")
     return f'"{"".join(out)}"'
+
+
+def message_literal(text: str) -> str:
+    """Return a part of a message as a C string literal, with the names in it as the spec spells them."""
+    return string_literal(in_words(text))
 
 
 def comment(text: str, indent: int = 0) -> str:

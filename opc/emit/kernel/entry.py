@@ -10,7 +10,7 @@ from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import present_member, size_member, wrap
 from opc.emit.cpp.scalars import ScalarText
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.slices import SliceText
@@ -139,7 +139,7 @@ class EntryText:
 
     def _overlap(self) -> Iterator[str]:
         op = self.op
-        names = ", ".join(string_literal(o.name) for o in (*op.inputs, *op.outputs))
+        names = ", ".join(message_literal(o.name) for o in (*op.inputs, *op.outputs))
         yield f"  static const char *const names[] = {{{names}}};"
         inputs = [o.name for o in op.inputs]
         outputs = [o.name for o in op.outputs]
@@ -147,7 +147,7 @@ class EntryText:
         if pairs:
             yield f"  static const opc::inplace_pair pairs[] = {{{pairs}}};"
         yield (
-            f"  code = opc::check_overlap({string_literal(op.name)}, names, inputs, {len(inputs)}, outputs, {len(outputs)}, "
+            f"  code = opc::check_overlap({message_literal(op.name)}, names, inputs, {len(inputs)}, outputs, {len(outputs)}, "
             f"{'pairs' if pairs else 'nullptr'}, {len(op.inplace)}, context);"
         )
         yield "  if (code != OPC_OK) return code;"
@@ -387,7 +387,7 @@ class EntryText:
             results = "".join(f" && {self._loop_size(x)} != 0" for x in loops if x not in reduced)
             for loop in reduced:
                 name = loop.index if isinstance(loop, IndexLoop) else str(loop)
-                message = string_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
+                message = message_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
                 empty = f"{self._loop_size(loop)} == 0{results}"
                 yield f"  if ({empty}) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from opc.emit.cpp.expressions import Text, c_compute
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import message_literal
 from opc.emit.nests.base import Unsupported, parenthesised
 from opc.emit.nests.region import Leaf, Range, Regions
 from opc.emit.nests.strips import Strips, folded_strips
@@ -289,7 +289,7 @@ class Fold:
         over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in self._source_axes())
         if empty:
             with w.block(f"if ({' || '.join(empty)})"):
-                message = string_literal(f"{w.op.name}: {self.e.kind} over {over}")
+                message = message_literal(f"{w.op.name}: {self.e.kind} over {over}")
                 w.put(f"opc::report(nest, {message}, -1, 0, 0);", "return;")
 
     def _source_axes(self) -> tuple[ReduceAxis, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from opc.emit.cpp.expressions import ExprText, Text, c_compute
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import message_literal
 from opc.emit.nests.base import NestWriter, parenthesised
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import ValueType, Weak
@@ -246,7 +246,7 @@ class Leaf(ExprText):
             if self._is_tested(e, n):
                 size = f"{self.writer.view(e.operand)}.size[{n}]"
                 axis = self.writer.axis_of(self.writer.op.operand(e.operand), n)
-                report = f"opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {size});"
+                report = f"opc::report(nest, {message_literal(e.operand)}, {axis}, {name}, {size});"
                 lines.append(f"if (opc::outside({name}, {size})) {report}")
         return [f"{self._head(self.writer.indices[self.over.lane])} {{", *(f"  {line}" for line in lines), "}", "return;"]
 
@@ -288,7 +288,7 @@ class Leaf(ExprText):
             self.before += [
                 f"const int64_t {name} = {text};",
                 f"if (opc::outside({name}, {size})) {{",
-                f"  opc::report(nest, {string_literal(e.operand)}, {axis}, {name}, {size});",
+                f"  opc::report(nest, {message_literal(e.operand)}, {axis}, {name}, {size});",
                 "  return;",
                 "}",
             ]
@@ -395,7 +395,7 @@ class Leaf(ExprText):
             if e.pad is not None:
                 action = f"return {kind}({self.branch(e.pad, e.type).text});"
             else:
-                report = f"opc::report(nest, {string_literal(e.operand)}, {self.writer.axis_of(declared, n)}, {name}, {size});"
+                report = f"opc::report(nest, {message_literal(e.operand)}, {self.writer.axis_of(declared, n)}, {name}, {size});"
                 action = f"{report} return {kind}(0);"
             lines.append(f"if (opc::outside({name}, {size})) {{ {action} }}")
         lines.append(f"return {self._load(e, self.offset(e, places))};")

@@ -41,7 +41,7 @@ from opc.analysis.shapes.steps import (
 )
 from opc.emit.abi import attributes_type, infer_prototype
 from opc.emit.cpp.layout import wrap
-from opc.emit.cpp.text import WIDTH, string_literal
+from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.shapes.cpp_steps import (
     StepText,
     as_bool,
@@ -123,7 +123,7 @@ class _Emitter:
             f"/* Checks the inputs and attributes of a call of {op.name} and says what its outputs must look like. */",
             self._signature(f"bind_{op.name}", parameters),
             *type_sets(self.plan),
-            f"  opc::matcher match({string_literal(op.name)}, context);",
+            f"  opc::matcher match({message_literal(op.name)}, context);",
         ]
         steps = self.plan.steps
         first = next((i for i, s in enumerate(steps) if not isinstance(s, CheckAttribute | CheckCondition)), len(steps))
@@ -169,7 +169,7 @@ class _Emitter:
             f"const {attributes_type(self.family)} *attributes, {struct_name(op)} &call, const opc_context *context"
         )
         checks = " &&\n                 ".join(
-            f"match.output({string_literal(o.name)}, outputs[{i}], types[{i}], {as_bool(o.optional)})"
+            f"match.output({message_literal(o.name)}, outputs[{i}], types[{i}], {as_bool(o.optional)})"
             for i, o in enumerate(op.outputs)
         )
         return "\n".join(
@@ -179,7 +179,7 @@ class _Emitter:
                 f"  opc_tensor_type types[{max(1, len(op.outputs))}];",
                 f"  const int32_t code = bind_{op.name}(inputs, attributes, call, types, context);",
                 "  if (code != OPC_OK) return code;",
-                f"  opc::matcher match({string_literal(op.name)}, context);",
+                f"  opc::matcher match({message_literal(op.name)}, context);",
                 f"  return {checks}",
                 "             ? OPC_OK",
                 "             : match.code;",

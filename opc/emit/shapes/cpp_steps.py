@@ -29,7 +29,7 @@ from opc.analysis.shapes.steps import (
     symbol_text,
 )
 from opc.emit.cpp.scalars import ScalarText
-from opc.emit.cpp.text import WIDTH, string_literal
+from opc.emit.cpp.text import WIDTH, message_literal, string_literal
 from opc.ir.affine import Affine, Dim, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
@@ -101,7 +101,7 @@ class StepText:
             case BroadcastGroup():
                 yield from self._broadcast(step)
             case DeriveDim():
-                name, text = string_literal(step.dim), string_literal(str(step.size))
+                name, text = message_literal(step.dim), message_literal(str(step.size))
                 yield f"  const opc::integer size_{step.dim} = {self.scalar.integer(step.size, bare=True)};"
                 yield from unless(f"match.derive({self._dim(step.dim)}, {name}, {text}, size_{step.dim})")
             case MatchSize():
@@ -110,7 +110,7 @@ class StepText:
                 yield from self._output(step)
 
     def _attribute(self, attribute: Attribute) -> Iterator[str]:
-        name, value = string_literal(attribute.name), f"attributes->{attribute.name}"
+        name, value = message_literal(attribute.name), f"attributes->{attribute.name}"
         if attribute.length == -1:
             yield from unless(f"match.list({name}, {value}_length, {value})")
         if attribute.kind is AttributeKind.DTYPE:
@@ -132,7 +132,7 @@ class StepText:
         return f"  for (int64_t i = 0; i < {count}; ++i) {{"
 
     def _condition(self, step: CheckCondition) -> Iterator[str]:
-        attribute, text = step.attribute, string_literal(step.text)
+        attribute, text = step.attribute, message_literal(step.text)
         yield f"  if (!({self.scalar.condition(step.condition)})) {{"
         if attribute is None:
             symbols = sorted(symbols_of(step.condition), key=str)
@@ -147,7 +147,7 @@ class StepText:
             message = f"{attribute.name} = {specifier} violates its check: %s"
             numbers = [*numbers, text]
             text = ""
-        arguments = ", ".join([string_literal(message), *([text] if text else []), *numbers])
+        arguments = ", ".join([message_literal(message), *([text] if text else []), *numbers])
         yield from (f"    match.refuse({arguments});", "    return match.code;", "  }")
 
     def _number(self, symbol: Symbol) -> str:
@@ -164,16 +164,16 @@ class StepText:
         yield from unless(self._bind_call(step.variable, name, element))
 
     def _bind_call(self, variable: TypeVar, operand: str, element: str) -> str:
-        name = string_literal(variable.name)
+        name = message_literal(variable.name)
         member, allowed = f"call.{type_member(variable.name)}", f"{variable.name}_types"
-        return f"match.bind({member}, {name}, {allowed}, {string_literal(operand)}, {element})"
+        return f"match.bind({member}, {name}, {allowed}, {message_literal(operand)}, {element})"
 
     def _match_type(self, step: MatchType) -> Iterator[str]:
         operand = step.operand
         tensor = self._input(operand)
         guard = f"{tensor} != nullptr" if operand.optional else None
-        name = string_literal(operand.name)
-        calls = [] if operand.optional else [f"match.given({string_literal(f'the input {operand.name}')}, {tensor})"]
+        name = message_literal(operand.name)
+        calls = [] if operand.optional else [f"match.given({message_literal(f'the input {operand.name}')}, {tensor})"]
         if isinstance(operand.type, TypeVar):
             calls.append(self._bind_call(operand.type, operand.name, f"opc::dtype_of(*{tensor})"))
         else:
@@ -198,18 +198,18 @@ class StepText:
     def _operand(self, step: MatchOperand) -> Iterator[str]:
         operand = step.operand
         tensor = self._input(operand)
-        calls = [f"match.input({string_literal(operand.name)}, {tensor}, {step.fixed}, {as_bool(not step.exact)})"]
+        calls = [f"match.input({message_literal(operand.name)}, {tensor}, {step.fixed}, {as_bool(not step.exact)})"]
         for place in step.places:
             name = place.attribute.name
             calls.append(
-                f"match.place({self._axis(name)}, {string_literal(name)}, attributes->{name}, {place.first}, {place.last})"
+                f"match.place({self._axis(name)}, {message_literal(name)}, attributes->{name}, {place.first}, {place.last})"
             )
         for axis in step.axes:
             match axis:
                 case MatchDim():
-                    calls.append(f"match.next({self._dim(axis.dim)}, {string_literal(axis.dim)})")
+                    calls.append(f"match.next({self._dim(axis.dim)}, {message_literal(axis.dim)})")
                 case MatchGroup():
-                    member, text = f"call.{group_member(axis.group)}", string_literal(group_text(axis.group))
+                    member, text = f"call.{group_member(axis.group)}", message_literal(group_text(axis.group))
                     calls.append(f"match.next({member}, {text}, {self._length(axis.length, member)})")
                 case _:
                     calls.append("match.skip()")
@@ -236,7 +236,7 @@ class StepText:
     def need(self, step: NeedOne, margin: str = "  ") -> Iterator[str]:
         """Yield the refusal of a call that leaves a symbol unbound."""
         message = f"{symbol_text(step.symbol)} is unknown: give {' or '.join(step.operands)}"
-        yield from unless(f'{self._is_bound(step.symbol)} || match.refuse("%s", {string_literal(message)})', margin=margin)
+        yield from unless(f'{self._is_bound(step.symbol)} || match.refuse("%s", {message_literal(message)})', margin=margin)
 
     def _broadcast(self, step: BroadcastGroup) -> Iterator[str]:
         array = f"{group_member((step.name, None))}_sources"
@@ -247,7 +247,7 @@ class StepText:
     def _match_size(self, step: MatchSize) -> Iterator[str]:
         operand = step.operand
         tensor = self._input(operand)
-        name, text = string_literal(operand.name), string_literal(str(step.size))
+        name, text = message_literal(operand.name), message_literal(str(step.size))
         axis = " + ".join(
             [*(f"call.{group_member(g)}.rank" for g in step.before), *([str(step.axis)] if step.axis or not step.before else [])]
         )
@@ -276,7 +276,7 @@ class StepText:
         atom = dim.single
         if isinstance(atom, Dim):
             return f"match.append({target}, {self._dim(atom.name)})"
-        name, text = string_literal(f"a size of {operand.name}"), string_literal(str(dim))
+        name, text = message_literal(f"a size of {operand.name}"), message_literal(str(dim))
         return f"match.append({target}, {name}, {text}, {self.scalar.integer(dim, bare=True)})"
 
 

@@ -9,7 +9,7 @@ from opc.analysis.shapes.plan import plan
 from opc.analysis.shapes.steps import BindType, MatchType
 from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import wrap
-from opc.emit.cpp.text import string_literal
+from opc.emit.cpp.text import message_literal
 from opc.emit.shapes.cpp import type_sets
 from opc.emit.shapes.cpp_steps import StepText, type_member
 from opc.ir.dtypes import Acc, ElementType, TypeVar
@@ -54,7 +54,7 @@ def types_definition(family: Family, op: Op) -> str:
     if "call." in text:
         members = " ".join(f"opc::type {type_member(t.name)};" for t in op.types)
         lines.append(f"  struct {{ {members} }} call;")
-    lines.append(f"  opc::matcher match({string_literal(op.name)}, context);")
+    lines.append(f"  opc::matcher match({message_literal(op.name)}, context);")
     unused = {"inputs": "inputs[" in text, "attributes": "attributes" in text, "match": "match." in text}
     lines += [f"  static_cast<void>({name});" for name, used in unused.items() if not used]
     lines += [*body, "  return OPC_OK;", "}"]

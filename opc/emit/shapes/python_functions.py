@@ -34,6 +34,7 @@ from opc.emit.python.text import docstring, literal, quoted
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Group, Op, Operand
+from opc.names import in_words, spelled
 
 
 class ShapeFunctions:
@@ -79,7 +80,7 @@ class ShapeFunctions:
         op = self.op
         result = _result("Shape", op)
         signature = self._signature(f"infer_shapes_{op.name}", "Any", list(op.attributes), result)
-        lines = [signature, docstring(f"Return the {_shapes_of(op)}.", 4), f"    call = _Call({quoted(op.name)})"]
+        lines = [signature, docstring(f"Return the {_shapes_of(op)}.", 4), f"    call = _Call({said(op.name)})"]
         for step in self.plan.steps:
             lines += self._step(step)
         lines += self._results()
@@ -97,9 +98,9 @@ class ShapeFunctions:
             case NeedOne():
                 yield from self._need(step)
             case BroadcastGroup():
-                sources = [quoted(symbol_text(s)) for s in step.sources]
+                sources = [said(symbol_text(s)) for s in step.sources]
                 text = f"({', '.join(sources)}{',' if len(sources) == 1 else ''})"
-                group = quoted(symbol_text((step.name, None)))
+                group = said(symbol_text((step.name, None)))
                 if step.known is Known.MAYBE:
                     yield f"    if {group} in call.groups:"
                     yield bracketed("call.expand(", [group, text], indent=8)
@@ -110,7 +111,7 @@ class ShapeFunctions:
                     yield bracketed(f"call.{method}(", [group, text])
             case DeriveDim():
                 yield from self._uses(step.size)
-                yield self._derived(f"call.dims[{quoted(step.dim)}] = ", quoted(step.dim), step.size)
+                yield self._derived(f"call.dims[{said(step.dim)}] = ", said(step.dim), step.size)
             case MatchSize():
                 yield from self._match_size(step)
             case SizeOutput() | BindType() | MatchType():
@@ -119,14 +120,14 @@ class ShapeFunctions:
     def _length(self, attribute: Attribute) -> Iterator[str]:
         if attribute.length is not None and attribute.length >= 0:
             yield bracketed(
-                "call.length(", [quoted(attribute.name), attribute.name, str(attribute.length), quoted(attribute.kind.value)]
+                "call.length(", [said(attribute.name), attribute.name, str(attribute.length), quoted(attribute.kind.value)]
             )
 
     def _choice(self, attribute: Attribute, margin: int = 4) -> Iterator[str]:
         if not attribute.values:
             return
         values = f"({', '.join(quoted(v) for v in attribute.values)}{',' if len(attribute.values) == 1 else ''})"
-        name = quoted(attribute.name)
+        name = said(attribute.name)
         if attribute.length is None:
             yield bracketed("call.choice(", [name, attribute.name, values], indent=margin)
         else:
@@ -136,18 +137,18 @@ class ShapeFunctions:
     def _condition(self, step: CheckCondition) -> Iterator[str]:
         attribute, rule = step.attribute, self.scalar.condition(step.condition)
         if attribute is not None and not any(isinstance(s, Dim | GroupSize) for s in symbols_of(step.condition)):
-            name, text = quoted(attribute.name), quoted(step.text)
+            name, text = said(attribute.name), said(step.text)
             arguments = [name, attribute.name, text, f"lambda {attribute.name}: {rule}"]
             yield bracketed("call.check(", arguments)
             return
         for symbol in sorted(symbols_of(step.condition), key=str):
             yield from self._uses(Affine.of(symbol))
         values = self._values(frozenset(symbols_of(step.condition)))
-        yield bracketed("call.require(", [quoted(step.text), values, f"lambda: {rule}"])
+        yield bracketed("call.require(", [said(step.text), values, f"lambda: {rule}"])
 
     def _values(self, symbols: frozenset[Symbol]) -> str:
         """Return the dictionary of the values that a rule's names stand for."""
-        pairs = (f"{quoted(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str))
+        pairs = (f"{said(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str))
         return f"{{{', '.join(pairs)}}}"
 
     def _uses(self, size: Affine) -> Iterator[str]:
@@ -158,12 +159,12 @@ class ShapeFunctions:
                 continue
             self.defined.add(text)
             if isinstance(symbol, Dim):
-                yield f"    {text} = call.dims[{quoted(symbol.name)}]"
+                yield f"    {text} = call.dims[{said(symbol.name)}]"
             elif isinstance(symbol, GroupSize):
-                yield f"    {text} = call.points({quoted(symbol_text((symbol.name, None)))})"
+                yield f"    {text} = call.points({said(symbol_text((symbol.name, None)))})"
 
     def _derived(self, target: str, name: str, size: Affine, indent: int = 4) -> str:
-        arguments = [name, quoted(str(size)), self._values(size.atoms()), f"lambda: {self.scalar.size(size)}"]
+        arguments = [name, said(str(size)), self._values(size.atoms()), f"lambda: {self.scalar.size(size)}"]
         return bracketed(f"{target}call.size(", arguments, indent=indent)
 
     def _operand(self, step: MatchOperand) -> Iterator[str]:
@@ -172,17 +173,17 @@ class ShapeFunctions:
         if operand.optional:
             yield f"    if {operand.name} is not None:"
             margin = 8
-        arguments = [quoted(operand.name), operand.name, str(step.fixed), *([] if step.exact else ["at_least=True"])]
+        arguments = [said(operand.name), operand.name, str(step.fixed), *([] if step.exact else ["at_least=True"])]
         yield bracketed(f"{operand.name} = call.operand(", arguments, indent=margin)
         for place in step.places:
             name = place.attribute.name
-            arguments = [quoted(name), name, quoted(operand.name), operand.name, str(place.first), str(place.last)]
+            arguments = [said(name), name, said(operand.name), operand.name, str(place.first), str(place.last)]
             yield bracketed(f"{name} = call.axis(", arguments, indent=margin)
         at = _Position("", 0)
         for axis in step.axes:
             if not isinstance(axis, MatchGroup):
                 if isinstance(axis, MatchDim):
-                    arguments = [quoted(axis.dim), quoted(operand.name), f"{operand.name}[{at}]"]
+                    arguments = [said(axis.dim), said(operand.name), f"{operand.name}[{at}]"]
                     yield bracketed("call.dim(", arguments, indent=margin)
                 at = at.plus(1)
                 continue
@@ -196,27 +197,27 @@ class ShapeFunctions:
                 case _:
                     split = self._local(f"split_{operand.name}")
                     self.names.pop(f"split_{operand.name}")
-                    ranks = f"len(call.groups[{quoted(symbol_text(axis.group))}])"
+                    ranks = f"len(call.groups[{said(symbol_text(axis.group))}])"
                     wanted = ranks if str(at) == "0" else f"{at} + {ranks}"
                     room = f"len({operand.name})" + (f" - {axis.length.after}" if axis.length.after else "")
                     yield bracketed(f"{split} = min(", [wanted, room], indent=margin)
                     following, stop = _Position(split, 0), split
             start = "" if str(at) == "0" else str(at)
             piece = operand.name if not start and not stop else f"{operand.name}[{_slice(start, stop)}]"
-            arguments = [quoted(symbol_text(axis.group)), quoted(operand.name), piece]
+            arguments = [said(symbol_text(axis.group)), said(operand.name), piece]
             yield bracketed("call.group(", arguments, indent=margin)
             at = following
 
     def _need(self, step: NeedOne, margin: int = 4) -> Iterator[str]:
         given = " or ".join(f"{o} is not None" for o in step.operands)
-        what = quoted(symbol_text(step.symbol))
-        yield bracketed("call.need(", [what, given, quoted(" or ".join(step.operands))], indent=margin)
+        what = said(symbol_text(step.symbol))
+        yield bracketed("call.need(", [what, given, said(" or ".join(step.operands))], indent=margin)
 
     def _match_size(self, step: MatchSize) -> Iterator[str]:
         operand = step.operand
         margin = 8 if operand.optional else 4
-        name = quoted(operand.name)
-        ranks = [f"len(call.groups[{quoted(symbol_text(g))}])" for g in step.before]
+        name = said(operand.name)
+        ranks = [f"len(call.groups[{said(symbol_text(g))}])" for g in step.before]
         axis = str(step.axis) if step.axis >= 0 else f"len({operand.name}) - {-step.axis}"
         axis = " + ".join([*ranks, *([axis] if step.axis or not ranks else [])])
         yield from self._uses(step.size)
@@ -228,11 +229,13 @@ class ShapeFunctions:
         else:
             expected = self._local(f"expected_{operand.name}")
             place = (
-                f'f"axis {{{axis}}} of {operand.name}"' if step.axis < 0 or ranks else quoted(f"axis {axis} of {operand.name}")
+                f'f"axis {{{axis}}} of {spelled(operand.name)}"'
+                if step.axis < 0 or ranks
+                else said(f"axis {axis} of {operand.name}")
             )
             yield self._derived(f"{expected} = ", place, step.size, margin)
         at = axis if ranks else str(step.axis)
-        arguments = [name, axis, f"{operand.name}[{at}]", quoted(str(step.size)), expected]
+        arguments = [name, axis, f"{operand.name}[{at}]", said(str(step.size)), expected]
         yield bracketed("call.has_size(", arguments, indent=margin)
 
     def _bound(self, symbol: Unsure) -> str:
@@ -240,9 +243,9 @@ class ShapeFunctions:
             case TypeName():
                 return ""
             case str():
-                return f"{quoted(symbol)} in call.dims"
+                return f"{said(symbol)} in call.dims"
             case _:
-                return f"{quoted(symbol_text(symbol))} in call.groups"
+                return f"{said(symbol_text(symbol))} in call.groups"
 
     def _results(self) -> Iterator[str]:
         outputs = [s for s in self.plan.steps if isinstance(s, SizeOutput)]
@@ -258,7 +261,7 @@ class ShapeFunctions:
                 if not isinstance(dim, Group) and dim.constant is None and not isinstance(dim.single, Dim):
                     yield from self._uses(dim)
                     local = self._local(_size_name(step.operand, i))
-                    yield self._derived(f"{local} = ", quoted(f"a size of {step.operand.name}"), dim)
+                    yield self._derived(f"{local} = ", said(f"a size of {step.operand.name}"), dim)
             groups = [d for d in step.operand.dims if isinstance(d, Group)]
             if step.needs and len(groups) == len(step.operand.dims) == 1 and "*" not in entries[-1]:
                 entries[-1] = entries[-1].replace("[", ".get(").replace("]", ")")
@@ -282,10 +285,10 @@ class ShapeFunctions:
 
     def _entry(self, operand: Operand, number: int, dim: Affine | Group) -> str:
         if isinstance(dim, Group):
-            return f"*call.groups[{quoted(symbol_text((dim.name, dim.of)))}]"
+            return f"*call.groups[{said(symbol_text((dim.name, dim.of)))}]"
         atom = dim.single
         if isinstance(atom, Dim):
-            return f"call.dims[{quoted(atom.name)}]"
+            return f"call.dims[{said(atom.name)}]"
         if dim.constant is not None:
             return str(dim.constant)
         return self._local(_size_name(operand, number))
@@ -298,18 +301,18 @@ class ShapeFunctions:
         binding = [a for a in op.attributes if a.kind is AttributeKind.DTYPE and a.binds is not None]
         signature = self._signature(f"infer_types_{op.name}", "str", binding, _result("str", op))
         lines = [signature, docstring(f"Return the {_shapes_of(op).replace('shape', 'dtype')}.", 4)]
-        lines.append(f"    call = _Call({quoted(op.name)})")
+        lines.append(f"    call = _Call({said(op.name)})")
         for step in self.plan.steps:
             if isinstance(step, BindType):
                 name = step.attribute.name
-                arguments = [quoted(step.variable.name), self.sets[step.variable], quoted(name), name]
+                arguments = [said(step.variable.name), self.sets[step.variable], said(name), name]
                 lines.append(bracketed("call.type(", arguments))
             elif isinstance(step, MatchType):
                 name, t = step.operand.name, step.operand.type
                 if isinstance(t, TypeVar):
-                    lines.append(bracketed("call.type(", [quoted(t.name), self.sets[t], quoted(name), name]))
+                    lines.append(bracketed("call.type(", [said(t.name), self.sets[t], said(name), name]))
                 else:
-                    lines.append(bracketed("call.has_type(", [quoted(name), name, self._dtype(t, step.known is not Known.YES)]))
+                    lines.append(bracketed("call.has_type(", [said(name), name, self._dtype(t, step.known is not Known.YES)]))
         results = []
         for output in (s for s in self.plan.steps if isinstance(s, SizeOutput)):
             results.append(self._dtype(output.operand.type, self._type_unsure(output.operand.type)))
@@ -328,7 +331,7 @@ class ShapeFunctions:
             case DType():
                 return quoted(t.value)
             case TypeVar():
-                return f"call.types.get({quoted(t.name)})" if unsure else f"call.types[{quoted(t.name)}]"
+                return f"call.types.get({said(t.name)})" if unsure else f"call.types[{said(t.name)}]"
             case Acc(of=DType() as dtype):
                 return quoted(dtype.accumulator.value)
             case Acc():
@@ -384,3 +387,8 @@ def _shapes_of(op: Op) -> str:
     if len(names) == 1:
         return f"shape of {names[0]}"
     return f"shapes of {', '.join(names[:-1])} and {names[-1]}"
+
+
+def said(text: str) -> str:
+    """Return a part of a message as a string literal, with the names in it as the spec spells them."""
+    return quoted(in_words(text))

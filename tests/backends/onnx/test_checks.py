@@ -143,8 +143,19 @@ def test_files_are_the_same_every_time() -> None:
         assert OnnxBackend().emit(load_family(spec)) == OnnxBackend().emit(load_family(spec))
 
 
-def test_a_name_the_generated_modules_need_is_refused() -> None:
-    text = KINDS.replace("scale", "run_params")
-    (diagnostic,) = OnnxBackend().requires(compile_text(text, "kinds.yaml"))
-    assert "'run_params'" in diagnostic.message
-    assert diagnostic.span.line == 9
+@pytest.mark.parametrize("name", ["input", "run_params", "run", "domain", "outputs", "first", "take", "body", "dtypes"])
+def test_attributes_called_like_what_the_generated_modules_need(name: str, tmp_path: Path) -> None:
+    """In models their names have one more underscore."""
+    family = compile_text(KINDS.replace("scale", name), "kinds.yaml")
+    assert OnnxBackend().requires(family) == ()
+    session = load(family, tmp_path)
+    inputs = {"x": np.array([[1, np.nan], [2, 3]], "float32"), "i": np.array([[1, 2], [60, 70]], "int8")}
+    given = {f"{name}_": 0.5}
+    got = session.call("kinds", inputs, given)
+    for output, want in oracle.evaluate(family.forward, inputs, given).items():
+        assert tolerance.compare(output, got[output], want).ok, output
+    model = session.module.make_model(
+        "Kinds", dtypes={"T": "float32", "I": "int8"}, shapes={"x": [2, 2], "i": [2, 2]}, function=True, **given
+    )
+    for (output, value), result in zip(got.items(), ReferenceEvaluator(model).run(None, inputs), strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-6, err_msg=output)
