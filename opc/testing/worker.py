@@ -75,7 +75,8 @@ def main() -> None:
     os.dup2(2, 1)
     spent = 0.0
     for line in sys.stdin:
-        task, last = json.loads(line), {"done": True}
+        task = json.loads(line)
+        last: dict[str, Any] = {"done": True}
         try:
             (_plan if task["task"] == "plan" else _run)(task, out)
         except SpecError as error:
