@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import json
+import os
+import shutil
 import subprocess
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import opc
 from opc.analysis.shapes.inference import infer, infer_types
@@ -68,6 +74,12 @@ class Context(ctypes.Structure):
 CHEAP = {"-O2": "-O1", "-O1": "-O0"}
 """How far kernels are optimised here: loops are vectorised where pragmas say so. The proof runs them as they are shipped."""
 
+KEPT = Path(opc.__file__).parent.parent / ".pytest_cache" / "kernels"
+"""Libraries by the hash of all they are made from, which workers and later runs take instead of compiling again."""
+
+MOST_KEPT = 2000
+"""How many libraries are kept; those made first go first."""
+
 
 def compile_kernel(family: Family, directory: Path, *extra: str) -> Path:
     """Emit, compile and link the kernel with further flags, and return the shared library.
@@ -77,23 +89,49 @@ def compile_kernel(family: Family, directory: Path, *extra: str) -> Path:
     backend = KernelBackend()
     forced = [f.partition("=")[2] for f in extra if f.startswith("-DOPC_FORCE_VARIANT=")]
     variant = forced[0] if forced else instruction_sets()[0]
-    for path, text in backend.emit(family).items():
+    texts = backend.emit(family)
+    for path, text in texts.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
-
-    def run(step: Compile) -> None:
-        (directory / step.object).parent.mkdir(parents=True, exist_ok=True)
-        flags = [CHEAP.get(f, f) for f in step.flags] + [f"-I{INCLUDE}", f"-I{directory}"]
-        subprocess.run(["g++", *flags, *extra, "-c", directory / step.source, "-o", directory / step.object], check=True)
-
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIANT, variant)
         steps = [s for s in backend.build(family) if isinstance(s, Compile)]
-        list(pool.map(run, steps))
-    library = directory / f"lib{family.name}.so"
-    objects = [directory / s.object for s in steps]
-    subprocess.run(["gcc", "-shared", *extra, "-o", library, *objects, *backend.link_flags(family)], check=True)
+    compiles = [(s.source, s.object, [CHEAP.get(f, f) for f in s.flags]) for s in steps]
+    link = [*extra, *backend.link_flags(family)]
+    key = hashlib.sha256(json.dumps([texts, compiles, link, extra, shared_inputs()]).encode()).hexdigest()
+    library, kept = directory / f"lib{family.name}.so", KEPT / f"{key}.so"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    # A worker waits for another that compiles the same.
+    with FileLock(KEPT / f"{key}.lock"):
+        if not kept.exists():
+            for _, made, _ in compiles:
+                (directory / made).parent.mkdir(parents=True, exist_ok=True)
+
+            def run(step: tuple[str, str, list[str]]) -> None:
+                source, made, flags = step
+                include = [f"-I{INCLUDE}", f"-I{directory}"]
+                subprocess.run(["g++", *flags, *include, *extra, "-c", directory / source, "-o", directory / made], check=True)
+
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(run, compiles))
+            objects = [directory / made for _, made, _ in compiles]
+            subprocess.run(["gcc", "-shared", "-o", library, *objects, *link], check=True)
+            shutil.copyfile(library, partial := KEPT / f"{key}.{os.getpid()}")
+            partial.replace(kept)
+            for old in sorted(KEPT.glob("*.so"), key=lambda f: f.stat().st_mtime)[:-MOST_KEPT]:
+                old.unlink(missing_ok=True)
+        # A copy, for a process loads a file once, and tests change what a library holds.
+        shutil.copyfile(kept, library)
     return library
+
+
+@cache
+def shared_inputs() -> str:
+    """Return a hash of what every kernel is made from: the runtime's headers and the compiler."""
+    total = hashlib.sha256(subprocess.run(["g++", "-v"], capture_output=True, check=True).stderr)
+    for path in sorted(INCLUDE.rglob("*.h")):
+        total.update(f"{path.relative_to(INCLUDE)}\0".encode() + path.read_bytes())
+    return total.hexdigest()
 
 
 def odd_parallel_for(pool: object, count: int, grain: int, body: Any, argument: Any) -> None:
