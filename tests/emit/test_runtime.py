@@ -42,6 +42,8 @@ EXPORT void exp_below_double(double *to, const double *from, int64_t n) {
 }
 EXPORT void pow_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::pow(from[i], from[i + n]); }
 EXPORT void pow_double(double *to, const double *from, int64_t n) { LOOP to[i] = opc::pow(from[i], from[i + n]); }
+EXPORT void same_float(float *to, const float *from, int64_t n, float y) { LOOP to[i] = from[i] / opc::pow(1 + from[i], y); }
+EXPORT void same_double(double *to, const double *from, int64_t n, double y) { LOOP to[i] = from[i] / opc::pow(1 + from[i], y); }
 """ + "".join(
     f"EXPORT void {name}_{kind}({kind} *to, const {kind} *from, int64_t n) {{ LOOP to[i] = opc::{name}(from[i]); }}\n"
     for name in UNARY
@@ -236,7 +238,7 @@ def test_loops_over_functions_are_vectorised(compiler: str, tmp_path: Path) -> N
     run_compiler(command, *flags, "-S", tmp_path / "runtime.cpp", "-o", tmp_path / "runtime.s")
     parts = re.split(r"^([a-z]\w*):", (tmp_path / "runtime.s").read_text(), flags=re.MULTILINE)
     bodies = dict(zip(parts[1::2], parts[2::2]))
-    names = [f"{name}_{kind}" for name in (*UNARY, "pow") for kind in ("float", "double")]
+    names = [f"{name}_{kind}" for name in (*UNARY, "pow", "same") for kind in ("float", "double")]
     scalar = [n for n in names if not re.search(r"\bvfn?m(add|sub)\w+p[sd]\s.*%ymm", bodies[n])]
     assert not scalar
     assert not [n for n in names if re.search(r"^\s+call", bodies[n], re.MULTILINE)]
