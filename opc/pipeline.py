@@ -98,7 +98,7 @@ def auto_backward(forward: Op) -> Op | None:
 
 def normalise(op: Op) -> Op:
     """Return the op simplified and with no reduction computed more often than it has different results."""
-    return _checked(hoist(_checked(simplify(op))))
+    return _checked(hoist(_checked(simplify(op)), exact=True))
 
 
 @overload

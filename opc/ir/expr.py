@@ -176,6 +176,9 @@ class BroadcastAxis:
 
 ReduceAxis: TypeAlias = Axis | GroupAxis | BroadcastAxis
 
+EXTREMES = ("max", "min", "argmax", "argmin")
+"""Reductions that have no value for nothing."""
+
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 
 

@@ -72,7 +72,10 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`target[loops] = value`, or the reduction of `value` over further loops. `value` holds no reduction."""
+    """`target[loops] = value`, or the reduction of `value` over further loops. `value` holds no reduction.
+
+    A maximum or minimum is `asked` for at all points of some loops, at each place that no condition leaves out.
+    """
 
     target: str
     type: ValueType
@@ -80,6 +83,7 @@ class Step:
     value: Expr
     reduction: Reduction | None
     source: Assign
+    asked: tuple[tuple[Loop, ...], ...] = ()
 
     @property
     def domain(self) -> tuple[Loop, ...]:
@@ -164,6 +168,19 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """What has no value: the reduction `kind` over `loops`, where one of them is empty and all that `asked` names are not.
+
+    The statement with the target `target` asks for it.
+    """
+
+    target: str
+    kind: str
+    loops: tuple[Loop, ...]
+    asked: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RowStage:
     """One parallel loop over rows.
 
@@ -177,6 +194,8 @@ class RowStage:
     `streams` tells that what it writes goes past the caches in calls that move more memory than these hold.
 
     `still` are the operands of whole rows that have one value for a stretch of the row along its last axis, where that is long.
+
+    `refusals` tell when the stage has no value, so that the call is refused.
     """
 
     name: str
@@ -190,6 +209,7 @@ class RowStage:
     once: RowStage | None = None
     streams: bool = False
     still: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def keeps(self) -> tuple[Keep, ...]:

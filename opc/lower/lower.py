@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from opc.ir.expr import Expr, Read, reads, rewrite
-from opc.ir.op import Assign, Op
+from opc.ir.op import Assign, Op, Requirement
 from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
-from opc.lower.loop_ir import ContractionStage, Program, RowStage, Stage
+from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, Stage
 from opc.lower.nests.parts import with_parts
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
@@ -19,13 +20,15 @@ from opc.lower.nests.unroll import with_short_sums
 from opc.lower.partition import partition
 from opc.lower.rows.apart import with_points_apart
 from opc.lower.rows.fixed import with_fixed_values
-from opc.lower.rows.flatten import IrregularError, flatten
+from opc.lower.rows.flatten import IrregularError, extents_under_conditions, flatten
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
 from opc.lower.rows.streams import with_streams
 from opc.lower.rows.stretches import with_stretches
 from opc.lower.specialise import Case, specialise
 from opc.transform.indices import Namer, bare, index_names, op_names
+from opc.transform.normalize import hoist
+from opc.transform.scalar import ZERO, index_value, raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +41,47 @@ class Variant:
 
 def lower(op: Op) -> tuple[Variant, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return tuple(_variant(case) for case in specialise(op))
+    return tuple(v for case in specialise(op) for v in _variants(case))
+
+
+def _variants(case: Case) -> Iterator[Variant]:
+    """Yield the program of a case, after one for calls in which something is empty of which a condition asks for the greatest or
+    least element: the usual one computes that once for all points, where nobody asks for it too, and the other point by point."""
+    extents = {s.target: list(extents_under_conditions(case.op, s)) for s in case.op.body}
+    empty = tuple(dict.fromkeys(x for found in extents.values() for x in found))
+    if not empty:
+        yield _variant(case)
+        return
+    facts = tuple(Requirement(raw("gt", index_value(x), ZERO), f"{x} > 0") for x in empty)
+    some = hoist(replace(case.op, require=(*case.op.require, *facts)), exact=True)
+    usual = _variant(replace(case, op=some))
+    nests = {s.assign.target for s in usual.program.stages if isinstance(s, NestStage)}
+    if len(some.body) > len(case.op.body) or any(found and target not in nests for target, found in extents.items()):
+        yield _variant(replace(case, empty=empty))
+        yield usual
+    else:
+        yield _variant(case)
 
 
 def _variant(case: Case) -> Variant:
     """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
     else the stages of its parts."""
+    lazy = bool(case.empty)
     op = extract(extract_scatters(inline_copies(case.op)))
     try:
-        program = _regular(op)
+        program = _regular(op, lazy)
     except IrregularError:
         try:
             in_parts = with_split_axes(op)
-            program, op = _regular(in_parts), in_parts
+            program, op = _regular(in_parts, lazy), in_parts
         except IrregularError:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
-            program = with_sums_in_nests(op, partition(op))
+            program = with_sums_in_nests(op, partition(op, lazy))
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
 
 
-def _regular(op: Op) -> Program:
+def _regular(op: Op, lazy: bool) -> Program:
     """Return the row stages of an op.
 
     Raises:
@@ -66,7 +89,7 @@ def _regular(op: Op) -> Program:
     """
     if any(contraction_stage(op, s, s.target) for s in op.body):
         raise IrregularError("it has a contraction")
-    return Program(op.name, *schedule(op, flatten(op)))
+    return Program(op.name, *schedule(op, flatten(op, lazy=lazy)))
 
 
 def _finished(stage: Stage, name: str, op: Op) -> Stage:

@@ -20,21 +20,21 @@ from opc.lower.rows.schedule import schedule
 from opc.lower.statement import lower_statement
 
 
-def partition(op: Op, alone: frozenset[str] = frozenset()) -> Program:
+def partition(op: Op, lazy: bool = False, alone: frozenset[str] = frozenset()) -> Program:
     """Return the stages of an op that is not regular as a whole, each after those whose results it reads.
 
-    The statements with the targets `alone` run on their own if they are not regular.
+    What is `lazy` is told by `flatten`. The statements with the targets `alone` run on their own if they are not regular.
     """
-    plain = _Partition(op, alone)
+    plain = _Partition(op, lazy, alone)
     changed = with_values_again(op, plain.regular, plain.nests())
-    chosen = plain if changed is op else _Partition(changed, alone)
+    chosen = plain if changed is op else _Partition(changed, lazy, alone)
     program = chosen.run()
-    return partition(op, alone | chosen.left) if chosen.left else program
+    return partition(op, lazy, alone | chosen.left) if chosen.left else program
 
 
 class _Partition:
-    def __init__(self, op: Op, alone: frozenset[str]) -> None:
-        self.op = op
+    def __init__(self, op: Op, lazy: bool, alone: frozenset[str]) -> None:
+        self.op, self.lazy = op, lazy
         self.reads = {s.target: {r.operand for r in reads(s.value)} for s in op.body}
         alive = self._needs(o.name for o in op.outputs)
         self.pending = [s for s in op.body if s.target in alive]
@@ -49,7 +49,7 @@ class _Partition:
     def _are_regular(self, statements: list[Assign]) -> bool:
         group = self._group(statements)
         try:
-            schedule(group, flatten(group))
+            schedule(group, flatten(group, lazy=self.lazy))
         except IrregularError:
             return False
         return True
@@ -64,7 +64,7 @@ class _Partition:
     def _is_countable(self, s: Assign) -> bool:
         """Whether nothing but the use of an index as a number keeps a statement from being regular."""
         try:
-            return any(map(counted, flatten(self._group([s]))))
+            return any(map(counted, flatten(self._group([s]), lazy=self.lazy)))
         except IrregularError:
             return False
 
@@ -147,7 +147,7 @@ class _Partition:
         """Append the row stages of a group of regular statements, or of each alone where they don't go together."""
         group = self._group(statements)
         try:
-            stages, temporaries = schedule(group, flatten(group, self._names()))
+            stages, temporaries = schedule(group, flatten(group, self._names(), self.lazy))
         except IrregularError:
             left = {s.target for s in statements} & self.joining
             self.joining -= left

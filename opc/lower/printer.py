@@ -29,6 +29,9 @@ from opc.lower.specialise import Equal
 def format_variant(variant: Variant) -> str:
     """Return the program of one case of attribute values, headed by the case, ending in a line break."""
     values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
+    if variant.case.empty:
+        empty = " or ".join(f"{extent} is empty" for extent in variant.case.empty)
+        values = f"{values} and {empty}" if values else empty
     return format_program(variant.program, f" when {values}" if values else "")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     AttrRef,
@@ -46,15 +47,19 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in."""
+    """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in.
+
+    One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
+    """
 
     values: tuple[tuple[str, int | bool | Equal], ...]
     op: Op
+    empty: tuple[Affine, ...] = ()
 
     @property
     def suffix(self) -> str:
         """What tells the case's functions apart: `_tanh`."""
-        return "".join(f"_{self._word(name, value)}" for name, value in self.values)
+        return "".join(f"_{self._word(name, value)}" for name, value in self.values) + ("_of_nothing" if self.empty else "")
 
     def _word(self, name: str, value: int | bool | Equal) -> str:
         if isinstance(value, Equal):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from opc.analysis.bounds.access import accesses
-from opc.analysis.bounds.checker import Knowledge, knowledge_of
-from opc.ir.affine import Affine
-from opc.ir.expr import Expr
+from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of
+from opc.analysis.bounds.inside import parts
+from opc.ir.affine import Affine, GroupSize
+from opc.ir.expr import EXTREMES, Axis, Expr, Reduce, with_children
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.transform import scalar
 from opc.transform.domain import Domain
 
 
@@ -31,8 +33,27 @@ class Inside:
                     continue
                 if index.index is not None and extents.get(index.index) == dim:
                     continue
-                if self.knowledge is None:
-                    self.knowledge = knowledge_of(self.op)
-                if not all(self.knowledge.nonnegative(f, extents, access.conditions) for f in (index, dim - 1 - index)):
+                if not all(self.known().nonnegative(f, extents, access.conditions) for f in (index, dim - 1 - index)):
                     return False
         return True
+
+    def known(self) -> Knowledge:
+        """Return what is known of the op's sizes."""
+        if self.knowledge is None:
+            self.knowledge = knowledge_of(self.op)
+        return self.knowledge
+
+    def with_some(self, e: Expr, ranges: Mapping[str, Affine], under: Conditions = ()) -> Expr:
+        """Return an expression that is 0 in place of the greatest or least of nothing."""
+        inside = [self.with_some(c, around, more) for c, around, more in parts(e, ranges, under)]
+        e = with_children(e, tuple(inside))
+        if not isinstance(e, Reduce) or e.kind not in EXTREMES:
+            return e
+        some: Expr = e
+        for a in e.axes:
+            extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
+            if not self.known().nonnegative(extent - 1, ranges, under):
+                holds = scalar.raw("gt", scalar.index_value(extent), scalar.ZERO)
+                some = scalar.select(holds, some, scalar.nothing(e.type))
+            ranges = {**ranges, a.index: a.extent} if isinstance(a, Axis) else ranges
+        return some

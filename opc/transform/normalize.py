@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_bool, is_integer
 from opc.ir.expr import (
+    EXTREMES,
     Axis,
     Call,
     Expr,
@@ -70,6 +71,8 @@ class Extractor:
 
     op: Op
     namer: Namer
+    exact: bool = False
+    """Whether a call that the op refuses must still be refused: nobody asks what is derived for more than its source has."""
     inside: Inside = field(init=False)
     known: dict[tuple[Expr, tuple[DimSpec, ...]], str] = field(default_factory=dict)
     temporaries: list[Operand] = field(default_factory=list)
@@ -87,7 +90,7 @@ class Extractor:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
 
         `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
-        and is 0 where they don't hold.
+        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None.
         """
         kind = e.type
         if isinstance(kind, Weak):
@@ -99,6 +102,11 @@ class Extractor:
                 e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.nothing(kind), kind)
             if not self.inside(e, domain, self.temporaries):
                 return None
+        if guards:
+            some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes})
+            if self.exact and some != e:
+                return None
+            e = some
         indices, dims = signature(e, domain)
         if any(not isinstance(d, Group) and d.indices() for d in dims):
             return None
@@ -172,15 +180,15 @@ def nest_products(op: Op) -> Op:
     return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
 
 
-def hoist(op: Op, every: bool = False) -> Op:
-    """Return the op with reductions moved into statements of their own; see the module's docstring."""
+def hoist(op: Op, every: bool = False, exact: bool = False) -> Op:
+    """Return the op with reductions moved into statements of their own; see the module's docstring, and `Extractor.exact`."""
     op = unshadow(op)
     namer = Namer(op_names(op) | index_names(op))
-    extractor = Extractor(op, namer)
+    extractor = Extractor(op, namer, exact)
     body: list[Assign] = []
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
-        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every))
+        value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, domain if exact else None))
         body += [*extractor.statements, replace(s, value=value)]
         extractor.statements.clear()
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
@@ -191,6 +199,20 @@ class _Hoist:
     extractor: Extractor
     target: str
     every: bool
+    outer: Domain | None = None
+    """The loops over the target, where what nobody asks for must not be refused."""
+
+    def asked(self, e: Reduce, domain: Domain) -> Expr:
+        """Return a maximum or minimum under the condition that the sums around it have terms, unless they have its size."""
+        found: Expr = e
+        if self.outer is None or e.kind not in EXTREMES:
+            return e
+        own = {a.extent for a in e.axes if isinstance(a, Axis)}
+        for a in domain.axes[len(self.outer.axes) :]:
+            some = a.extent in own or a.extent.indices() or a.index in free_indices(e)
+            if not some and not self.extractor.inside.known().nonnegative(a.extent - 1, {}):
+                found = Select(scalar.raw("gt", scalar.index_value(a.extent), scalar.ZERO), found, scalar.nothing(e.type), e.type)
+        return found
 
 
 def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how: _Hoist, around: tuple[Expr, ...] = ()) -> Expr:
@@ -214,7 +236,7 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         return e
     if any(r.checked for r in reads(e)):
         return e
-    value: Expr = e
+    value = how.asked(e, domain)
     for g in reversed(guards):
         value = Select(g, value, scalar.nothing(value.type), value.type)
     if scalar.unguarded(value) & how.extractor.optional:

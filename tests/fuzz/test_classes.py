@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from opc.ir.op import Family
+from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
+from opc.testing.cases.calls import Maker
+from opc.testing.cases.sizes import Sizes, dims_of, groups_of, split
+from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
+from tests.fuzz import judge
+from tests.fuzz.calls import parents
 from tests.fuzz.kernels import compile_together
-from tests.fuzz.proof import wrong_gradients, wrong_kernels, wrong_references
+from tests.fuzz.proof import (
+    expected,
+    functions,
+    reference,
+    wrong_answer,
+    wrong_gradients,
+    wrong_kernel,
+    wrong_kernels,
+    wrong_references,
+)
 
 CALLS = 8
 HEAD = """\
@@ -85,6 +100,53 @@ SUMS = {
 """Sums over groups and indices inside one another, and in turn along rows and columns."""
 
 
+EXTREMES = {
+    "if_a_number": (
+        "inputs: {x: 'T[M, K]'}\noutputs: {y: 'T[M]'}\nattributes: {z: {type: int, default: 0}}\n",
+        "y[m] = max[k](x[m, k]) if z > 0 else 0",
+    ),
+    "if_data": ("inputs: {x: 'T[M, K]', w: 'T[M]'}\noutputs: {y: 'T[M]'}\n", "y[m] = max[k](x[m, k]) if w[m] > 9 else 0"),
+    "if_there_are_any": (
+        "inputs: {x: 'T[M, K]', w: 'T[M]'}\noutputs: {y: 'T[M]', i: 'int64[M]'}\n",
+        "i[m] = argmax[k](x[m, k]) if K > 0 else 0\n  y[m] = max[k](x[m, k]) - w[m] if K > 0 else 0",
+    ),
+    "of_a_group": (
+        "inputs: {x: 'T[*A]', w: 'T[M]'}\noutputs: {y: 'T[M]', z: 'bool[M]'}\n",
+        "y[m] = max[*A](x[*A]) * w[m] if w[m] > 1 else w[m]\n  z[m] = w[m] > 1 and min[*A](x[*A]) > 0",
+    ),
+    "of_masked_rows": (
+        "inputs: {x: 'T[*A, N]', mask: 'bool[*A, N]'}\noutputs: {y: 'T[*A, N]'}\n",
+        "y[*A, n] = exp(x[*A, n] - max[k](x[*A, k] if mask[*A, k] else -inf)) if mask[*A, n] else 0",
+    ),
+    "of_no_result": ("inputs: {x: 'T[N]'}\noutputs: {y: 'bool[2*N]'}\n", "y[i] = min[k:N](x[k]) > 0"),
+    "of_no_matrix": ("inputs: {x: 'T[N, M]'}\noutputs: {y: 'T[M*N]'}\n", "y[i] = max[k:N](x[k, 0] if M > 0 else 0)"),
+    "of_no_output": (
+        "inputs: {x: 'T[N]', w: 'T[J]', v: 'T[M]'}\noutputs: {y: 'T[M]', z: 'T[J]', u: 'T[M]'}\n",
+        "z[j] = max[k](x[k]) * w[j]\n  y[m] = v[m] * 2\n  s[m:M] = max[j](w[j])\n  u[m] = sum[k](s[m] * x[k])",
+    ),
+    "of_no_term": (
+        "inputs: {x: 'T[M, N]', w: 'T[M, J]'}\noutputs: {y: 'T[M]', z: 'T[M, J]', p: 'T[M, N]'}\n",
+        """y[m] = sum[j](max[k](x[m, k]) * w[m, j])
+  z[m, j] = w[m, j] - max[k](w[m, k])
+  e[m, n] = exp(x[m, n] - max[k](x[m, k]))
+  p[m, n] = e[m, n] / sum[k](e[m, k])""",
+    ),
+    "of_those_before": (
+        "inputs: {w: 'T[K, C, 3]', x: 'T[M, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
+        "y[i, c, h] = max[k:i](pad(w[i, c, 0 if k == 0 else 1], 0))",
+    ),
+    "in_several_programs": (
+        "inputs: {x: 'T[*A, N]', w: 'T[*A]', mask: 'bool[*A, N]'}\n"
+        "attributes: {flag: {type: bool, default: true}, c: {type: int, default: 1}}\n"
+        "outputs: {y: 'T[*A, N]', z: 'T[*A]', i: 'int64[*A]'}\n",
+        """y[*A, n] = exp(x[*A, n] - max[k](x[*A, k] if mask[*A, k] else -inf)) if mask[*A, n] else 0
+  z[*A] = max[n](x[*A, n]) if flag else min[n](x[*A, n]) if c > 2 and w[*A] > 0 else w[*A]
+  i[*A] = argmax[n](x[*A, n]) if w[*A] > 0 or c > 3 else argmin[n](x[*A, n]) if N > 1 else 0""",
+    ),
+}  # fmt: skip
+"""The greatest of nothing is refused where it is asked for, and only there."""
+
+
 def family(name: str, head: str, body: str) -> Family:
     return compile_text(f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n", name)
 
@@ -100,3 +162,35 @@ def test_specs(specs: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     report(families, lambda f: wrong_kernels(f, KernelLibrary(f, library), CALLS))
     report(families, lambda f: wrong_references(f, CALLS))
     report(families, wrong_gradients)
+
+
+def sizes_of(op: Op) -> Iterator[Sizes]:
+    """Yield sizes of which one is nothing, or two are, and others."""
+    dims, groups = dims_of(op), groups_of(op)
+    for turn, row in enumerate(product((0, 3, 1), repeat=len(dims))):
+        yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), ())[turn % 4], 0), {})
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes_of_nothing(name: str, tmp_path: Path) -> None:
+    """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
+    one = family(name, *EXTREMES[name])
+    text = f"{HEAD.format(name=name)}{EXTREMES[name][0]}kernel: |\n  {EXTREMES[name][1]}\n"
+    kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))
+    refer, session, above = reference(one), load(one, tmp_path), parents(one)
+    found = []
+    for op in one.ops:
+        maker = Maker(op, above.get(id(op)), 2_000)
+        for turn, sizes in enumerate(sizes_of(op)):
+            attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
+            case = maker.make(f"{op.name} {sizes.dims} {sizes.groups} {attributes}", sizes, attributes=attributes)
+            if case is None:
+                continue
+            want = expected(op, case)
+            found += [f"kernel of {case.name}: {m}" for m in wrong_kernel(kernel, op, case, want)]
+            if op is one.forward:
+                found += [f"oracle of {case.name}: {m}" for m in judge.wrong_values(text, one, case)]
+            if want is not None:
+                found += [f"numpy of {case.name}: {m}" for m in wrong_answer(refer, op, case, want)]
+                found += [f"onnx of {case.name}: {m}" for m in wrong_answer(functions(session), op, case, want, signed=False)]
+    assert not found, "\n".join(found[:5])

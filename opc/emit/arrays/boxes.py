@@ -6,7 +6,7 @@ the largest range there is, of what is left out where `k < i + 1` does not hold:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -15,7 +15,7 @@ from opc.analysis.bounds.prover import Prover
 from opc.analysis.patterns import conjunction
 from opc.emit.arrays.frames import NotExpressible
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, maximum
-from opc.ir.dtypes import DType, ValueType, Weak, is_floating
+from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
 
@@ -57,7 +57,7 @@ class Boxes:
             axes.append(axis)
         if not conditions:
             return e
-        other = _neutral(e.kind, e.body.type)
+        other = neutral_of(e.kind, e.body.type)
         return replace(e, axes=tuple(axes), body=Select(conjunction(conditions), e.body, other, e.body.type))
 
     def largest(self, extent: Affine, ranges: Mapping[str, Affine]) -> Affine:
@@ -93,9 +93,9 @@ class Boxes:
         largest = self.largest(extent, ranges)
         return largest if self.is_size(largest) else maximum(largest, Affine.of(0))
 
-    def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine]) -> bool:
-        """Whether an extent is proved greater than 0 at every point of the ranges."""
-        return self.known.nonnegative(extent - 1, ranges)
+    def is_never_empty(self, extent: Affine, ranges: Mapping[str, Affine], guards: Iterable[Expr] = ()) -> bool:
+        """Whether an extent is proved greater than 0 at every point of the ranges where the guards hold."""
+        return self.known.nonnegative(extent - 1, ranges, [(g, True) for g in guards])
 
     def groups_of(self, extent: Affine, size: Affine) -> Affine | None:
         """Return how many groups of a size an extent is, None where the size is not known to divide it."""
@@ -132,10 +132,13 @@ class Boxes:
         return self.known.nonnegative(index, ranges) and self.known.nonnegative(size - 1 - index, ranges)
 
 
-def _neutral(kind: str, body: ValueType) -> Const:
+def neutral_of(kind: str, body: ValueType) -> Const:
+    """Return what an element that takes no part counts for."""
     value = NEUTRAL[kind]
     if isinstance(value, bool):
         return Const(value, DType.BOOL)
     if isinstance(value, int):
         return Const(value, Weak.INT)
-    return Const(value, Weak.FLOAT if is_floating(body) else body)
+    if is_bool(body):
+        return Const(value > 0, DType.BOOL)
+    return Const(value, Weak.FLOAT if is_floating(body) else DType.INT64 if body is Weak.INT else body)

@@ -31,7 +31,9 @@ from opc.emit.arrays.frames import (
     with_ordered_temporaries,
 )
 from opc.ir.affine import Affine
+from opc.ir.dtypes import DType
 from opc.ir.expr import (
+    EXTREMES,
     AttrRef,
     Call,
     Cast,
@@ -46,6 +48,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     reads,
+    walk,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform.scalar import negation
@@ -250,8 +253,11 @@ class ArrayEmitter(ABC):
                 return self.truth(e)
             case Call() if (found := self.call_pattern(e, scope)) is not None:
                 return found
+            case Call(fn="and" | "or", args=(first, second)) if self.is_static(first) and may_refuse(second):
+                then, other = (second, first) if e.fn == "and" else (first, second)
+                return self.choice(Select(first, then, other, DType.BOOL), scope)
             case Call():
-                arguments = [self.argument(a, e, scope) for a in e.args]
+                arguments = [self.argument(a, e, self.of_argument(e, n, scope)) for n, a in enumerate(e.args)]
                 support = frozenset[str]().union(*(a.support for a in arguments))
                 return replace(self.composed(arguments, lambda parts: self.call(e, parts)), support=support)
             case Select() if self.is_static(e.cond):
@@ -288,8 +294,8 @@ class ArrayEmitter(ABC):
     def choice(self, e: Select, scope: Scope) -> Text:
         """A conditional that Python itself decides: only the chosen side is computed."""
         condition = self.static(e.cond)
-        then_lines, then = self.capture(lambda: self.side(e.then, e, scope))
-        other_lines, other = self.capture(lambda: self.side(e.other, e, scope))
+        then_lines, then = self.capture(lambda: self.side(e.then, e, scope.under(e.cond)))
+        other_lines, other = self.capture(lambda: self.side(e.other, e, scope.under(negation(e.cond))))
         support = then.support & other.support
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
@@ -306,6 +312,16 @@ class ArrayEmitter(ABC):
     def side(self, side: Expr, e: Select, scope: Scope) -> Text:
         """One side of a conditional."""
         return self.expr(side, scope)
+
+    def of_argument(self, e: Call, n: int, scope: Scope) -> Scope:
+        """Return the scope of an argument: the second of `and` and `or` is asked for where the first does not decide."""
+        if n == 0 or e.fn not in ("and", "or") or not may_refuse(e.args[1]):
+            return scope
+        return scope.under(e.args[0] if e.fn == "and" else negation(e.args[0]))
+
+    def is_guarded(self, scope: Scope) -> bool:
+        """Whether something is asked for at some points only, by a condition that Python does not decide."""
+        return not all(self.is_static(g) for g in scope.guards)
 
     def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
         """One argument of a function."""
@@ -352,3 +368,8 @@ class ArrayEmitter(ABC):
             else:
                 result |= self.full(entry)
         return frozenset(result)
+
+
+def may_refuse(e: Expr) -> bool:
+    """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
+    return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))

@@ -52,11 +52,20 @@ class Position:
 
 @dataclass(slots=True)
 class Scope:
-    """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for."""
+    """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for.
+
+    What does not vary along some entries of the points at which it is asked for is computed over a frame without these.
+    """
 
     frame: Frame
     extents: Mapping[str, Affine] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
+    points: Frame = ()
+
+    @property
+    def around(self) -> Frame:
+        """Return the entries of all points at which the expression is asked for."""
+        return (*self.frame, *(i for i in self.points if i not in self.frame))
 
     def under(self, condition: Expr) -> Scope:
         """Return the scope of what only counts where a condition holds too."""

@@ -7,7 +7,7 @@ would need one over i and k, and a scatter one over the places and what is added
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opc.analysis.patterns import (
@@ -26,10 +26,22 @@ from opc.analysis.patterns import (
 from opc.analysis.windows import Split, divisor, split_reduction, split_value
 from opc.emit.arrays.boxes import NEUTRAL, Boxes
 from opc.emit.arrays.emitter import LIMIT, ArrayEmitter
-from opc.emit.arrays.frames import ATOM, Frame, Position, Scope, Text, bare_entries, merge, missing_entries, position
-from opc.ir.affine import Affine, Index
+from opc.emit.arrays.frames import (
+    ATOM,
+    Frame,
+    Position,
+    Scope,
+    Text,
+    bare_entries,
+    merge,
+    missing_entries,
+    outputs_that_need,
+    position,
+)
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
+    EXTREMES,
     Axis,
     BroadcastAxis,
     Call,
@@ -42,7 +54,7 @@ from opc.ir.expr import (
     Select,
     reads,
 )
-from opc.ir.op import DimSpec, Group, Op, Operand
+from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 
 
 class ReducingEmitter(ArrayEmitter):
@@ -54,12 +66,35 @@ class ReducingEmitter(ArrayEmitter):
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         super().__init__(op, reserved)
         self.boxes = Boxes(op)
+        self.users: list[Operand] = []
+        """The outputs of which one must have elements for the statement that is written to be asked for; none where it is one."""
+
+    def statement(self, s: Assign) -> Text:
+        """As `ArrayEmitter.statement` says."""
+        self.users = self.users_of(s)
+        return super().statement(s)
+
+    def users_of(self, s: Assign) -> list[Operand]:
+        """Return the outputs that need a temporary, unless one of these has elements wherever the temporary has."""
+        if not any(t.name == s.target for t in self.op.temporaries):
+            return []
+        needs = outputs_that_need(self.op)[s.target]
+        users = [o for o in self.op.outputs if o.name in needs]
+        scope = Scope(s.indices, self.extents_of(self.operands[s.target], s.indices))
+        own = set(self.operands[s.target].dims)
+        some = [all(d in own or not self.is_maybe_nothing(d, scope) for d in o.dims) for o in users]
+        return [] if any(some) else users
+
+    def is_maybe_nothing(self, dim: DimSpec, scope: Scope) -> bool:
+        """Whether a dimension is not proved to be positive where a scope has points."""
+        extent = dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
+        return not self.boxes.is_never_empty(extent, scope.extents)
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
-        """A reduction over axes or whole groups of a box."""
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
+        """A reduction over axes or whole groups of a box; if `lazy`, that of nothing is any value, which nobody asks for."""
 
     @abstractmethod
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
@@ -68,6 +103,9 @@ class ReducingEmitter(ArrayEmitter):
     @abstractmethod
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
         """Refuse a call where a reduction that has no value for nothing runs over nothing at some point of the scope."""
+
+    def check_some(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        """The same of an extent that is one size, where the reduction is asked for at some points only; as far as can be said."""
 
     def pattern(self, e: Reduce, scope: Scope) -> Text | None:
         """A reduction that has a name of its own in the dialect, over the scope's frame; None for one that has not."""
@@ -143,7 +181,7 @@ class ReducingEmitter(ArrayEmitter):
     def within(self, e: Reduce, frame: Frame, scope: Scope) -> Scope:
         """Return the scope of a reduction's body."""
         extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
-        return Scope(frame, extents, scope.guards)
+        return Scope(frame, extents, scope.guards, (*scope.around, *own_entries(e)))
 
     def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """Return a value over some entries of a scope's frame as one that broadcasts to it."""
@@ -156,10 +194,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def boxed(self, e: Reduce, scope: Scope) -> Text:
         """A reduction over a box: the body over a frame with the reduced axes put in, then reduced over these."""
-        if e.kind in ("max", "min", "argmax", "argmin"):
-            for extent in (a.extent for a in e.axes if isinstance(a, Axis) and a.extent.indices()):
-                if not self.boxes.is_never_empty(extent, scope.extents):
-                    self.check_not_empty(e, extent, scope)
+        lazy = e.kind in EXTREMES and self.is_lazy(e, scope)
         e = self.boxes.boxed(e, scope.extents)
         own = own_entries(e)
         outer = self.outer(e, scope)
@@ -169,7 +204,7 @@ class ReducingEmitter(ArrayEmitter):
         support = body.support - frozenset().union(*(self.full(entry) for entry in own))
         if own:
             positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
-            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner), ATOM, support))
+            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner, lazy), ATOM, support))
         for axis in e.axes:
             if isinstance(axis, BroadcastAxis):
                 rest = support - self.full(GroupRef(axis.name))
@@ -177,6 +212,31 @@ class ReducingEmitter(ArrayEmitter):
                 text = self.sum_to(body, Group(axis.name, axis.operand), replace(inner, frame=outer))
                 body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
         return self.put_back(body, outer, scope)
+
+    def is_lazy(self, e: Reduce, scope: Scope) -> bool:
+        """Whether an extreme may be one of nothing where nobody asks for it, so that it must not be refused there.
+
+        What is to be refused then is checked ahead.
+        """
+        empty = self.maybe_empty(e, scope, scope.extents)
+        others = set(scope.around) - set(self.outer(e, scope))
+        partly = self.is_guarded(scope) or bool(self.users) or any(self.may_be_empty(i, scope) for i in others)
+        for extent in empty:
+            if extent.indices():
+                self.check_not_empty(e, extent, scope)
+            elif partly and not (self.users and all(extent in o.dims for o in self.users)):
+                self.check_some(e, extent, scope)
+        return partly or any(x.indices() for x in empty)
+
+    def maybe_empty(self, e: Reduce, scope: Scope, ranges: Mapping[str, Affine]) -> list[Affine]:
+        """Return the extents of a reduction that are not proved to be positive at all points of ranges that are asked for."""
+        extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+        return [x for x in extents if not self.boxes.is_never_empty(x, ranges, scope.guards)]
+
+    def may_be_empty(self, entry: Entry, scope: Scope) -> bool:
+        """Whether an entry of the points around an expression is one size that is not proved to be positive."""
+        extent = Affine.of(GroupSize(entry.name)) if isinstance(entry, GroupRef) else scope.extents[entry]
+        return not extent.indices() and not self.boxes.is_never_empty(extent, {})
 
     def filled(self, value: Text, scope: Scope) -> Text:
         """Return a value with its full size along every axis of the frame."""
@@ -222,7 +282,8 @@ class ReducingEmitter(ArrayEmitter):
                 return self.reduction(changed, replace(scope, extents=extents))
             outer = self.outer(e, scope)
             frame = tuple(j for i in outer for j in (parts if i == index else [i]))
-            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards))
+            points = tuple(j for i in scope.around for j in (parts if i == index else [i]))
+            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards), points)
             value = self.filled(self.reduction(changed, inner), inner)
             return self.put_back(self.reshape(value, outer, scope), outer, scope)
         return None
@@ -276,7 +337,8 @@ class ReducingEmitter(ArrayEmitter):
             if index
             else self.body_frame(replace(e, body=s.body), tuple(order), [s.axis])
         )
-        inner = Scope(frame, {**scope.extents, s.axis: s.size}, scope.guards)
+        points = tuple(s.axis if i == index else i for i in scope.around)
+        inner = Scope(frame, {**scope.extents, s.axis: s.size}, scope.guards, points)
         body = self.filled(self.reduced(replace(e, body=s.body), inner), inner)
         where = position(frame, frame.index(s.axis))
         text = self.cumulate(s, body, where, inner)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
+from opc.emit.arrays.frames import outputs_that_need
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import present_member, size_member, wrap
 from opc.emit.cpp.scalars import ScalarText
@@ -25,11 +26,11 @@ from opc.ir.expr import ELLIPSIS, Reduce, walk
 from opc.ir.op import AttributeKind, Family, Group, Op
 from opc.lower.loop_ir import (
     ContractionStage,
-    Fold,
     GroupLoop,
     IndexLoop,
     Loop,
     NestStage,
+    Refusal,
     RowStage,
     Stage,
     StageOperand,
@@ -84,7 +85,7 @@ class EntryText:
                 lines += body
             else:
                 last = n == len(self.variants) - 1
-                condition = " && ".join(self._is(name, value) for name, value in variant.case.values)
+                condition = " && ".join(self._conditions(variant))
                 lines.append("  } else {" if last else f"  {'} else ' if n else ''}if ({condition}) {{")
                 lines += [f"  {line}" if line else line for line in body]
         if len(self.variants) > 1:
@@ -131,6 +132,14 @@ class EntryText:
         ]
         text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
         return f"{definitions(self.family, op)}\n{self.native()}\n\nOPC_EXPORT\n{text}\n"
+
+    def _conditions(self, variant: Variant) -> Iterator[str]:
+        """Yield what holds in the calls that a program is for."""
+        for name, value in variant.case.values:
+            yield self._is(name, value)
+        empty = " || ".join(f"{self.scalar.number(extent)} <= 0" for extent in variant.case.empty)
+        if empty:
+            yield f"({empty})" if variant.case.values and " || " in empty else empty
 
     def _is(self, name: str, value: int | bool | Equal) -> str:
         if isinstance(value, Equal):
@@ -282,7 +291,7 @@ class EntryText:
     def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
         tile = self.tiles[s.name]
         assert isinstance(tile, TileText), "a row stage has the text of a tile function"
-        yield from self._nonempty(s)
+        yield from self._nonempty(s, op)
         yield f"  opc::operand operands[{len(s.operands)}];"
         yield "  opc::stage stage;"
         yield "  opc::start(stage, context, operands);"
@@ -372,32 +381,41 @@ class EntryText:
                 dims.pop(0)
                 yield f"opc::split_axis(stage, {loops.pop(0)}, {loops.pop(0)})"
 
-    def _nonempty(self, s: RowStage) -> Iterator[str]:
-        """Yield the refusal of a maximum over nothing, for stages that have one."""
-        loops = (*s.outer, *s.row)
-        along = set(s.row if s.whole_rows else loops)
-        # What each reduces over; what is left of the loops is the shape of its result.
-        found = [(a.kind, along) for p in s.passes for a in p.body if isinstance(a, Fold)]
-        for o in s.operands:
-            if o.reduction is not None:
-                found.append((o.reduction, {x for x in loops if x not in o.loops and not _own_group(x, o.loops)}))
-        for kind, reduced in dict.fromkeys((kind, tuple(x for x in loops if x in over)) for kind, over in found):
-            if kind not in ("max", "min"):
-                continue
-            results = "".join(f" && {self._loop_size(x)} != 0" for x in loops if x not in reduced)
-            for loop in reduced:
+    def _nonempty(self, s: RowStage, op: Op) -> Iterator[str]:
+        """Yield the refusals of a maximum over nothing."""
+        needs = outputs_that_need(op) if s.refusals else {}
+        for refusal in s.refusals:
+            some = "".join(f" && {self._loop_size(x)} {_POSITIVE[_is_size(x)]}" for x in dict.fromkeys(refusal.asked))
+            some += self._with_elements(needs[refusal.target], refusal)
+            for loop in refusal.loops:
+                # Nothing is asked for along an axis that is empty itself.
+                if self._loop_size(loop) in map(self._loop_size, refusal.asked):
+                    continue
                 name = loop.index if isinstance(loop, IndexLoop) else str(loop)
-                message = message_literal(f"{self.op.name}: {kind} over {name} of nothing: its size is 0")
-                empty = f"{self._loop_size(loop)} == 0{results}"
+                message = message_literal(f"{self.op.name}: {refusal.kind} over {name} of nothing: its size is 0")
+                empty = f"{self._loop_size(loop)} {_EMPTY[_is_size(loop)]}{some}"
                 yield f"  if ({empty}) return opc::fail(context, OPC_INVALID_ARGUMENT, {message});"
+
+    def _with_elements(self, names: set[str], refusal: Refusal) -> str:
+        """Return the condition that one of the outputs that need something has elements; empty where it is known."""
+        own = {d for x in refusal.asked for d in ([Group(x.name, x.of)] if isinstance(x, GroupLoop) else [x.extent])}
+        users = [n for n, o in enumerate(self.op.outputs) if o.name in names]
+        if len(users) == len(self.op.outputs) or any(set(self.op.outputs[n].dims) <= own for n in users):
+            return ""
+        return f" && !({' && '.join(f'opc::nothing_wanted(outputs + {n}, 1)' for n in users)})"
+
+
+_POSITIVE = {True: "!= 0", False: "> 0"}
+_EMPTY = {True: "== 0", False: "<= 0"}
+"""Tests of a size, and of an extent that may come to less than nothing."""
+
+
+def _is_size(loop: Loop) -> bool:
+    return isinstance(loop, GroupLoop) or isinstance(loop.extent.single, Dim)
 
 
 def _wrapped(lines: list[str]) -> str:
     return "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
-
-
-def _own_group(loop: Loop, loops: Iterable[Loop]) -> bool:
-    return isinstance(loop, GroupLoop) and any(isinstance(x, GroupLoop) and x.name == loop.name for x in loops)
 
 
 def _axes_of(loop: Loop, axes: dict[Loop, str]) -> str:

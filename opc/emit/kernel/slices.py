@@ -12,6 +12,9 @@ from opc.lower.loop_ir import IndexLoop, Temporary
 from opc.lower.lower import Variant
 from opc.lower.slices import sliced_group
 
+MOST_SLICED = 64
+"""How many temporaries a slice can have: `most_sliced` of `opc/slices.h`."""
+
 
 class SliceText:
     """Writes how an op is sliced; `group` is the group that it is sliced along, None for an op that is not."""
@@ -20,11 +23,12 @@ class SliceText:
         self.family, self.op = family, op
         groups = {sliced_group(v.case.op, v.program) for v in variants}
         self.temporaries = [list(v.program.temporaries) for v in variants]
-        self.group = groups.pop() if len(groups) == 1 else None
+        self.names = list(dict.fromkeys(t.name for ts in self.temporaries for t in ts))
+        self.group = groups.pop() if len(groups) == 1 and len(self.names) <= MOST_SLICED else None
 
     def position(self, temporary: str) -> int:
-        """Return the position of a temporary among those of its program."""
-        return next(i for ts in self.temporaries for i, t in enumerate(ts) if t.name == temporary)
+        """Return the position of a temporary among those of all programs: each program has others, by the same names or not."""
+        return self.names.index(temporary)
 
     def prologue(self) -> Iterator[str]:
         """Yield the head of the function that runs the stages on one slice or on everything."""
@@ -45,7 +49,7 @@ class SliceText:
         op, joint = self.op, f"call.{group_member((self.group, None))}"
         operands = (*op.inputs, *op.outputs)
         own = ", ".join(self._own(o) for o in operands)
-        count = max(len(ts) for ts in self.temporaries)
+        count = len(self.names)
         elements = " + ".join(dict.fromkeys(self._elements(t) for ts in self.temporaries for t in ts))
         attributes = "attributes" if op.attributes else "nullptr"
         yield f"  const opc::extents *const own[] = {{{own}}};"

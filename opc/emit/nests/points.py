@@ -16,7 +16,7 @@ from opc.emit.cpp.text import comment, string_literal
 from opc.emit.nests.base import NestWriter, parenthesised
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Place, Read, Reduce, free_indices
+from opc.ir.expr import EXTREMES, Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Place, Read, Reduce, free_indices
 from opc.ir.op import Group, Op
 from opc.ir.printer import format_assign
 from opc.lower.loop_ir import NestStage
@@ -161,7 +161,7 @@ class NestText(NestWriter):
         if search:
             best, start = self.names.fresh("best"), "0"
             self.lines.append(f"{self.margin}{value_kind} {best} = 0;")
-        if e.kind in ("max", "min", "argmax", "argmin"):
+        if e.kind in EXTREMES:
             count = self.names.fresh("count")
             self.lines.append(f"{self.margin}int64_t {count} = 0;")
         self.lines.append(f"{self.margin}{kind} {result} = {start};")

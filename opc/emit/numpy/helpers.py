@@ -93,18 +93,19 @@ def sum_to(x, shape):
     return np.sum(x, axis=(*range(lead), *ones)).reshape(shape)
 
 
-def some(x, axis, what):
+def some(x, axis, what=None):
     """Return x; ValueError where nothing is reduced, since `what` has no value then.
 
-    Where the result has no element, x has one along each axis, which NumPy needs.
+    Where nobody asks for the result, or it has no element, x gets one along each axis,
+    which NumPy needs.
     """
     axes = np.arange(x.ndim) if axis is None else np.atleast_1d(axis) % x.ndim
     if all(x.shape[a] != 0 for a in axes):
         return x
     rest = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    if 0 not in rest:
+    if what is not None and 0 not in rest:
         raise ValueError(f"{what} of nothing: its size is 0")
-    return np.empty(rest, x.dtype)
+    return np.zeros(rest, x.dtype)
 
 
 def grid(sizes, trailing):
@@ -121,9 +122,9 @@ def own_grid(sizes, own, trailing):
     return [i if n == size else 0 * i for i, n, size in zip(indices, own, sizes[lead:])]
 
 
-def not_empty(count, what, where=True):
+def not_empty(count, what, points=1, where=True):
     """Refuse a reduction over nothing: ValueError where a count is 0 or less at a point that is asked for."""
-    if np.any((np.asarray(count) <= 0) & where):
+    if points > 0 and np.any((np.asarray(count) <= 0) & where):
         raise ValueError(f"{what} of nothing: its size is 0")
 
 

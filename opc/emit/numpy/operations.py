@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from opc.analysis.patterns import Contraction, Scan, Scatter, conjunction, entries_of, is_uniform
 from opc.emit.arrays.emitter import LIMIT
@@ -26,9 +27,10 @@ from opc.emit.arrays.frames import (
 from opc.emit.numpy.sizes import NumpySizes
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
-from opc.ir.affine import Affine, Index
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import (
+    EXTREMES,
     AttrRef,
     Axis,
     Call,
@@ -46,7 +48,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Group, Operand
+from opc.ir.op import DimSpec, Group, Operand
 
 _STRENGTH = {
     "add": SUM, "sub": SUM, "mul": PRODUCT, "div": PRODUCT, "rsqrt": PRODUCT, "neg": UNARY, "not": UNARY, "and": BITAND,
@@ -186,13 +188,13 @@ class NumpyOperations(NumpySizes):
         start, rank = self.position(p), f"len({self.group(group)})"
         return f"range({rank})" if start == "0" else f"range({start}, {start} + {rank})"
 
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
         """As `ReducingEmitter.reduce` says."""
         everything = len(axes) == len(scope.frame)
-        if e.kind in ("max", "min", "argmax", "argmin"):
-            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+        if e.kind in EXTREMES:
             where = "None" if everything else self.axes(axes)
-            body = Text(f'some({body.text}, {where}, "{self.op.name}: {e.kind} over {over}")', ATOM, body.support)
+            what = "" if lazy else f', "{self.what(e)}"'
+            body = Text(f"some({body.text}, {where}{what})", ATOM, body.support)
         if e.kind in ("argmax", "argmin"):
             if len(axes) == 1 and axes[0][1] is None:
                 return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"
@@ -212,9 +214,30 @@ class NumpyOperations(NumpySizes):
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
         """As `ReducingEmitter.check_not_empty` says."""
-        count = self.affine(extent, {i: self.index(i, scope) for i in sorted(extent.indices())})
-        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
-        self.line(f'not_empty({count.text}{self.asked(scope)}, "{self.op.name}: {e.kind} over {over}")')
+        full = replace(scope, frame=scope.around)
+        count = self.affine(extent, {i: self.index(i, full) for i in sorted(extent.indices())})
+        seen = extent.indices().union(*map(entries_of, scope.guards))
+        rest = [i for i in full.frame if i not in seen and self.may_be_empty(i, scope)]
+        sizes = [Affine.of(GroupSize(i.name)) if isinstance(i, GroupRef) else scope.extents[i] for i in rest]
+        covered = self.users and all(size in map(size_of, o.dims) for size in sizes for o in self.users)
+        points = [self.affine(prod(sizes, start=Affine.of(1))).text] if sizes and not covered else []
+        points += [" + ".join(self.elements(o) for o in self.users)] if self.users else []
+        total = points[0] if len(points) == 1 else f"min({', '.join(points)})"
+        some = f", points={total}" if points else ""
+        self.line(f'not_empty({count.text}, "{self.what(e)}"{some}{self.asked(full)})')
+
+    def elements(self, o: Operand) -> str:
+        """Return how many elements are wanted of an output, or a number that is 0 where there are none."""
+        count = self.affine(prod(map(size_of, o.dims), start=Affine.of(1)))
+        return f"{count.at(PRODUCT)} * ({quoted(o.name)} in wanted)" if o.optional else count.text
+
+    def check_some(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+        """As `ReducingEmitter.check_some` says."""
+        self.check_not_empty(e, extent, scope)
+
+    def what(self, e: Reduce) -> str:
+        """Return what the refusal of a reduction is about."""
+        return f"{self.op.name}: {e.kind} over {', '.join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)}"
 
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
         """As `ReducingEmitter.sum_to` says."""
@@ -417,3 +440,8 @@ def _holds(dtype: DType, value: int) -> bool:
         return 0 <= value < 1 << dtype.bits
     half = 1 << (dtype.bits - 1)
     return -half <= value < half
+
+
+def size_of(dim: DimSpec) -> Affine:
+    """Return the size of a dimension, or the number of points of a group."""
+    return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))

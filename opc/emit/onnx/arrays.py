@@ -161,7 +161,7 @@ class OnnxArrays(OnnxSizes):
             if not isinstance(i, Affine):
                 index = self.named(Text(f"{BUILDER}.cast({index}, {self.onnx_type(DType.INT64)})")).text
             inside = isinstance(i, Affine) and self.boxes.is_inside(i, dim, scope.extents)
-            if not inside and k in e.checked and e.pad is None and not scope.guards:
+            if not inside and k in e.checked and e.pad is None and not self.is_guarded(scope):
                 # The runtime refuses what is too great itself, and takes negative numbers as counted from the end.
                 index = self.named(Text(f"{BUILDER}.not_negative({index}, {size})")).text
             elif not inside:

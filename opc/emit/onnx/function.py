@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import own_entries
-from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.arrays.boxes import neutral_of
+from opc.emit.arrays.frames import ATOM, Frame, NotExpressible, Position, Scope, Text, missing_entries
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
@@ -283,18 +284,13 @@ class _OnnxEmitter(OnnxWindows):
     def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
         return f"{BUILDER}.Unsqueeze({text}, {self.axes(positions)})"
 
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope) -> str:
+    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
         nan = "" if is_floating(e.body.type) else f", nan={self.computes_floating(e.body.type)}"
         if e.kind in ("argmax", "argmin"):
             (p, group), *more = axes
-            if not more and group is None and (p.end or not p.groups):
+            if not more and not lazy and group is None and (p.end or not p.groups):
                 return f"{BUILDER}.{e.kind}({body.text}, {self.place(p)}{nan})"
-            own = own_entries(e)
-            rest = tuple(i for i in scope.frame if i not in own)
-            flat = self.permuted(self.flatten(self.named(body).text, scope.frame, scope), scope.frame, (*rest, *own))
-            if len(own) > 1:
-                sizes = [self.flat_size(i, scope) for i in own]
-                flat = self.reshaped(flat, [*(self.flat_size(i, scope) for i in rest), self.product(sizes)])
+            rest, flat = self.as_rows(e, body, scope, lazy)
             return self.unflatten(f"{BUILDER}.{e.kind}({flat}, {len(rest)}{nan})", rest, scope)
         value = body.text
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
@@ -303,6 +299,10 @@ class _OnnxEmitter(OnnxWindows):
         narrow = e.kind in ("max", "min") and not isinstance(kind, Weak) and is_integer(kind) and DType.INT16 in candidates(kind)
         if narrow:
             value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of int16.
+        if lazy:
+            rest, flat = self.as_rows(e, Text(value), scope, lazy)
+            found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
+            return self.unflatten(f"{BUILDER}.cast({found}, {body.text})" if narrow else found, rest, scope)
         arguments = [value]
         if len(axes) < len(scope.frame):
             ends = [p for p, group in axes if p.end and group is None]
@@ -318,6 +318,31 @@ class _OnnxEmitter(OnnxWindows):
         # A group may have no axes, and over no axes means over all to a runtime.
         noop = ", noop_with_empty_axes=1" if len(arguments) > 1 and all(group for _, group in axes) else ""
         return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0{noop})"
+
+    def as_rows(self, e: Reduce, body: Text, scope: Scope, lazy: bool) -> tuple[Frame, str]:
+        """Return what a reduction keeps of its frame, and its elements as rows along one axis behind that.
+
+        If `lazy`, each row has one element more, which changes no result, so that none is empty.
+        """
+        own = own_entries(e)
+        rest = tuple(i for i in scope.frame if i not in own)
+        flat = self.permuted(self.flatten(self.named(body).text, scope.frame, scope), scope.frame, (*rest, *own))
+        if len(own) > 1:
+            sizes = [self.flat_size(i, scope) for i in own]
+            flat = self.reshaped(flat, [*(self.flat_size(i, scope) for i in rest), self.product(sizes)])
+        if lazy:
+            flat = self.named(Text(flat)).text
+            neutral = self.constant(neutral_of(e.kind, e.body.type)).text
+            flat = self.named(Text(f"{BUILDER}.pad_end({flat}, [{len(rest)}], {BUILDER}.cast({neutral}, {flat}))")).text
+        return rest, flat
+
+    def is_lazy(self, e: Reduce, scope: Scope) -> bool:
+        lazy = super().is_lazy(e, scope)
+        # All points are computed, but those of another branch of Python's.
+        known = replace(scope, guards=tuple(g for g in scope.guards if self.is_static(g)))
+        # Where no result is asked for, runtimes have a maximum of nothing, but no argmax.
+        wanted = lazy if e.kind in ("argmax", "argmin") else self.is_guarded(scope)
+        return (wanted or bool(scope.guards)) and bool(self.maybe_empty(e, known, scope.extents))
 
     def from_front(self, p: Position, scope: Scope) -> Position:
         """Return a place counted from the front where the frame tells the number of axes."""

@@ -8,11 +8,14 @@ loop of that index can compute it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from opc.ir.affine import Affine, Index
+from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of, ranges_of
+from opc.analysis.bounds.inside import parts
+from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.expr import (
+    EXTREMES,
     Axis,
     BroadcastAxis,
     Expr,
@@ -39,24 +42,46 @@ class IrregularError(Exception):
     """The body is not regular; the message says which access is not, and why."""
 
 
-def flatten(op: Op, taken: Collection[str] = ()) -> tuple[Step, ...]:
+def flatten(op: Op, taken: Collection[str] = (), lazy: bool = False) -> tuple[Step, ...]:
     """Return the steps of a regular op in program order; a step the op has no name for gets one that is not in `taken`.
+
+    A step is computed at all points, also where a condition leaves it out. That refuses no call, unless the greatest or least of
+    nothing is asked for, which has no value: of steps under conditions that is left open, or, if `lazy`, irregular.
 
     Raises:
         IrregularError: when a statement is not regular.
     """
-    flattener = _Flattener(op, taken)
+    flattener = _Flattener(op, taken, lazy)
     for assign in op.body:
         flattener.statement(assign)
-    return tuple(flattener.steps)
+    return tuple(replace(s, asked=tuple(flattener.asked.get(s.target, ()))) for s in flattener.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an expression stands: the loops of its indices, all `points` at which it is asked for, and the conditions around it.
+
+    `own` is the operand whose own group `...` stands for here.
+    """
+
+    source: Assign
+    loops: Mapping[str, Loop]
+    points: tuple[Loop, ...]
+    own: str | None
+    under: Conditions = ()
+
+    def extents(self) -> dict[str, Affine]:
+        return {name: loop.extent for name, loop in self.loops.items() if isinstance(loop, IndexLoop)}
 
 
 class _Flattener:
-    def __init__(self, op: Op, taken: Collection[str]) -> None:
-        self.op = op
+    def __init__(self, op: Op, taken: Collection[str], lazy: bool) -> None:
+        self.op, self.lazy = op, lazy
         self.steps: list[Step] = []
+        self.asked: dict[str, dict[tuple[Loop, ...], None]] = {}
         self.shapes: dict[str, tuple[Loop, ...]] = {}
         self.sizes = broadcast_sizes(op)
+        self.knowledge = knowledge_of(op)
         self.hoisted: dict[tuple[Expr, tuple[Loop, ...]], Read] = {}
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.names = {*taken, *(o.name for o in operands), *(a.name for a in op.attributes), *(d for d, _ in op.dims)}
@@ -74,17 +99,18 @@ class _Flattener:
             target.append(loop)
         _distinct(target)
         own = next((loop.of for loop in target if isinstance(loop, GroupLoop) and loop.of is not None), None)
+        place = _Place(assign, loops, tuple(target), own)
         if isinstance(assign.value, Reduce):
-            self._reduce(assign.target, assign.value, tuple(target), loops, own, assign)
+            self._ask(assign.target, assign.value, place)
+            self._reduce(assign.target, assign.value, tuple(target), place)
         else:
-            value = self._value(assign.value, loops, own, assign)
+            value = self._value(assign.value, place)
             self.steps.append(Step(assign.target, assign.value.type, tuple(target), value, None, assign))
 
-    def _reduce(
-        self, name: str, e: Reduce, target: tuple[Loop, ...], loops: Mapping[str, Loop], own: str | None, source: Assign
-    ) -> None:
+    def _reduce(self, name: str, e: Reduce, target: tuple[Loop, ...], place: _Place) -> None:
         if e.kind not in KINDS:
             raise IrregularError(f"{e.kind} is a search")
+        loops, source = place.loops, place.source
         inner = dict(loops)
         reduced: list[Loop] = []
         broadcast: str | None = None
@@ -108,29 +134,31 @@ class _Flattener:
                         raise IrregularError("two broadcast axes in one reduction")
                     broadcast = axis.operand
         _distinct([*target, *reduced])
-        value = self._value(e.body, inner, None if broadcast is not None else own, source)
+        own = None if broadcast is not None else place.own
+        value = self._value(e.body, replace(place, loops=inner, points=(*place.points, *reduced), own=own))
         if free_indices(value):
             raise IrregularError("a reduction uses the value of an index")
         self.steps.append(Step(name, e.type, target, value, Reduction(e.kind, tuple(reduced), broadcast), source))
 
-    def _value(self, e: Expr, loops: Mapping[str, Loop], own: str | None, source: Assign) -> Expr:
-        """Return `e` with indices dropped and reductions hoisted; `own` is the operand whose own group `...` stands for here."""
+    def _value(self, e: Expr, place: _Place) -> Expr:
+        """Return `e` with indices dropped and reductions hoisted."""
         match e:
             case Read():
-                self._check_read(e, loops)
+                self._check_read(e, place.loops)
                 return replace(e, indices=())
             case IndexValue():
                 for name in e.value.indices():
-                    loop = loops[name]
+                    loop = place.loops[name]
                     if not isinstance(loop, IndexLoop) or loop.along is not None:
                         raise IrregularError(f"the value of {name} is used, which runs along {loop}")
                 return e
             case Place():
                 raise IrregularError(f"the place in {GroupRef(e.group)} is used")
             case Reduce():
-                return self._hoist(e, loops, own, source)
+                return self._hoist(e, place)
             case _:
-                return with_children(e, tuple(self._value(c, loops, own, source) for c in children(e)))
+                inside = (replace(place, under=under) for _, _, under in parts(e, {}, place.under))
+                return with_children(e, tuple(self._value(c, p) for c, p in zip(children(e), inside, strict=True)))
 
     def _check_read(self, e: Read, loops: Mapping[str, Loop]) -> None:
         if e.pad is not None or e.checked:
@@ -148,22 +176,33 @@ class _Flattener:
                 case _:
                     raise IrregularError(f"{e.operand} is indexed by {index}")
 
-    def _hoist(self, e: Reduce, loops: Mapping[str, Loop], own: str | None, source: Assign) -> Read:
+    def _hoist(self, e: Reduce, place: _Place) -> Read:
         """Return a read of the temporary that holds the reduction `e`."""
-        free = self._free_loops(e, loops, own, source)
+        free, source = self._free_loops(e, place), place.source
         key = (e, free)
         if key not in self.hoisted:
             body = [r.operand for r in reads(e)]
             name = self._fresh(f"{e.kind}_{body[0]}" if isinstance(e.body, Read) else f"{source.target}_{e.kind}")
             # The loops must be those of this statement, under its names of the indices.
             self.shapes[name] = free
-            self._reduce(name, e, free, loops, own, source)
+            self._reduce(name, e, free, place)
             self.hoisted[key] = Read(name, (), e.type, span=e.span)
+        self._ask(self.hoisted[key].operand, e, place)
         return self.hoisted[key]
 
-    def _free_loops(self, e: Reduce, loops: Mapping[str, Loop], own: str | None, source: Assign) -> tuple[Loop, ...]:
+    def _ask(self, name: str, e: Reduce, place: _Place) -> None:
+        """Note at which points the step that holds an extreme is asked for, whatever conditions say."""
+        if e.kind not in EXTREMES:
+            return
+        if not place.under:
+            self.asked.setdefault(name, {})[place.points] = None
+        elif self.lazy and maybe_empty(self.knowledge, e, place.extents(), place.under):
+            raise IrregularError(f"whether the {e.kind} of nothing is asked for is told point by point")
+
+    def _free_loops(self, e: Reduce, place: _Place) -> tuple[Loop, ...]:
         """Return the loops the value of a reduction varies along: in the order in which the statement's target names them, then
         of the first access that does."""
+        loops, own, source = place.loops, place.own, place.source
         found: dict[Loop, None] = {}
 
         def visit(node: Expr, bound: frozenset[str], gone: frozenset[str], kept: Mapping[str, str]) -> None:
@@ -184,11 +223,11 @@ class _Flattener:
         visit(e, frozenset(), frozenset(), {})
         wanted = [i.name if isinstance(i, GroupRef) else i for i in source.indices]
 
-        def place(loop: Loop) -> int:
+        def order(loop: Loop) -> int:
             name = loop.name if isinstance(loop, GroupLoop) else loop.index
             return wanted.index(name) if name in wanted else len(wanted)
 
-        return tuple(sorted(found, key=place))
+        return tuple(sorted(found, key=order))
 
     def _fresh(self, name: str) -> str:
         candidate, count = name, 2
@@ -196,6 +235,25 @@ class _Flattener:
             candidate, count = f"{name}_{count}", count + 1
         self.names.add(candidate)
         return candidate
+
+
+def extents_under_conditions(op: Op, s: Assign) -> Iterator[Affine]:
+    """Yield the sizes that may be nothing along which a statement asks for a maximum or minimum where a condition holds."""
+    knowledge = knowledge_of(op)
+
+    def visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[Affine]:
+        if isinstance(e, Reduce) and e.kind in EXTREMES and under:
+            yield from (x for x in maybe_empty(knowledge, e, ranges, under) if not x.indices())
+        for part in parts(e, ranges, under):
+            yield from visit(*part)
+
+    return visit(s.value, ranges_of(s, op.operand(s.target)), ())
+
+
+def maybe_empty(knowledge: Knowledge, e: Reduce, ranges: Mapping[str, Affine], under: Conditions) -> list[Affine]:
+    """Return the extents of a reduction that nothing proves to be positive where it is asked for."""
+    extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+    return [x for x in extents if not knowledge.nonnegative(x - 1, ranges, under)]
 
 
 def counted(step: Step) -> frozenset[IndexLoop]:

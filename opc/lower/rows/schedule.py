@@ -14,7 +14,7 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Op
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, RowStage, Stage, StageOperand, Step, Temporary, joint
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Refusal, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.rows.flatten import IrregularError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
 from opc.transform.indices import substitute
@@ -240,8 +240,9 @@ class _Scheduler:
         )
         optional = self._optional(products)
         return RowStage(
-            name, outer, row, plan.key.whole, (*inputs, *products), passes, optional, self._needed(body, puts, optional, memory)
-        )
+            name, outer, row, plan.key.whole, (*inputs, *products), passes, optional,
+            self._needed(body, puts, optional, memory), refusals=_refusals(plan.produced),
+        )  # fmt: skip
 
     def _folds_first(self, plan: Plan, s: Step) -> bool:
         """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
@@ -285,6 +286,17 @@ class _Scheduler:
         every = frozenset(optional)
         needs = {s.target: frozenset(p for p, c in closures.items() if s.target in c) for s in body}
         return {name: n for name, n in needs.items() if n != every}
+
+
+def _refusals(steps: Iterable[Step]) -> tuple[Refusal, ...]:
+    """Return when steps have no value: where a loop that is asked for is one of those reduced, they always have."""
+    found = [
+        Refusal(s.source.target, s.reduction.kind, s.reduction.loops, asked)
+        for s in steps
+        if s.reduction is not None
+        for asked in s.asked
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _with(memory: Mapping[str, str], plan: Plan) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Binding, DType, ValueType, Weak, compute_dtype, resolve
 from opc.ir.expr import (
+    EXTREMES,
     AttrRef,
     Axis,
     BroadcastAxis,
@@ -397,21 +398,32 @@ class _Evaluation:
                 v = np.swapaxes(v, left.index(fresh), position)
             return v.reshape(v.shape[: frame.rank])
 
-        body, dtype = self.body(e, inner, tuple(reduced), inner_mask, ctx)
+        part = self.part(e, inner)
+        if e.kind in EXTREMES and 0 not in frame.sizes:
+            nothing = ~part.any(axis=tuple(reduced), keepdims=True)
+            if np.any(nothing if inner_mask is None else nothing & inner_mask):
+                raise EmptyReductionError(f"{e.kind} over an empty axis")
+        body, dtype = self.body(e, inner, tuple(reduced), part, inner_mask, ctx)
         if self.merged and e.kind == "sum" and body.is_float:
             self.masses.add(body, tuple(reduced), settle)
         return reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
 
-    def body(self, e: Reduce, inner: Frame, axes: tuple[int, ...], mask: Array | None, ctx: DType) -> tuple[Bounds, DType]:
-        """Return the elements to reduce along `axes` of `inner`, and their dtype.
-
-        Points beyond an extent that varies change nothing.
-        """
-        dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
+    def part(self, e: Reduce, inner: Frame) -> Array:
+        """Return which points of `inner`, where each axis has its greatest extent, a reduction runs over."""
         part: Array = np.ones((1,) * inner.rank, np.bool_)
         for axis in e.axes:
             if isinstance(axis, Axis):
                 part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
+        return part
+
+    def body(
+        self, e: Reduce, inner: Frame, axes: tuple[int, ...], part: Array, mask: Array | None, ctx: DType
+    ) -> tuple[Bounds, DType]:
+        """Return the elements to reduce along `axes` of `inner`, and their dtype.
+
+        Points beyond an extent that varies, which are no `part` of the reduction, change nothing.
+        """
+        dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
         varies = not bool(part.all())
         before = (self.fused, self.merged)
         self.fused, self.merged = e.kind == "sum", 0

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.dtypes import DType
+from opc.ir.expr import EXTREMES
 from opc.testing.oracle import integers
 from opc.testing.oracle.bounds import (
     Array,
@@ -61,7 +62,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
         fn = np.any if kind == "any" else np.all
         low, high = np.asarray(fn(body.low, axis=axes)), np.asarray(fn(body.high, axis=axes))
         return Bounds(low, high, np.zeros(low.shape, np.bool_))
-    if kind in ("max", "min", "argmax", "argmin"):
+    if kind in EXTREMES:
         left = [s for a, s in enumerate(body.low.shape) if a not in axes]
         if count == 0 and 0 not in left:
             raise EmptyReductionError(f"{kind} over an empty axis")
