@@ -117,6 +117,9 @@ class NodeCall:
         declared = next((a for a in self.op.attributes if a.name == name), None)
         if value == [] and declared is not None:
             return helper.make_attribute(name, value, attr_type=AttributeProto.AttributeType.Value(attribute_type(declared)))
+        if isinstance(value, list | tuple):
+            # ONNX has no attributes of type bool.
+            value = [int(v) if isinstance(v, bool) else v for v in value]
         return helper.make_attribute(name, value)
 
     def _output_dtype(self, o: Operand) -> str:

@@ -66,9 +66,9 @@ class ReferenceOp(OpRun):
         default = self.defaults.get(name)
         if name in self.dtypes:
             return DTYPES[value]
-        if name in self.flags and value in (0, 1):
+        if name in self.flags:
             # ONNX has no attributes of type bool.
-            return bool(value)
+            return bool(value) if np.ndim(value) == 0 else [bool(v) for v in value]
         if isinstance(default, float) and value == np.float32(default):
             return default
         return value

@@ -21,6 +21,13 @@ IR_VERSION = 10
 Sizes = Sequence[int | str | None]
 
 
+def _stored(value: Any) -> Any:
+    """Return an attribute's value as a model holds it: bools of a list as integers."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [int(v) if isinstance(v, bool) else v for v in value]
+    return value
+
+
 def make_model(
     op_type: str,
     *,
@@ -57,7 +64,7 @@ def make_model(
         inputs, made = _trimmed(inputs), _trimmed(made)
     node = helper.make_node(op_type, inputs, made, domain=schema.domain)
     node.attribute.extend(
-        helper.make_attribute(name, value)
+        helper.make_attribute(name, _stored(value))
         for name, value in sorted(values.items())
         if value is not None
     )

@@ -182,7 +182,7 @@ def function_module(family: Family) -> str:
     """Return the text of `onnx/function.py`."""
     bodies = {op: function_body(op) for op in family.ops}
     written = [b.source.rstrip() for b in bodies.values() if isinstance(b, FunctionBody)]
-    static = [a for a in family.forward.attributes if a.kind in (AttributeKind.STR, AttributeKind.BOOL)]
+    static = [a for a in family.forward.attributes if a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None]
     defaults = [f"{quoted(a.name)}: {literal(a.default)}" for a in static if not a.required]
     writers = [f"{quoted(op.class_name)}: {body_name(op)}" for op, b in bodies.items() if isinstance(b, FunctionBody)]
     refused = [f"{quoted(op.class_name)}: {literal(b.reason)}" for op, b in bodies.items() if isinstance(b, Refusal)]
@@ -229,7 +229,7 @@ def _op_run_lines(op: Op) -> Iterator[str]:
     """Yield the class attributes that describe an op."""
     optional = [quoted(o.name) for o in op.outputs if o.optional]
     dtypes = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.DTYPE]
-    flags = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.BOOL and a.length is None]
+    flags = [quoted(a.name) for a in op.attributes if a.kind is AttributeKind.BOOL]
     for name, function in (
         ("evaluate", f"reference.{function_name(op)}"),
         ("infer_shapes", f"shape.infer_shapes_{op.name}"),

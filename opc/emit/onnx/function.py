@@ -75,7 +75,7 @@ class _OnnxEmitter(OnnxWindows):
         """Return the whole function."""
         for s in self.op.body:
             self.assign(s.target)
-        static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC]
+        static = [self.attribute_local[a.name] for a in self.op.attributes if a.kind in _STATIC and a.length is None]
         parameters = [BUILDER, *(self.local[o.name] for o in self.op.inputs), *(["*"] if static else []), *static]
         if any(o.optional for o in self.op.outputs):
             parameters += [*([] if static else ["*"]), "wanted"]
@@ -211,7 +211,8 @@ class _OnnxEmitter(OnnxWindows):
         """Return an attribute's value in some type."""
         if self.op.attribute(e.name).kind is AttributeKind.BOOL and e.element < 0:
             return Text(f"{BUILDER}.number(int({self.attribute_local[e.name]}), {self.onnx_type(DType.BOOL)})")
-        if self.op.attribute(e.name).kind in _STATIC:
+        # An element of a list of bools is one of a list of integers to ONNX.
+        if self.op.attribute(e.name).kind is AttributeKind.STR:
             raise NotExpressible(f"the attribute {e.name} is used as a value")
         element = "" if e.element < 0 else f", element={e.element}"
         return Text(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
@@ -376,7 +377,7 @@ class _OnnxEmitter(OnnxWindows):
             case Const():
                 return isinstance(condition.value, bool)
             case AttrRef():
-                return self.op.attribute(condition.name).kind in _STATIC
+                return self.op.attribute(condition.name).kind in _STATIC and condition.element < 0
             case Call(fn="and" | "or" | "not" | "eq" | "ne"):
                 return all(self.is_static(a) for a in condition.args)
             case _:
