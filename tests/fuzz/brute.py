@@ -135,6 +135,9 @@ class Call:
             before = self.attributes[self._placed[ast.unparse(placed[0])]] % len(shape)
             before -= sum(not group_name(d) for d in dims[: dims.index(placed[0])])
             lengths = [before, len(shape) - (len(dims) - 2) - before]
+        elif lengths.count(-1) == 1 and not self.spec.broadcast:
+            rest = len(shape) - (len(dims) - len(names)) - sum(n for n in lengths if n >= 0)
+            lengths = [rest if n < 0 else n for n in lengths]
         elif self.spec.broadcast or -1 in lengths:
             lengths = [len(shape) - (len(dims) - 1)]
         for d in dims:

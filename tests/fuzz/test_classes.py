@@ -146,6 +146,23 @@ EXTREMES = {
 }  # fmt: skip
 """The greatest of nothing is refused where it is asked for, and only there."""
 
+FORMS = {
+    "first_group_told": (
+        "inputs: {x: 'T[*A, N, *B]', w: 'T[*A]'}\noutputs: {y: 'T[*A, N, *B]', z: 'T[*A, *B]'}\n",
+        "y[*A, n, *B] = x[*A, n, *B] * w[*A]\n  z[*A, *B] = max[n](x[*A, n, *B]) if N > 0 else 0",
+    ),
+    "last_group_told": (
+        "inputs: {x: 'T[*A, N, *B]', w: 'T[*B]', m: 'T[M]'}\noutputs: {y: 'T[*A, N, *B]', z: 'T[*A, *B]'}\n",
+        "y[*A, n, *B] = x[*A, n, *B] * w[*B]\n  z[*A, *B] = sum[n](x[*A, n, *B]) + (m[0] if M > 0 else 0)",
+    ),
+    "list_of_bools": (
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
+        "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
+        "y[i] = gates[1]\n  z[i] = x[i] if gates[0] and x[i] > 0 else 0",
+    ),
+}  # fmt: skip
+"""Shapes whose groups other operands tell, and elements of lists as values."""
+
 
 def family(name: str, head: str, body: str) -> Family:
     return compile_text(f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n", name)
@@ -168,14 +185,15 @@ def sizes_of(op: Op) -> Iterator[Sizes]:
     """Yield sizes of which one is nothing, or two are, and others."""
     dims, groups = dims_of(op), groups_of(op)
     for turn, row in enumerate(product((0, 3, 1), repeat=len(dims))):
-        yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), ())[turn % 4], 0), {})
+        yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
 
-@pytest.mark.parametrize("name", EXTREMES)
-def test_extremes_of_nothing(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*EXTREMES, *FORMS])
+def test_every_target(name: str, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
-    one = family(name, *EXTREMES[name])
-    text = f"{HEAD.format(name=name)}{EXTREMES[name][0]}kernel: |\n  {EXTREMES[name][1]}\n"
+    head, body = {**EXTREMES, **FORMS}[name]
+    one = family(name, head, body)
+    text = f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n"
     kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))
     refer, session, above = reference(one), load(one, tmp_path), parents(one)
     found = []

@@ -220,7 +220,8 @@ class _Run:
         """Return how many axes from `at` on a group takes."""
         match length:
             case Rest():
-                return rank - length.after - at
+                behind = sum(len(self.env.groups[g]) for g in length.groups)
+                return max(0, rank - length.after - behind - at) if length.groups else rank - length.after - at
             case UpTo():
                 return min(int(self.env.attribute(length.attribute)) - length.before, rank - length.after) - at
             case _:

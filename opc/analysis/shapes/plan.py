@@ -170,7 +170,10 @@ class _Planner:
             elif placed is not None and attribute is not None:
                 lengths.append(UpTo(attribute.name, placed - i - 1, after))
             else:
-                return None
+                behind = tuple(group_key(_as_group(dims[j])) for j in positions[n + 1 :])
+                if not all(self.groups.get(key) is Known.YES for key in behind):
+                    return None
+                lengths.append(Rest(after, behind))
         return lengths
 
     def _axis(self, dim: DimSpec) -> Attribute | None:

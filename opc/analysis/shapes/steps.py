@@ -81,9 +81,10 @@ class MatchType:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A group takes all of the operand's remaining axes but the last `after`."""
+    """A group takes all of the operand's remaining axes but the last `after` and those of known groups among them."""
 
     after: int
+    groups: tuple[GroupKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

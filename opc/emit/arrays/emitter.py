@@ -160,6 +160,14 @@ class ArrayEmitter(ABC):
         dims = (d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims)
         return list(dict.fromkeys(d.of for d in dims if isinstance(d, Group) and d.name == group and d.of is not None))
 
+    def tells(self, o: Operand, group: str) -> bool:
+        """Whether the shape of an operand tells a group's rank by itself."""
+        return [d.name for d in o.dims if isinstance(d, Group)] == [group]
+
+    def is_told(self, groups: Sequence[str]) -> bool:
+        """Whether inputs that are always given tell the ranks of groups."""
+        return all(any(self.tells(o, g) for o in self.op.inputs if not o.optional) for g in groups)
+
     def wanted(self, target: Operand, frame: Frame) -> list[set[str]]:
         """Return for each axis of a target the support any superset of which is its full size."""
         result = []

@@ -125,8 +125,14 @@ class NumpySizes(ReducingEmitter):
             return "" if k == len(dims) and after else str(k - len(dims))
         axis = self.axis_attribute()
         groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
+        behind = tuple(d.name for d in dims[k:] if isinstance(d, Group))
         if axis and axis[1].groups == groups:
             return axis[0] + _plus(k - len(groups) - axis[1].fixed)
+        if self.is_told(groups):
+            return " + ".join(f"len({self.group(g)})" for g in groups) + _plus(k - len(groups))
+        if self.is_told(behind):
+            ranks = "".join(f" - len({self.group(g)})" for g in behind)
+            return f"{self.local[o.name]}.ndim{ranks}{_plus(len(behind) - len(dims) + k)}"
         return None
 
     def group(self, name: str) -> str:
@@ -140,7 +146,8 @@ class NumpySizes(ReducingEmitter):
 
     def own_group(self, group: Group, absent: str | None = None) -> str:
         """Return the text of a group's sizes, from the first given operand that has it; `absent` where none is."""
-        sources = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if group in o.dims]
+        sources = [o for o in self.op.inputs if group in o.dims]
+        sources.sort(key=lambda o: (o.optional, not self.is_told([group.name]) or not self.tells(o, group.name)))
         if not sources[0].optional:
             return self.slice_of(sources[0], group)
         locals_ = [self.local[o.name] for o in sources]
@@ -162,7 +169,8 @@ class NumpySizes(ReducingEmitter):
         if name in derived:
             return self.once(("dim", name), name, self.affine(derived[name]).text)
         sources = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if Affine.of(Dim(name)) in o.dims]
-        required = [o for o in sources if not o.optional][:1] or sources
+        required = [o for o in sources if not o.optional and self.place(o, o.dims.index(Affine.of(Dim(name)))) is not None][:1]
+        required = required or [o for o in sources if not o.optional][:1] or sources
         places = [self.place(o, o.dims.index(Affine.of(Dim(name)))) or "0" for o in required]
         if not required[0].optional:
             return self.once(("dim", name), name, f"{self.first(required)}.shape[{places[0]}]")

@@ -115,7 +115,24 @@ class OnnxSizes(ReducingEmitter):
         if not any(isinstance(d, Group) for d in dims[k:]):
             return Position(len(dims) - k, (), end=True)
         groups = tuple(d.name for d in dims[:k] if isinstance(d, Group))
+        behind = tuple(d.name for d in dims[k:] if isinstance(d, Group))
+        if groups and not self.is_placed(groups) and not self.is_told(groups) and self.is_told(behind):
+            return Position(len(dims) - k - len(behind), behind, end=True)
         return Position(k - len(groups), groups)
+
+    def is_placed(self, groups: tuple[str, ...]) -> bool:
+        """Whether an axis attribute stands behind the same groups."""
+        return any(a.kind is AttributeKind.AXIS for a in self.op.attributes) and self.axis()[1].groups == groups
+
+    def bound_of(self, o: Operand, k: int) -> str:
+        """Return the axis at which entry `k` of an operand's shape starts."""
+        p = self.bound(o, k)
+        if not p.end or not p.groups:
+            return self.place(p)
+        total = f"{BUILDER}.from_end({self.local[o.name]}, {p.fixed})"
+        for group in p.groups:
+            total = f"{BUILDER}.Sub({total}, {BUILDER}.Size({self.group_shape(Group(group))}))"
+        return self.named_once(total)
 
     def holders(self, dim: Affine | Group) -> list[Operand]:
         """Return inputs whose shapes have a dimension or group, one of which is given where any is.
@@ -123,7 +140,9 @@ class OnnxSizes(ReducingEmitter):
         Raises:
             NotExpressible: when no input has it.
         """
-        found = [o for o in sorted(self.op.inputs, key=lambda o: o.optional) if dim in o.dims]
+        told = isinstance(dim, Group) and self.is_told([dim.name])
+        found = [o for o in self.op.inputs if dim in o.dims]
+        found.sort(key=lambda o: (o.optional, told and isinstance(dim, Group) and not self.tells(o, dim.name)))
         if not found:
             raise NotExpressible(f"no input has the size {dim}")
         return [found[0]] if not found[0].optional else found
@@ -148,7 +167,7 @@ class OnnxSizes(ReducingEmitter):
         if name in derived:
             return self.affine(derived[name]).text
         dim = Affine.of(Dim(name))
-        return self.of_first(dim, lambda x, o: f"{BUILDER}.dim({x}, {self.place(self.bound(o, o.dims.index(dim)))})")
+        return self.of_first(dim, lambda x, o: f"{BUILDER}.dim({x}, {self.bound_of(o, o.dims.index(dim))})")
 
     def group_shape(self, group: Group) -> str:
         """Return the sizes of a group, a vector."""
@@ -173,8 +192,8 @@ class OnnxSizes(ReducingEmitter):
     def span(self, o: Operand, group: Group) -> str:
         """Return from where to where the shape of an operand has a group, as arguments."""
         k = o.dims.index(group)
-        start = self.place(self.bound(o, k))
-        return start if k + 1 == len(o.dims) else f"{start}, {self.place(self.bound(o, k + 1))}"
+        start = self.bound_of(o, k)
+        return start if k + 1 == len(o.dims) else f"{start}, {self.bound_of(o, k + 1)}"
 
     def shape(self, dims: Sequence[Affine | Group]) -> str:
         """Return a shape, a vector."""

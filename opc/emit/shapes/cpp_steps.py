@@ -218,7 +218,8 @@ class StepText:
     def _length(self, length: GroupLength, member: str) -> str:
         match length:
             case Rest():
-                return f"match.rest({length.after})"
+                behind = " + ".join(f"call.{group_member(g)}.rank" for g in length.groups)
+                return f"match.rest({length.after}, {behind})" if behind else f"match.rest({length.after})"
             case UpTo():
                 return f"match.up_to({self._axis(length.attribute)}, {length.before}, {length.after})"
             case _:

@@ -188,6 +188,13 @@ class ShapeFunctions:
                 at = at.plus(1)
                 continue
             match axis.length:
+                case Rest() if axis.length.groups:
+                    split = self._local(f"split_{operand.name}")
+                    self.names.pop(f"split_{operand.name}")
+                    behind = [f" - len(call.groups[{quoted(symbol_text(g))}])" for g in axis.length.groups]
+                    room = f"len({operand.name})" + (f" - {axis.length.after}" if axis.length.after else "") + "".join(behind)
+                    yield bracketed(f"{split} = max(", [str(at), room], indent=margin)
+                    following, stop = _Position(split, 0), split
                 case Rest():
                     stop = f"-{axis.length.after}" if axis.length.after else ""
                     following = _Position("", -axis.length.after)

@@ -253,6 +253,8 @@ class matcher {
   /* How many axes a group takes, always leaving the last `after`: all of them; those up to `before` axes before `axis`; as many as
    * it was bound to. */
   int64_t rest(int32_t after) const { return rank_ - after - at_; }
+  /* The same, of which the groups behind take so many. */
+  int64_t rest(int32_t after, int32_t behind) const { return rest(after) > behind ? rest(after) - behind : 0; }
   int64_t up_to(int64_t axis, int32_t before, int32_t after) const {
     const int64_t stop = axis - before;
     return (stop < rank_ - after ? stop : rank_ - after) - at_;
