@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from opc.emit.kernel.slices import MOST_SLICED
 from opc.ir.expr import Reduce, Select, walk
-from opc.lower.loop_ir import Lanes, NestStage
+from opc.lower.loop_ir import Lanes, NestStage, RowStage
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.lower.rows.flatten import IrregularError, flatten
+from opc.lower.rows.schedule import MOST_OPERANDS
 from opc.lower.specialise import specialise
 from opc.pipeline import compile_text, load_family
 
@@ -408,3 +410,25 @@ def test_lowering_does_not_depend_on_the_order_of_sets() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+LIMITS = {"stage.h": ("max_operands", MOST_OPERANDS), "slices.h": ("most_sliced", MOST_SLICED)}
+
+
+@pytest.mark.parametrize("header", LIMITS)
+def test_limits_are_those_of_the_runtime(header: str) -> None:
+    name, value = LIMITS[header]
+    text = (SPECS.parent / "runtime" / "include" / "opc" / header).read_text()
+    assert f"{name} = {value} " in text
+
+
+@pytest.mark.parametrize("value", ["x[..., m] * {}", "max[k](x[..., k]) - {} * x[..., m]"])
+def test_a_stage_has_no_more_operands_than_a_tile(value: str) -> None:
+    count = 2 * MOST_OPERANDS
+    outputs = ", ".join(f"y{n}: 'T[..., M]'" for n in range(count))
+    body = "".join(f"  y{n}[..., m] = {value.format(n)}\n" for n in range(count))
+    text = f"{HEAD}inputs: {{x: 'T[..., M]'}}\noutputs: {{{outputs}}}\ngradient: none\nkernel: |\n{body}"
+    (variant,) = lower(compile_text(text, "f.yaml").forward)
+    stages = [s for s in variant.program.stages if isinstance(s, RowStage)]
+    assert all(len(s.operands) <= MOST_OPERANDS for s in stages)
+    assert sorted(o.name for s in stages for o in s.products if o.kind == "output") == sorted(f"y{n}" for n in range(count))

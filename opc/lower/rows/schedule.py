@@ -19,6 +19,9 @@ from opc.lower.rows.flatten import IrregularError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
 from opc.transform.indices import substitute
 
+MOST_OPERANDS = 40
+"""How many operands a stage can have: `max_operands` of `opc/stage.h`."""
+
 MOST_COPIES = 3
 """Of how many products each gets loops that leave out the others."""
 
@@ -88,6 +91,7 @@ class _Scheduler:
             plan = self._next(memory, pending)
             if not plan.produced:
                 raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
+            plan.produced = self._fitting(plan, memory)
             pending = [s for s in pending if s not in plan.produced]
             kept = self._kept(plan, pending, frozenset(memory))
             stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
@@ -96,6 +100,25 @@ class _Scheduler:
         if len(stages) == 1 and isinstance(stages[0], RowStage):
             stages = [replace(stages[0], name=self.op.name)]
         return tuple(stages), tuple(temporaries)
+
+    def _fitting(self, plan: Plan, memory: Mapping[str, str]) -> list[Step]:
+        """Return as much of what a plan produces as one stage has operands for.
+
+        Raises:
+            IrregularError: when a single value takes more.
+        """
+        chosen: list[Step] = []
+        for s in plan.produced:
+            more = [*chosen, s]
+            needed = self._closure([t.target for t in more], frozenset(memory))
+            read = {n for t in needed if t not in memory for n in self.reads[t]} - (set(self.step) - set(memory))
+            # What is reduced may be an output and be kept for later stages.
+            written = sum(1 + (t.reduction is not None and t.target in self.outputs) for t in more)
+            if len(read) + written <= MOST_OPERANDS:
+                chosen = more
+        if not chosen:
+            raise IrregularError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
+        return chosen
 
     def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
         """Return the plan of the next stage: the best, or one that lets more be done in passes along the rows of the best."""

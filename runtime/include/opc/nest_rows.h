@@ -197,6 +197,10 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
   if (usable) return OPC_OK;
   void *memory = contiguous_copy(n, *t, strides, computed);
   if (memory == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for a contiguous copy of an operand");
+  if (copies.count == max_operands) {
+    free(memory);
+    return fail(n.context, OPC_OUT_OF_MEMORY, "too many operands to copy");
+  }
   copies.data[copies.count++] = memory;
   o.data = static_cast<char *>(memory);
   o.stored = computed;
