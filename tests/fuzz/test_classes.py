@@ -155,6 +155,11 @@ FORMS = {
         "inputs: {x: 'T[*A, N, *B]', w: 'T[*B]', m: 'T[M]'}\noutputs: {y: 'T[*A, N, *B]', z: 'T[*A, *B]'}\n",
         "y[*A, n, *B] = x[*A, n, *B] * w[*B]\n  z[*A, *B] = sum[n](x[*A, n, *B]) + (m[0] if M > 0 else 0)",
     ),
+    "axis_of_nothing": (
+        "inputs: {x: 'T[M, N, K]', w: 'T[M, K, 3]'}\noutputs: {y: 'T[M, N]'}\n"
+        "attributes: {width: {type: int, default: 2, check: width > 0}}\n",
+        "y[i, j] = sum[k:K](w[i, minimum(maximum(k - width, 0), K - 1), 1] * x[i, j, k])",
+    ),
     "list_of_bools": (
         "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",

@@ -160,7 +160,9 @@ class OnnxArrays(OnnxSizes):
             index = self.flatten(self.value_over(IndexValue(i) if isinstance(i, Affine) else i, own, scope), own, scope)
             if not isinstance(i, Affine):
                 index = self.named(Text(f"{BUILDER}.cast({index}, {self.onnx_type(DType.INT64)})")).text
-            inside = isinstance(i, Affine) and self.boxes.is_inside(i, dim, scope.extents)
+            # Where a loop that it does not use is empty, an axis may be too, and a runtime refuses the index.
+            around = {n: x for n, x in scope.extents.items() if isinstance(i, Affine) and n in i.indices()}
+            inside = isinstance(i, Affine) and self.boxes.is_inside(i, dim, around)
             if not inside and k in e.checked and e.pad is None and not self.is_guarded(scope):
                 # The runtime refuses what is too great itself, and takes negative numbers as counted from the end.
                 index = self.named(Text(f"{BUILDER}.not_negative({index}, {size})")).text
