@@ -1,0 +1,40 @@
+"""Kernels made by clang++ give what the oracle allows, as those of g++ do: the main forms of loops, at sizes around a vector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opc.backends.base import Compile
+from opc.backends.kernel.backend import VARIANT, KernelBackend, instruction_sets
+from opc.pipeline import load_family
+from tests.emit.compilers import NO_CLANG, clang, run_compiler
+from tests.emit.kernel_library import INCLUDE, KernelLibrary
+from tests.fuzz.test_written import wrong
+
+SPECS = Path(__file__).parents[2] / "specs"
+FORMS = ("gelu", "layer_norm", "linear", "avg_pool2d")
+"""Points, rows with reductions, products, windows."""
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_kernels_of_clang_agree_with_the_oracle(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = clang()
+    if command is None:
+        pytest.skip(NO_CLANG)
+    monkeypatch.setenv(VARIANT, instruction_sets()[0])
+    family, backend, objects = load_family(SPECS / f"{name}.yaml"), KernelBackend(), []
+    for path, text in backend.emit(family).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    for step in backend.build(family):
+        if isinstance(step, Compile):
+            objects.append(tmp_path / f"{Path(step.object).name}")
+            include = (f"-I{INCLUDE}", f"-I{tmp_path}")
+            run_compiler(command, *step.flags, *include, "-w", "-c", tmp_path / step.source, "-o", objects[-1])
+    library = tmp_path / "library.so"
+    run_compiler(("g++",), "-shared", *objects, *backend.link_flags(family), "-o", library)
+    with np.errstate(all="ignore"):
+        assert not list(wrong(family, KernelLibrary(family, library)))
