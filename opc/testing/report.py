@@ -117,12 +117,11 @@ def _print_failures(failures: list[Result], console: Console) -> None:
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for r in failures:
         groups.setdefault((r.backend, r.op, r.kind), []).append(r)
-    for (backend, _, kind), found in list(groups.items())[:MOST_FAILURES]:
+    for (backend, op, kind), found in list(groups.items())[:MOST_FAILURES]:
         more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
         first = found[0]
-        console.print(
-            Text.assemble(("FAILED ", "bold red"), (f"{backend} ", "bold"), f"{kind} {first.name}: {first.message}{more}")
-        )
+        where = (f"{op} on {backend}: ", "bold")
+        console.print(Text.assemble(("FAILED ", "bold red"), where, f"{kind} {first.name}: {first.message}{more}"))
     if len(groups) > MOST_FAILURES:
         console.print(f"and {len(groups) - MOST_FAILURES} more kinds of failure; --report writes them all")
 

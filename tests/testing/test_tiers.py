@@ -1,15 +1,19 @@
 """The quick tier runs a sample of the calls of an op outside the covering set, says so, and keeps it apart from the whole."""
 
 import io
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from opc.pipeline import load_family
 from opc.testing import runner
+from opc.testing.plan import SAMPLED_POINTS, _differences
 from opc.testing.report import print_report
 from opc.testing.results import Report, Status, as_json
 from opc.testing.runner import run_tests
+from opc.testing.truths.gradcheck import check_family, points
 
 SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"
 
@@ -51,6 +55,13 @@ def test_what_a_sample_proved_is_remembered_as_a_sample(out: Path, sample: Repor
     assert again.remembered == sum(sample.totals().values())
     assert again.not_run == sample.not_run
     assert not run_tests([SPEC], ["numpy"], out).remembered
+
+
+def test_a_sample_of_points_that_decide_nothing_is_followed_by_the_others() -> None:
+    family = load_family(SPEC.with_name("conv2d.yaml"))
+    few = check_family(family, islice(points(family.forward, SAMPLED_POINTS), SAMPLED_POINTS))
+    assert "no point was sharp enough to decide" in {r.message for r in few}
+    assert {r.status for r in _differences(family, sample=True)} == {Status.PASSED}
 
 
 def test_the_time_of_each_part_is_told(whole: Report) -> None:

@@ -58,6 +58,8 @@ class RknnSession(WithoutAutograd):
         self._answers: dict[bytes, dict[str, Array] | ToolkitError] = {}
         self._prepared: dict[bytes, Call] = {}
         self._emulated: dict[tuple[str, bytes], dict[str, Array] | OpError] = {}
+        # Why nothing runs on an emulation, by machine: found with the first call, and not sought again with each.
+        self._absent: dict[str, str] = {}
 
     def prepare(self, calls: Iterable[Arguments]) -> None:
         """Run those of the calls that RKNN can carry, many in one model; `call` then knows their answers."""
@@ -101,10 +103,16 @@ class RknnSession(WithoutAutograd):
         call = self._accepted(op, inputs, attributes)
         if "float16" in _dtypes(call):
             raise Unsupported("RKNN's runtime gives floating tensors to an op in float32")
+        if machine in self._absent:
+            raise Unsupported(self._absent[machine])
         key = _key(inputs, attributes)
         if (machine, key) not in self._emulated:
             calls = {**self._prepared, key: call}
-            answers = Board(self.package, machine).run(list(calls.values()))
+            try:
+                answers = Board(self.package, machine).run(list(calls.values()))
+            except Unsupported as reason:
+                self._absent[machine] = str(reason)
+                raise
             self._emulated |= {(machine, k): a for k, a in zip(calls, answers, strict=True)}
         answer = self._emulated[machine, key]
         if isinstance(answer, OpError):
