@@ -10,7 +10,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from opc.testing.oracle.opaque import UndecidedError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.truths.examples import check_examples, example_cases
-from opc.testing.truths.gradcheck import GradientResult, check_family, points
+from opc.testing.truths.gradcheck import check_family, check_sample
 from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases, op_types
 
 REFUSED_OF_DERIVED = 16
@@ -36,9 +35,6 @@ REFUSED_OF_DERIVED = 16
 
 GRADIENT_CALLS = 36
 """How many of the forward calls are run through a framework's autograd."""
-
-SAMPLED_POINTS = 4
-"""At how many points the gradients of an op are proved of which a sample of calls is run."""
 
 LARGEST_GRADIENT = 3000
 """The number of elements up to which a call is also differentiated."""
@@ -171,22 +167,13 @@ def _examples(family: Family) -> Iterator[Result]:
 
 def _differences(family: Family, sample: bool) -> Iterator[Result]:
     start = time.perf_counter()
-    for found in _derivatives(family, sample):
+    for found in check_sample(family) if sample else check_family(family):
         now = time.perf_counter()
         status = Status.PASSED if found.ok else Status.FAILED
         yield Result(
             family.name, ORACLE, found.name, found.name, status, found.ratio, now - start, found.message, max(found.decided, 1)
         )
         start = now
-
-
-def _derivatives(family: Family, sample: bool) -> list[GradientResult]:
-    if sample:
-        found = check_family(family, islice(points(family.forward, SAMPLED_POINTS), SAMPLED_POINTS))
-        if all(result.ok for result in found):
-            return found
-    # Where few points were too vague to decide, others may.
-    return check_family(family)
 
 
 def hold_standard(family: Family, item: Item, found: OnnxCase) -> Result:
