@@ -116,7 +116,7 @@ class LoadedOp:
         return True
 
     # `torch.compile`, which could not follow a build, calls it and goes on.
-    _build_for._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    _build_for._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
     @cached_property
     def torch(self) -> ModuleType:
@@ -207,7 +207,7 @@ def _result_type(op: str, outputs: tuple[str, ...]) -> type[tuple[Any, ...]] | N
     if len(outputs) == 1:
         return None
     # A name that Python keeps for itself becomes `_0`, its position.
-    base: type[tuple[Any, ...]] = namedtuple("base", outputs, rename=True)  # type: ignore[misc] # names known at run time alone
+    base: type[tuple[Any, ...]] = namedtuple("base", outputs, rename=True)  # type: ignore[misc]  # names known at run time alone
 
     def plain(self: tuple[Any, ...]) -> tuple[Any, ...]:
         # The class is made here and no other process has it.

@@ -152,9 +152,25 @@ def settings() -> str:
         sys.version,
         str(config.find(Path.cwd())),
         *(f"{name}={os.environ.get(name, '')}" for name in SETTINGS),
-        *(f"{place}={signature(place)}" for place in environments.installed()),
+        *(f"{place}={installed(place)}" for place in environments.installed()),
     ]
     return hashlib.sha256("\0".join(values).encode(errors="surrogateescape")).hexdigest()
+
+
+def installed(place: str) -> str:
+    """Return what tells a folder that packages are installed in from one that holds others; a file's signature.
+
+    That is the names of what lies there, and when each distribution was put there. Byte code is no part of it, which the first
+    import of a module leaves beside it.
+    """
+    try:
+        entries = [*os.scandir(place)]
+    except NotADirectoryError:
+        return signature(place)
+    except FileNotFoundError:
+        return "absent"
+    told = (f"{e.name}:{e.stat().st_mtime_ns}" if e.name.endswith(".dist-info") else e.name for e in entries)
+    return "\0".join(sorted(name for name in told if name != "__pycache__"))
 
 
 def registered() -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class BroadcastAxis:
 ReduceAxis: TypeAlias = Axis | GroupAxis | BroadcastAxis
 
 EXTREMES = ("max", "min", "argmax", "argmin")
-"""Reductions that have no value for nothing."""
+"""Reductions to one of the elements: they have no value for nothing, and may choose among several that are alike."""
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
 

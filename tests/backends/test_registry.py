@@ -34,13 +34,13 @@ class Partial:
 def entry(name: str, value: str, distribution: str) -> EntryPoint:
     made = EntryPoint(name, value, "opc.backends")
     # How importlib.metadata itself ties an entry point to its distribution.
-    return cast(Any, made)._for(cast(Distribution, SimpleNamespace(name=distribution)))  # type: ignore[no-any-return]
+    return cast(Any, made)._for(cast(Distribution, SimpleNamespace(name=distribution)))
 
 
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     module = ModuleType("thirdparty")
-    module.Good, module.Partial = Good, Partial  # type: ignore[attr-defined]
+    module.Good, module.Partial = Good, Partial
     monkeypatch.setitem(sys.modules, "thirdparty", module)
     found = [entry("good", "thirdparty:Good", "third-party")]
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "opc.backends" else [])

@@ -46,7 +46,7 @@ print("failed" if mistakes else "built", flush=True)
 
 def start(out: Path, salt: int = 0, **options: object) -> subprocess.Popen[str]:
     arguments = [sys.executable, "-c", PROGRAM, str(ROOT), str(out), str(salt)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
 def finish(process: subprocess.Popen[str]) -> str:

@@ -46,7 +46,7 @@ class Twin(Toy):
 
 class Plain(Toy):
     name = "plain"
-    environment = None  # type: ignore[assignment]
+    environment = None
 
 
 def project(folder: Path, name: str, version: str = "1.0", needs: str = "", setup: str = "") -> str:
@@ -76,7 +76,7 @@ def project(folder: Path, name: str, version: str = "1.0", needs: str = "", setu
 def extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Register the toy backends; the returned function says what their extra asks for."""
     module = ModuleType("toys")
-    module.Toy, module.Twin, module.Plain = Toy, Twin, Plain  # type: ignore[attr-defined]
+    module.Toy, module.Twin, module.Plain = Toy, Twin, Plain
     monkeypatch.setitem(sys.modules, "toys", module)
     distribution = cast(Distribution, SimpleNamespace(name=DISTRIBUTION))
     found = [cast(Any, EntryPoint(b.name, f"toys:{b.__name__}", "opc.backends"))._for(distribution) for b in (Toy, Twin, Plain)]

@@ -102,7 +102,7 @@ def test_files_are_made_without_the_lock(fake: FakeBackend, tmp_path: Path, monk
 def test_what_was_made_ahead_is_made_again_where_the_package_holds_more_by_then(fake: FakeBackend, tmp_path: Path) -> None:
     """Another process added a backend to the package meanwhile: it is generated with the rest."""
     prepared = prepare(make_family(), tmp_path, [])
-    generate(make_family(), tmp_path, [fake])  # type: ignore[list-item]
+    generate(make_family(), tmp_path, [fake])
     made = generate(make_family(spec_hash="1" * 64), tmp_path, [], prepared)
     assert [b.name for b in made.backends] == ["fake"]
     assert made.removed == ()

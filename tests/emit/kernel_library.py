@@ -120,6 +120,7 @@ def compile_kernel(family: Family, directory: Path, *extra: str) -> Path:
             partial.replace(kept)
             for old in sorted(KEPT.glob("*.so"), key=lambda f: f.stat().st_mtime)[:-MOST_KEPT]:
                 old.unlink(missing_ok=True)
+                old.with_suffix(".lock").unlink(missing_ok=True)
         # A copy, for a process loads a file once, and tests change what a library holds.
         shutil.copyfile(kept, library)
     return library

@@ -1,8 +1,6 @@
 """Generated NumPy code computes what the oracle says, and is laid out as formatters do."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.pipeline import compile_text, load_family
 from opc.testing.oracle import evaluation as oracle
 from opc.testing.oracle import tolerance
+from tests import ruff
 
 SPECS = sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\n"
@@ -166,11 +165,9 @@ def test_helpers_of_the_function_table_can_be_imported(name: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
 def test_layout(spec: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ruff")
     place = tmp_path / "reference.py"
     place.write_text(numpy_module(load_family(spec)))
-    run = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", str(place)]
-    assert subprocess.run(run, capture_output=True, text=True).stdout == ""
+    ruff.accepts("format", "--diff", place)
 
 
 def test_text_of_a_function() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import math
-import shutil
-import subprocess
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opc.emit.python.text import WIDTH, Bracket, comment, docstring, literal, quoted, tuple_of
+from tests import ruff
 
 
 @given(st.text(max_size=200), st.sampled_from([0, 4]))
@@ -89,10 +88,4 @@ def test_brackets_are_laid_out_as_ruff_does(code: Bracket) -> None:
     text = code.render() + "\n"
     assert all(len(line) <= WIDTH for line in text.splitlines())
     ast.parse(text)
-    ruff = shutil.which("ruff")
-    if ruff is None:
-        pytest.skip("ruff is not installed")
-    done = subprocess.run(
-        [ruff, "format", "--isolated", f"--line-length={WIDTH}", "-"], input=text, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == text
+    assert ruff.accepts("format", f"--line-length={WIDTH}", "-", text=text) == text

@@ -127,16 +127,13 @@ def call_id(call: tuple[Op, object, object, object]) -> str:
 @pytest.mark.parametrize("call", ops.CALLS, ids=call_id)
 def test_calls(library: Library, call: tuple[Op, dict, dict, dict | str]) -> None:
     op, shapes, attributes, expected = call
-    try:
-        values = fill(op, attributes)
-    except ShapeError:
-        pytest.skip("the C interface has no such attribute value")
     if isinstance(expected, str):
+        # `fill` refuses what the C interface has no attribute value for.
         with pytest.raises(ShapeError) as error:
-            library.infer(op, shapes, values)
+            library.infer(op, shapes, fill(op, attributes))
         assert str(error.value) == expected
     else:
-        assert library.infer(op, shapes, values) == expected
+        assert library.infer(op, shapes, fill(op, attributes)) == expected
 
 
 sizes = st.lists(st.sampled_from([0, 1, 1, 2, 3, 3, 3, 7]), max_size=4).map(tuple)

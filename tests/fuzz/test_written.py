@@ -97,5 +97,5 @@ def test_what_is_not_written_shows(stage: str, tmp_path: Path) -> None:
     run = f"code = opc::run(nest, loops.{stage},"
     for name, changed in (("all", f"if (false) {run}"), ("last", f"--nest.lanes; {run}")):
         folder = tmp_path / name
-        library = compile_together([family], folder, "-O0", lambda text, changed=changed: text.replace(run, changed))  # type: ignore[misc]
+        library = compile_together([family], folder, "-O0", lambda text, changed=changed: text.replace(run, changed))
         assert list(wrong(family, KernelLibrary(family, library))), name

@@ -33,7 +33,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("size", "want"), SIZES, ids=lambda x: str(x) if isinstance(x, Affine) else "")
-def test_values(size, want) -> None:  # type: ignore[no-untyped-def]
+def test_values(size, want) -> None:
     for n, m, k in itertools.product(range(5), repeat=3):
         values = {"N": n, "M": m, "K": k}
         assert size.evaluate(lambda s, values=values: values[s.name]) == want(n, m, k)

@@ -272,7 +272,7 @@ def onnx_graph(text: str) -> tuple[list[Any], str, list[Any]]:
 
 @pytest.mark.parametrize("f", [f for f in ROWS if f.onnx], ids=ids)
 def test_onnx_column(f: Function) -> None:
-    onnx = pytest.importorskip("onnx")
+    import onnx
     from onnx.reference import ReferenceEvaluator
 
     nodes, result, constants = onnx_graph(f.onnx or "")

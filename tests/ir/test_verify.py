@@ -60,7 +60,7 @@ def with_value(value: Expr) -> Op:
 
 def with_first(**changes: object) -> Op:
     """Return the good op with its first statement changed."""
-    return replace(GOOD, body=(replace(GOOD.body[0], **changes), *GOOD.body[1:]))  # type: ignore[arg-type]
+    return replace(GOOD, body=(replace(GOOD.body[0], **changes), *GOOD.body[1:]))
 
 
 BAD_VALUES: list[tuple[str, Expr]] = [

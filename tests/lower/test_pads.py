@@ -26,7 +26,7 @@ kernel: |
 def value(text: str) -> object:
     """Return the value of the nest that a statement becomes."""
     (variant,) = lower(compile_text(SPEC.replace("VALUE", text), "f.yaml").forward)
-    (plan,) = (s.plans[0] for s in variant.program.stages)  # type: ignore[union-attr]
+    (plan,) = (s.plans[0] for s in variant.program.stages)
     assert isinstance(plan, Lanes)
     assert bool(plan.looked_up) is isinstance(plan.statement.value, Read)
     return plan.statement.value

@@ -7,11 +7,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
 from opc.backends import package as packages
 from opc.build import builder
-
-torch = pytest.importorskip("torch")
 
 # The native code adds what the kernel does not, so that it shows which of the two ran.
 SPEC = """\

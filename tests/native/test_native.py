@@ -79,7 +79,7 @@ native:
 
 def build(text: str, folder: Path, backend: str = "numpy") -> builder.Built:
     """Write a spec to a folder and build it there."""
-    spec = folder / f"{re.match('op: (.*)', text)[1]}.yaml"  # type: ignore[index]
+    spec = folder / f"{re.match('op: (.*)', text)[1]}.yaml"
     spec.write_text(text)
     (built,) = builder.build_specs([spec], folder / "out", [backend])
     return built

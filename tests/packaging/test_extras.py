@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.scaled import SPEC
+
 ROOT = Path(__file__).parents[2]
 PROVERS = ("hypothesis", "onnx")
 BLOCKER = f"""
@@ -25,19 +27,6 @@ class Blocker(MetaPathFinder):
 
 
 sys.meta_path.insert(0, Blocker())
-"""
-SPEC = """
-op: scaled
-domain: mine.ops
-version: 1
-doc: A number times x.
-types: {T: [float32, float64]}
-inputs: {x: 'T[...]'}
-attributes: {factor: {type: float, default: 2.0}}
-outputs: {y: 'T[...]'}
-kernel: y = factor * x
-examples:
-  - {x: [1.0, -2.0], y: [2.0, -4.0]}
 """
 
 

@@ -16,21 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.scaled import SPEC
+
 ROOT = Path(__file__).parents[2]
 FRAMEWORKS = {"torch", "tensorflow", "jax", "onnxruntime", "onnxscript", "paddlepaddle", "mindspore", "rknn-toolkit2"}
-SPEC = """
-op: scaled
-domain: mine.ops
-version: 1
-doc: A number times x.
-types: {T: [float32, float64]}
-inputs: {x: 'T[...]'}
-attributes: {factor: {type: float, default: 2.0}}
-outputs: {y: 'T[...]'}
-kernel: y = factor * x
-examples:
-  - {x: [1.0, -2.0], y: [2.0, -4.0]}
-"""
 
 
 def run(*command: object, cwd: Path, environment: dict[str, str] | None = None) -> str:

@@ -31,7 +31,7 @@ SPECS = Path(__file__).parents[2] / "specs"
 
 def test_no_contender_always_follows_the_same_one() -> None:
     order: list[str] = []
-    contenders = [Contender(name, lambda name=name: order.append(name)) for name in "abc"]  # type: ignore[misc]
+    contenders = [Contender(name, lambda name=name: order.append(name)) for name in "abc"]
     timings = time_in_turn(contenders, rounds=20, warmups=0)
     rounds = ["".join(order[i : i + 3]) for i in range(0, len(order), 3)]
     assert {"".join(sorted(r)) for r in rounds} == {"abc"}

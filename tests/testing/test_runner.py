@@ -198,7 +198,7 @@ def test_the_covering_tier_builds_all_backends_for_chosen_specs_only(monkeypatch
     monkeypatch.setattr(runner, "_build", build)
     backends = [SimpleNamespace(name=name) for name in ("numpy", "onnx", "torch")]
     specs, report = [Path("a.yaml"), Path("b.yaml")], Report()
-    found = runner._build_in_tiers(report, specs, backends, [specs[1]], Path(), None, None)  # type: ignore[arg-type]  # fakes
+    found = runner._build_in_tiers(report, specs, backends, [specs[1]], Path(), None, None)
     assert asked == [(["b"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
     assert [(p.op, p.sample) for p in found] == [("b", False), ("a", True)]
     said = {(r.op, r.backend, r.status): r.message for r in report.results}

@@ -75,7 +75,6 @@ def test_a_wrong_op_disagrees_with_onnx(nodes: dict[str, list[dict[str, object]]
 
 @pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "softplus"])
 def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
-    pytest.importorskip("torch")
     from opc.testing.truths.torch import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
@@ -91,7 +90,6 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
 def test_opinfo_samples_become_calls(name: str, least: int) -> None:
-    pytest.importorskip("torch")
     from opc.testing.truths.opinfo import opinfo_cases
     from opc.testing.truths.torch import check_reference
 
@@ -134,7 +132,8 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_references_are_not_trusted(text: str) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     from opc.testing.truths.torch_expression import ReferenceTextError, evaluate, parse
 
     with pytest.raises(ReferenceTextError):
@@ -142,7 +141,8 @@ def test_references_are_not_trusted(text: str) -> None:
 
 
 def test_references_may_compute() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     from opc.testing.truths.torch_expression import evaluate, parse
 
     names = {"x": torch.tensor([[1.0, -2.0]]), "w": None, "alpha": 0.5, "mode": "tanh", "axis": 1}

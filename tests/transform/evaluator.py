@@ -82,7 +82,7 @@ class Point:
 
     def read(self, e: Read) -> Number:
         data = self.operands[e.operand]
-        at = tuple(self.affine(i) if isinstance(i, Affine) else int(self.value(i)) for i in e.indices)  # type: ignore[arg-type]
+        at = tuple(self.affine(i) if isinstance(i, Affine) else int(self.value(i)) for i in e.indices)
         shape = np.shape(data)
         inside = all(0 <= i < n for i, n in zip(at, shape, strict=True))
         if not inside:

@@ -39,7 +39,7 @@ def test_what_is_made_of_a_spec(name: str, most: int, proofs: int, lowered: int,
 
     def counted(self: Knowledge, *asked: object) -> bool:
         looked_for.append(asked)
-        return prove(self, *asked)  # type: ignore[arg-type]
+        return prove(self, *asked)
 
     monkeypatch.setattr(Knowledge, "_nonnegative", counted)
     family = load_family(SPECS / f"{name}.yaml")
@@ -56,7 +56,7 @@ def test_a_proof_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counted(self: Knowledge, f: object, ranges: dict[str, object], conditions: object) -> bool:
         looked_for.append((id(self._proved), f, tuple(ranges.items()), conditions))
-        return prove(self, f, ranges, conditions)  # type: ignore[arg-type]
+        return prove(self, f, ranges, conditions)
 
     monkeypatch.setattr(Knowledge, "_nonnegative", counted)
     for op in load_family(SPECS / "deform_conv2d.yaml").ops:

@@ -56,7 +56,7 @@ def expressions() -> st.SearchStrategy[Expr]:
 
 
 def bits(x: object) -> bytes:
-    value = float(x)  # type: ignore[arg-type]
+    value = float(x)
     return b"nan" if math.isnan(value) else struct.pack("d", value)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import infer
 from opc.ir.dtypes import DType, resolve
-from opc.ir.expr import Reduce, walk
+from opc.ir.expr import EXTREMES, Reduce, walk
 from opc.ir.op import AttributeKind, Op, Role
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import LAYOUTS, TensorArg, few_values, mixed_values, random_values
@@ -41,9 +41,6 @@ Fill = Callable[[np.random.Generator, Shape, DType], Array]
 
 FEW = 54
 """How many cases of the full table a derived op gets: its forward op has been through all of it."""
-
-EXTREMES = ("max", "min", "argmax", "argmin")
-"""The reductions for which it matters that several elements are alike."""
 
 LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""

@@ -4,14 +4,14 @@ The last line tells in JSON of each check that failed, by its name, how.
 """
 
 import importlib
-import json
 import sys
-import traceback
 from pathlib import Path
 
 import mindspore
 import numpy as np
 from mindspore import Tensor, nn, ops
+
+from tests.backends import named_checks
 
 sys.path.insert(0, sys.argv[1])
 
@@ -192,10 +192,4 @@ def aten_after_torch():
 
 
 if __name__ == "__main__":
-    failed = {}
-    for name in sys.argv[2:]:
-        try:
-            globals()[name]()
-        except Exception:
-            failed[name] = traceback.format_exc()
-    print(json.dumps(failed))
+    named_checks.run(globals(), sys.argv[2:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from opc.build import builder
 from opc.build.toolchain import runtime_include
 from opc.diagnostics import SpecError
 from opc.pipeline import compile_text, load_family
+from tests import ruff
 from tests.backends.numpy.conftest import KITCHEN, PLUS, SPECS, Loader
 
 ROOT = Path(__file__).parents[3]
@@ -47,9 +47,6 @@ examples:
 
 
 def test_generated_python_is_formatted_and_free_of_lint(tmp_path: Path) -> None:
-    ruff = shutil.which("ruff")
-    if ruff is None:
-        pytest.skip("ruff is not installed")
     families = [load_family(path) for path in sorted(SPECS.glob("*.yaml"))]
     families += [compile_text(text) for text in (KITCHEN, PLUS, AWKWARD)]
     for family in families:
@@ -58,9 +55,8 @@ def test_generated_python_is_formatted_and_free_of_lint(tmp_path: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text)
     rules = "E,F,I,UP,B,SIM,C4,N"
-    for command in (["format", "--diff"], ["check", f"--select={rules}", "--target-version=py311", "--ignore=E501,B905"]):
-        done = subprocess.run([ruff, *command, "--isolated", str(tmp_path)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    ruff.accepts("format", "--diff", tmp_path)
+    ruff.accepts("check", f"--select={rules}", "--target-version=py311", "--ignore=E501,B905", tmp_path)
 
 
 @pytest.mark.parametrize("text", [KITCHEN, AWKWARD, None], ids=["kitchen", "awkward", "layer_norm"])

@@ -82,7 +82,8 @@ def test_mistakes_are_diagnostics(spec: Path, monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = torch.tensor([-2.0, 3.0], requires_grad=True)
     y = leaky_relu(x, alpha=0.5)
     assert isinstance(y, torch.Tensor)
@@ -95,7 +96,8 @@ def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
 
 
 def test_changed_spec_is_reloaded_for_torch_too(spec: Path) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = torch.tensor([1.0, 2.0])
     first = opc.load(spec)
     assert first(x).tolist() == [2.0, 4.0]
@@ -147,7 +149,8 @@ def mixer(tmp_path_factory: pytest.TempPathFactory) -> LoadedOp:
 
 
 def test_arguments_of_several_frameworks_are_refused(mixer: LoadedOp) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, t = np.ones(3, np.float32), torch.ones(3)
     one = "all inputs must be of one framework"
     array, tensor = "a numpy.ndarray", "a torch.Tensor"
@@ -178,7 +181,8 @@ def test_complex_arguments_are_refused_by_name(mixer: LoadedOp, dtype: str) -> N
             mixer(*given)
     with pytest.raises(TypeError, match="mixer: alpha must be float, got 1j"):
         mixer(x, x, alpha=1j)
-    torch = pytest.importorskip("torch")
+    import torch
+
     t = torch.ones(3)
     z = t.to(getattr(torch, dtype))
     for tensors, name in (
@@ -195,7 +199,8 @@ def test_complex_arguments_are_refused_by_name(mixer: LoadedOp, dtype: str) -> N
 
 
 def test_tensors_that_no_kernel_reads_are_refused_by_name(mixer: LoadedOp) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     t = torch.ones(3)
     dense = "but there are kernels for dense tensors in the CPU's memory"
     with pytest.raises(NotImplementedError, match=f"mixer: w has the layout torch.sparse_coo, {dense}"):

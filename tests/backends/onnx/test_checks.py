@@ -1,7 +1,5 @@
 """ONNX's own tools on every op of `specs/`: checker, inference, function, inliner, text; and the generated test as it stands."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +18,7 @@ from opc.pipeline import compile_text, load_family
 from opc.testing.cases import bad_calls, calls
 from opc.testing.oracle import evaluation as oracle
 from opc.testing.oracle import tolerance
+from tests import ruff
 
 SPECS = sorted((Path(__file__).parents[3] / "specs").glob("*.yaml"))
 
@@ -129,13 +128,11 @@ def test_an_output_without_elements_asks_for_nothing(session: Callable[[Path], O
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
 def test_layout(spec: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ruff")
     for path, text in OnnxBackend().emit(load_family(spec)).items():
         place = tmp_path / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
-    run = [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", str(tmp_path)]
-    assert subprocess.run(run, capture_output=True, text=True).stdout == ""
+    ruff.accepts("format", "--diff", tmp_path)
 
 
 def test_files_are_the_same_every_time() -> None:

@@ -75,7 +75,6 @@ TEXTS = {"everything": EVERYTHING, "scaled": SCALED, "tripled": TRIPLED}
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Family, Path]]:
     """The two ops' families and package folders."""
-    pytest.importorskip("onnxruntime")
     out = tmp_path_factory.mktemp("ort")
     families = [compile_text(text, f"{name}.yaml") for name, text in TEXTS.items()]
     results = build_families(families, out, ["onnx", "onnxruntime"])

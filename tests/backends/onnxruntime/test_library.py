@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from onnx import helper
 
@@ -15,7 +16,6 @@ from opc.backends.onnxruntime.session import OnnxRuntimeSession
 from opc.emit.numpy.reference import numpy_module
 from opc.ir.op import Family
 
-ort = pytest.importorskip("onnxruntime")
 Built = dict[str, tuple[Family, Path]]
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4) / 8

@@ -12,8 +12,6 @@ from onnx import helper
 from opc.backends.onnxruntime.run import run_model
 from opc.diagnostics import SpecError
 
-pytest.importorskip("onnxruntime")
-
 SPEC = """
 op: scaled
 doc: A test.

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
-
-onnxruntime = pytest.importorskip("onnxruntime")
 
 HEADER = Path(__file__).parents[3] / "runtime" / "include" / "opc" / "onnxruntime.h"
 INDEX = {name: int(index) for name, index in re.findall(r"using (\w+) = Entry<(\d+),", HEADER.read_text())}

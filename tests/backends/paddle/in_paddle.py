@@ -4,9 +4,7 @@ The last line tells in JSON of each test that failed, by its name, how.
 """
 
 import ctypes
-import json
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 import paddle
 
 from opc.backends import package as packages
+from tests.backends import named_checks
 
 PACKAGE = Path(sys.argv[1])
 pantry = packages.load(PACKAGE, "paddle").pantry
@@ -108,10 +107,4 @@ def copies_of_an_emulated_gpu() -> None:
 
 
 if __name__ == "__main__":
-    failed = {}
-    for name in sys.argv[2:]:
-        try:
-            globals()[name]()
-        except Exception:
-            failed[name] = traceback.format_exc()
-    print(json.dumps(failed))
+    named_checks.run(globals(), sys.argv[2:])

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+from opc.backends.base import OpError, Unsupported
 
-from opc.backends.base import OpError, Unsupported  # noqa: E402
-
-from .conftest import Sessions  # noqa: E402
+from .conftest import Sessions
 
 CHECKED = ("leaky_relu", "dual_residual", "layer_norm", "add", "clamp")
 

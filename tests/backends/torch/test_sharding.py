@@ -113,9 +113,9 @@ kernel: |
 """
     text = sharding_source(compile_text(spec, "scaled.yaml"))
     modules = {name: ModuleType(f"scaled.{name}") for name in ("operators", "dispatch", "late", "sharding")}
-    modules["operators"].__getattr__ = lambda name: None  # type: ignore[method-assign]
-    modules["dispatch"].Operator = object  # type: ignore[attr-defined]
-    modules["late"].when_imported = lambda *_: None  # type: ignore[attr-defined]
+    modules["operators"].__getattr__ = lambda name: None
+    modules["dispatch"].Operator = object
+    modules["late"].when_imported = lambda *_: None
     modules["sharding"].__package__ = "scaled"
     for name, module in {"scaled": ModuleType("scaled"), **modules}.items():
         monkeypatch.setitem(sys.modules, name if name == "scaled" else f"scaled.{name}", module)
