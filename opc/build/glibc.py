@@ -1,17 +1,12 @@
-"""Which glibc a built library needs: the newest version that it names of glibc's symbols, read from the ELF file itself.
-
-The layout is that of the System V ABI's ELF chapter and of the LSB's "Symbol Versioning" (sections of type SHT_GNU_verneed).
-"""
+"""Which glibc a built library needs: the newest version that it names of glibc's symbols."""
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-_VERNEED = 0x6FFFFFFE
-_VERSION = re.compile(rb"GLIBC_(\d+)\.(\d+)(?:\.(\d+))?$")
+_VERSION = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.(\d+))?")
 
 Version = tuple[int, ...]
 
@@ -23,32 +18,16 @@ def needed(libraries: Iterable[Path]) -> str | None:
 
 
 def _versions(library: Path) -> list[Version]:
-    """Return the versions of glibc that a file names; none of a file that is no 64-bit little-endian ELF file."""
+    """Return the versions of glibc that a file names; none of a file that is no ELF file."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.gnuversions import GNUVerNeedSection
+
     try:
-        data = library.read_bytes()
-        names = [*_names(data)] if data[:6] == b"\x7fELF\x02\x01" else []
-    except (OSError, struct.error):
+        with library.open("rb") as file:
+            sections = [s for s in ELFFile(file).iter_sections() if isinstance(s, GNUVerNeedSection)]
+            names = [version.name for section in sections for _, versions in section.iter_versions() for version in versions]
+    except (OSError, ELFError):
         return []
-    found = (_VERSION.match(name) for name in names)
+    found = map(_VERSION.fullmatch, names)
     return [tuple(int(part) for part in match.groups() if part) for match in found if match]
-
-
-def _names(data: bytes) -> Iterator[bytes]:
-    """Yield the names of the versions that an ELF file needs of any library."""
-    (sections,) = struct.unpack_from("<Q", data, 0x28)
-    size, count = struct.unpack_from("<HH", data, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", data, sections + size * i) for i in range(count)]
-    for header in headers:
-        if header[1] != _VERNEED:
-            continue
-        start, strings = header[4], headers[header[6]][4]
-        while True:
-            _, auxiliaries, _, first, following = struct.unpack_from("<HHIII", data, start)
-            at = start + first
-            for _ in range(auxiliaries):
-                _, _, _, name, step = struct.unpack_from("<IHHII", data, at)
-                yield data[strings + name : data.index(b"\0", strings + name)]
-                at += step
-            if following == 0:
-                break
-            start += following
