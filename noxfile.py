@@ -25,6 +25,8 @@ SPECS = ("specs", "specs/native")
 
 def installed(session: nox.Session) -> Path:
     """Return the folder of programs of the one environment that all sessions share, made and installed when it must be."""
+    # Hundreds of processes import PyTorch: in 2 s where byte code is kept, in 8 s where the shell that nox runs in forbids it.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
     root = Path(".nox", "opc")
     stamp, state = root / "installed", hashlib.sha256(Path("pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()
     programs = root.absolute() / "bin"
