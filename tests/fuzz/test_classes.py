@@ -160,6 +160,10 @@ FORMS = {
         "attributes: {width: {type: int, default: 2, check: width > 0}}\n",
         "y[i, j] = sum[k:K](w[i, minimum(maximum(k - width, 0), K - 1), 1] * x[i, j, k])",
     ),
+    "cotangents_tell": (
+        "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
+        "y[..., i] = s\n  t[..., k:K] = sum[j:k + 1](v[0, j] if N > 0 else 0)\n  z[..., i] = sum[k:K](v[i, k] * t[..., k]) + s",
+    ),
     "list_of_bools": (
         "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
@@ -206,7 +210,9 @@ def test_every_target(name: str, tmp_path: Path) -> None:
         maker = Maker(op, above.get(id(op)), 2_000)
         for turn, sizes in enumerate(sizes_of(op)):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
-            case = maker.make(f"{op.name} {sizes.dims} {sizes.groups} {attributes}", sizes, attributes=attributes)
+            absent = frozenset(o.name for o in op.inputs if o.optional and turn % 4 == 3)
+            label = f"{op.name} {sizes.dims} {sizes.groups} {attributes}{' without ' if absent else ''}{', '.join(sorted(absent))}"
+            case = maker.make(label, sizes, attributes=attributes, absent=absent)
             if case is None:
                 continue
             want = expected(op, case)

@@ -148,13 +148,19 @@ class OnnxSizes(ReducingEmitter):
         return [found[0]] if not found[0].optional else found
 
     def of_first(self, dim: Affine | Group, text: Callable[[str, Operand], str]) -> str:
-        """Return what `text` makes of the first given input that has a dimension or group."""
+        """Return what `text` makes of the first given input that has a dimension or group; nothing where all are absent.
+
+        Of a derived op whose cotangents are all absent, what has that size is neither read nor an output that is wanted.
+        """
         found = self.holders(dim)
+        if not found[0].optional:
+            return text(self.local[found[0].name], found[0])
+        nothing = f"{BUILDER}.vector()" if isinstance(dim, Group) else f"{BUILDER}.number(0)"
         if all(o.dims == found[0].dims for o in found):
-            return text(self.first(found), found[0])
-        texts = [text(self.local[o.name], o) for o in found]
-        chain = [f"{t} if {self.local[o.name]} is not None else " for t, o in zip(texts[:-1], found, strict=False)]
-        return self.named_once("".join([*chain, texts[-1]]))
+            first = self.first(found)
+            return self.named_once(f"{text(first, found[0])} if {first} is not None else {nothing}")
+        chain = [f"{text(self.local[o.name], o)} if {self.local[o.name]} is not None else " for o in found]
+        return self.named_once("".join([*chain, nothing]))
 
     def first(self, operands: Sequence[Operand]) -> str:
         """Return the text of the first given of some optional inputs."""

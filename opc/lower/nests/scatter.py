@@ -68,9 +68,11 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     places, rest, body = found
     if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
         return None
+    # Searches take the terms of an axis in rows; then the elements of the target are taken one by one.
     last = flat.indices[-1]
+    fixed = last in dict(places) or any(isinstance(n, Reduce) for _, p in places for n in walk(p))
     shared = op.scatter is AddOrder.ATOMIC and _may_split(value, places)
-    return Scatter(flat, value, places, rest, body, None if last in dict(places) else last, tuple(given), shared=shared)
+    return Scatter(flat, value, places, rest, body, None if fixed else last, tuple(given), shared=shared)
 
 
 def _may_split(e: Reduce, places: tuple[tuple[str, Expr], ...]) -> bool:
