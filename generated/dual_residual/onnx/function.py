@@ -32,8 +32,8 @@ def write_dual_residual_backward(body, d_u, d_v, *, wanted):
             t1 = body.number(0, first(d_u, d_v))
         t2 = d_v if d_v is not None else body.number(0, first(d_u, d_v))
         t3 = first(d_u, d_v)
-        t4 = body.Expand(body.Sub(t1, t2), body.Shape(t3))
-        d_x = body.store(t4, "T")
+        t4 = body.Shape(t3) if t3 is not None else body.vector()
+        d_x = body.store(body.Expand(body.Sub(t1, t2), t4), "T")
     d_y = None
     if "d_y" in wanted:
         if d_v is not None:
@@ -42,8 +42,8 @@ def write_dual_residual_backward(body, d_u, d_v, *, wanted):
             t5 = body.number(0, first(d_u, d_v))
         t6 = d_u if d_u is not None else body.number(0, first(d_u, d_v))
         t7 = first(d_u, d_v)
-        t8 = body.Expand(body.Sub(t5, t6), body.Shape(t7))
-        d_y = body.store(t8, "T")
+        t8 = body.Shape(t7) if t7 is not None else body.vector()
+        d_y = body.store(body.Expand(body.Sub(t5, t6), t8), "T")
     return d_x, d_y
 
 
@@ -62,8 +62,8 @@ def write_dual_residual_backward_backward(body, d_d_x, d_d_y, *, wanted):
             t2 = body.number(0, first(d_d_x, d_d_y))
         t3 = d_d_y if d_d_y is not None else body.number(0, first(d_d_x, d_d_y))
         t4 = first(d_d_x, d_d_y)
-        t5 = body.Expand(body.Sub(t2, t3), body.Shape(t4))
-        d_d_u = body.store(t5, "T")
+        t5 = body.Shape(t4) if t4 is not None else body.vector()
+        d_d_u = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     d_d_v = None
     if "d_d_v" in wanted:
         if d_d_y is not None:
@@ -73,8 +73,8 @@ def write_dual_residual_backward_backward(body, d_d_x, d_d_y, *, wanted):
             t7 = body.number(0, first(d_d_x, d_d_y))
         t8 = d_d_x if d_d_x is not None else body.number(0, first(d_d_x, d_d_y))
         t9 = first(d_d_x, d_d_y)
-        t10 = body.Expand(body.Sub(t7, t8), body.Shape(t9))
-        d_d_v = body.store(t10, "T")
+        t10 = body.Shape(t9) if t9 is not None else body.vector()
+        d_d_v = body.store(body.Expand(body.Sub(t7, t8), t10), "T")
     return d_d_u, d_d_v
 
 
@@ -90,8 +90,8 @@ def write_dual_residual_jvp(body, t_x, t_y, *, wanted):
             t1 = body.number(0, first(t_x, t_y))
         t2 = t_y if t_y is not None else body.number(0, first(t_x, t_y))
         t3 = first(t_x, t_y)
-        t4 = body.Expand(body.Sub(t1, t2), body.Shape(t3))
-        t_u = body.store(t4, "T")
+        t4 = body.Shape(t3) if t3 is not None else body.vector()
+        t_u = body.store(body.Expand(body.Sub(t1, t2), t4), "T")
     t_v = None
     if "t_v" in wanted:
         if t_y is not None:
@@ -100,8 +100,8 @@ def write_dual_residual_jvp(body, t_x, t_y, *, wanted):
             t5 = body.number(0, first(t_x, t_y))
         t6 = t_x if t_x is not None else body.number(0, first(t_x, t_y))
         t7 = first(t_x, t_y)
-        t8 = body.Expand(body.Sub(t5, t6), body.Shape(t7))
-        t_v = body.store(t8, "T")
+        t8 = body.Shape(t7) if t7 is not None else body.vector()
+        t_v = body.store(body.Expand(body.Sub(t5, t6), t8), "T")
     return t_u, t_v
 
 
@@ -118,8 +118,8 @@ def write_dual_residual_backward_jvp(body, t_d_u, t_d_v, *, wanted):
             t2 = body.number(0, first(t_d_u, t_d_v))
         t3 = t_d_v if t_d_v is not None else body.number(0, first(t_d_u, t_d_v))
         t4 = first(t_d_u, t_d_v)
-        t5 = body.Expand(body.Sub(t2, t3), body.Shape(t4))
-        t_d_x = body.store(t5, "T")
+        t5 = body.Shape(t4) if t4 is not None else body.vector()
+        t_d_x = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     t_d_y = None
     if "t_d_y" in wanted:
         if t_d_v is not None:
@@ -129,8 +129,8 @@ def write_dual_residual_backward_jvp(body, t_d_u, t_d_v, *, wanted):
             t7 = body.number(0, first(t_d_u, t_d_v))
         t8 = t_d_u if t_d_u is not None else body.number(0, first(t_d_u, t_d_v))
         t9 = first(t_d_u, t_d_v)
-        t10 = body.Expand(body.Sub(t7, t8), body.Shape(t9))
-        t_d_y = body.store(t10, "T")
+        t10 = body.Shape(t9) if t9 is not None else body.vector()
+        t_d_y = body.store(body.Expand(body.Sub(t7, t8), t10), "T")
     return t_d_x, t_d_y
 
 
