@@ -54,6 +54,10 @@ class Compile:
     The language's standard, optimisation, position independence, and the include directories of the runtime and of the package
     are added by the build system. Each entry of `flags` is one argument; it is quoted for the shell by the build system. With
     `compiler`, a command of its own takes the place of the user's compiler and flags: one for another machine.
+
+    `glue` is code between a framework and kernels, which computes nothing: libraries for this machine alone have it without
+    optimisation. `header` is what the source includes before anything else, spelled as there; the build system may compile it
+    ahead for all packages, which changes no object.
     """
 
     source: str
@@ -61,6 +65,8 @@ class Compile:
     flags: tuple[str, ...] = ()
     language: str = "c++"
     compiler: tuple[str, ...] = ()
+    glue: bool = False
+    header: str = ""
 
 
 @dataclass(frozen=True, slots=True)

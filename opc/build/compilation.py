@@ -10,7 +10,7 @@ from pathlib import Path
 from opc.backends.base import BuildStep
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import KernelBackend
-from opc.build import files, ninja, stamp
+from opc.build import files, headers, ninja, stamp
 from opc.build.generate import Generated
 from opc.build.toolchain import Toolchain
 from opc.diagnostics import NO_SPAN, Diagnostic, Severity, Source, Span, SpecError
@@ -50,14 +50,19 @@ def compile_packages(
     result = {family.name: Compiled() for family, _ in packages}
     targets: list[str] = []
     made: dict[str, list[str]] = {}
+    edges: dict[str, dict[str, tuple[BuildStep, ...]]] = {}
     for family, generated in packages:
-        steps, result[family.name].skipped = _steps(family, generated)
+        edges[family.name], result[family.name].skipped = _steps(family, generated)
+    built = ((step for name in chosen & {*steps} for step in steps[name]) for steps in edges.values())
+    ahead = headers.worth(built, out, toolchain)
+    for family, generated in packages:
+        steps = edges[family.name]
         # Signatures are taken before the compilers read the files: a file that changes meanwhile then counts as changed.
         relative = (*generated.written, *generated.unchanged, "manifest.json")
         result[family.name].signatures = stamp.signatures(generated.package / path for path in relative)
         kernel, read = _kernel(family)
         result[family.name].signatures |= stamp.signatures(read)
-        text = ninja.package_file(family.name, kernel, steps)
+        text = ninja.package_file(family.name, kernel, steps, ahead)
         _write_if_changed(generated.package / files.BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
@@ -65,8 +70,11 @@ def compile_packages(
         made[family.name] = [os.path.abspath(generated.package / path) for path in dict.fromkeys(outputs)]
         stamp.discard_damaged(generated.package)
 
-    known = sorted(path.parts[-3] for path in out.glob(f"*/{files.BUILD}/{ninja.FILE}"))
-    _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, known))
+    for header in ahead:
+        _write_if_changed(out / header.folder / ninja.FILE, ninja.header_file(header))
+    known = [*out.glob(f"*/{files.BUILD}/{ninja.FILE}"), *out.glob(f"{headers.FOLDER}/*/{ninja.FILE}")]
+    taken = sorted(path.parent.relative_to(out).as_posix() for path in known)
+    _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, taken))
     _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, _ in packages:

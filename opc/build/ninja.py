@@ -13,14 +13,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import ninja
 
 from opc.backends.base import BuildStep, Compile, Link, Script
-from opc.build import files
+from opc.build import headers
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
 
@@ -43,6 +43,12 @@ rule cxx
 
 rule cc
   command = $cxx $cflags $flags -MMD -MF $out.d -c $in -o $out
+  depfile = $out.d
+  deps = gcc
+  description = $out
+
+rule header
+  command = $cxx $cxxflags $flags -x c++-header -MMD -MF $out.d -MT $out -c $in -o $out.tmp && mv -f $out.tmp $out
   depfile = $out.d
   deps = gcc
   description = $out
@@ -100,17 +106,31 @@ def target(package: str, backend: str) -> str:
     return f"{package}@{backend}"
 
 
-def package_file(package: str, kernel: Sequence[BuildStep], steps: Mapping[str, Sequence[BuildStep]]) -> str:
-    """Return a package's ninja file: the kernel's steps, those of each backend, and a target that stands for each backend."""
-    lines = [_edge(package, step) for step in dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))]
+def package_file(
+    package: str,
+    kernel: Sequence[BuildStep],
+    steps: Mapping[str, Sequence[BuildStep]],
+    ahead: Collection[headers.Header] = (),
+) -> str:
+    """Return a package's ninja file: the kernel's steps, those of each backend, and a target that stands for each backend.
+
+    The headers in `ahead` are compiled before the sources that begin with them.
+    """
+    lines = [_edge(package, step, ahead) for step in dict.fromkeys((*kernel, *(step for own in steps.values() for step in own)))]
     for backend, own in steps.items():
         made = " ".join(_path(package, output(step)) for step in own)
         lines.append(f"build {target(package, backend)}: phony {made}\n")
     return "\n".join(lines)
 
 
-def main_file(toolchain: Toolchain, packages: Sequence[str]) -> str:
-    """Return the main ninja file: rules, and the packages' files taken in."""
+def header_file(header: headers.Header) -> str:
+    """Return the ninja file of a header that is compiled ahead."""
+    source = _path(str(runtime_include()), header.name)
+    return f"build {_path(header.compiled)}: header {source} | {IDENTITY}\n  flags = {words(header.flags)}\n"
+
+
+def main_file(toolchain: Toolchain, taken: Sequence[str]) -> str:
+    """Return the main ninja file: rules, and the files of the folders of packages and headers taken in."""
     include = f"-I{runtime_include()}"
     variables = {
         "builddir": FOLDER,
@@ -123,7 +143,7 @@ def main_file(toolchain: Toolchain, packages: Sequence[str]) -> str:
     }
     lines = [f"{name} = {value}\n" for name, value in variables.items()]
     lines += [_RULES]
-    lines += [f"subninja {_path(package, files.BUILD, FILE)}\n" for package in packages]
+    lines += [f"subninja {_path(folder, FILE)}\n" for folder in taken]
     return "".join(lines)
 
 
@@ -183,12 +203,12 @@ def _refused(message: str) -> Diagnostic:
     return Diagnostic(f"the build could not run: {message}", hint=space_hint(message))
 
 
-def _edge(package: str, step: BuildStep) -> str:
+def _edge(package: str, step: BuildStep, ahead: Collection[headers.Header]) -> str:
     """Return one step as a ninja build statement."""
-    made = _path(package, output(step))
+    made, needs = _path(package, output(step)), IDENTITY
     match step:
         case Compile():
-            rule, sources, flags = "cc" if step.language == "c" else "cxx", [step.source], (f"-I{package}", *step.flags)
+            rule, sources, flags = "cc" if step.language == "c" else "cxx", [step.source], (f"-I{package}", *headers.flags(step))
         case Link():
             rule, sources, flags = "link", list(step.objects), step.flags
         case Script():
@@ -199,8 +219,11 @@ def _edge(package: str, step: BuildStep) -> str:
         own |= {"cxx": words(step.compiler), "cxxflags": "$crossflags", "linkflags": "-shared"}
     if isinstance(step, Link) and step.program:
         own["linkflags"] = ""
+    if (header := headers.of(step)) in ahead and header is not None:
+        own["cxxflags"] = f"{words((f'-I{header.folder}',))} $cxxflags"
+        needs += f" {_path(header.compiled)}"
     variables = "".join(f"  {name} = {value}\n" for name, value in own.items())
-    return f"build {made}: {rule} {inputs} | {IDENTITY}\n{variables}"
+    return f"build {made}: {rule} {inputs} | {needs}\n{variables}"
 
 
 def _path(*parts: str) -> str:

@@ -54,7 +54,8 @@ class Toolchain:
     """A compiler that works here.
 
     `command` is the compiler with arguments that are always given; `identity` tells this compiler from every other: its path and
-    what it says its version is. `cxx_flags`, `c_flags` and `link_flags` hold what is added to every call.
+    what it says its version is. `cxx_flags`, `c_flags` and `link_flags` hold what is added to every call. `precompiles` when it
+    takes a compiled header for one that a source includes, as GCC does.
     """
 
     command: tuple[str, ...]
@@ -62,6 +63,7 @@ class Toolchain:
     cxx_flags: tuple[str, ...]
     c_flags: tuple[str, ...]
     link_flags: tuple[str, ...]
+    precompiles: bool = False
 
 
 def runtime_include() -> Path:
@@ -133,7 +135,8 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     said = _first_line(version.stdout)
-    return Toolchain(command, f"{shlex.join(command)}\n{said}", (*CXX_FLAGS, *vector_math(said), *flags), C_FLAGS, link)
+    gcc = "Free Software Foundation" in version.stdout
+    return Toolchain(command, f"{shlex.join(command)}\n{said}", (*CXX_FLAGS, *vector_math(said), *flags), C_FLAGS, link, gcc)
 
 
 def vector_math(version: str) -> tuple[str, ...]:

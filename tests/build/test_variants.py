@@ -9,6 +9,7 @@ import pytest
 
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import VARIANT, VARIANTS, KernelBackend, instruction_sets
+from opc.build import headers
 from opc.build.builder import build_specs
 from opc.diagnostics import SpecError
 from opc.pipeline import load_family
@@ -17,7 +18,7 @@ SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"
 
 
 def compiled() -> list[tuple[str, ...]]:
-    return [step.flags for step in KernelBackend().build(load_family(SPEC)) if isinstance(step, Compile)]
+    return [headers.flags(step) for step in KernelBackend().build(load_family(SPEC)) if isinstance(step, Compile)]
 
 
 def test_all_are_compiled_unless_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

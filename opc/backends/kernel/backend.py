@@ -33,8 +33,6 @@ COMMON_FLAGS = (
 
 LOOP_FLAGS = ("-O2", "-fopenmp-simd")
 ENTRY_FLAGS = ("-O1",)
-QUICK_ENTRY_FLAGS = ("-O0",)
-"""Flags of the entry points of a library for this machine alone: they only check shapes, and take long to compile at -O1."""
 
 NATIVE_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-O2", "-ftabstop=1")
 """Flags of native code, which is ordinary C++ with exceptions; columns in messages count characters."""
@@ -69,8 +67,8 @@ class KernelBackend:
         source = f"kernel/{family.name}"
         only = only_variant()
         forced = () if only is None else (f"-DOPC_FORCE_VARIANT={only}",)
-        optimised = ENTRY_FLAGS if only is None else QUICK_ENTRY_FLAGS
-        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *optimised, *forced))
+        # It checks shapes, and takes long to compile with optimisation.
+        entry = Compile(f"{source}.cpp", _object(f"{family.name}"), (*COMMON_FLAGS, *ENTRY_FLAGS, *forced), glue=True)
         loops = [
             Compile(
                 f"{source}_loops.cpp",
@@ -87,7 +85,7 @@ class KernelBackend:
         source, folder = f"kernel/{family.name}", f"build/{machine}/kernel/{family.name}"
         loops = (*COMMON_FLAGS, *LOOP_FLAGS, "-DOPC_VARIANT=baseline")
         return (
-            Compile(f"{source}.cpp", f"{folder}.o", (*COMMON_FLAGS, *ENTRY_FLAGS), compiler=compiler),
+            Compile(f"{source}.cpp", f"{folder}.o", (*COMMON_FLAGS, *ENTRY_FLAGS), compiler=compiler, glue=True),
             Compile(f"{source}_loops.cpp", f"{folder}_loops_baseline.o", loops, compiler=compiler),
         )
 

@@ -72,8 +72,8 @@ class MindSporeBackend:
         native, link = _native(family)
         objects = (*kernel.objects(family), *(step.object for step in native), adapter, threads)
         return (
-            Compile(f"mindspore/{family.name}_mindspore.cpp", adapter, FLAGS),
-            Compile("mindspore/threads.c", threads, language="c"),
+            Compile(f"mindspore/{family.name}_mindspore.cpp", adapter, FLAGS, glue=True, header="opc/mindspore.h"),
+            Compile("mindspore/threads.c", threads, language="c", glue=True),
             *native,
             Link(objects, library_path(family), (*link, *kernel.link_flags(family), "-lpthread")),
         )

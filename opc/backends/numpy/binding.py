@@ -38,7 +38,7 @@ def steps(family: Family, python_include: str, kernel_objects: tuple[str, ...], 
     # The limited API of Python, which cffi's C keeps to: one build serves every later version of Python.
     return (
         Script("numpy/bindings.py", f"{stem}.c"),
-        Compile(f"{stem}.c", f"{stem}.o", (f"-I{python_include}",), language="c"),
+        Compile(f"{stem}.c", f"{stem}.o", (f"-I{python_include}",), language="c", glue=True),
         Link((f"{stem}.o", *kernel_objects), f"{stem}.abi3.so", (*flags, "-pthread")),
     )
 

@@ -49,7 +49,7 @@ class OnnxRuntimeBackend:
         kernel = KernelBackend()
         object_ = f"build/onnxruntime/{family.name}_ort.o"
         return (
-            Compile(f"onnxruntime/{family.name}_ort.cpp", object_, FLAGS),
+            Compile(f"onnxruntime/{family.name}_ort.cpp", object_, FLAGS, glue=True),
             Link((object_, *kernel.objects(family)), library_path(family), kernel.link_flags(family)),
         )
 

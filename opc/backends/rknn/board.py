@@ -80,10 +80,10 @@ def steps(family: Family) -> Iterator[BuildStep]:
         made = kernel.build(family) if own else kernel.build_for(machine, compiler, family)
         folder = f"build/rknn/{machine}"
         adapter = (
-            Compile(f"rknn/{family.name}_rknn.cpp", f"{folder}/adapter.o", _flags(), compiler=compiler),
-            Compile("rknn/threads.c", f"{folder}/threads.o", language="c", compiler=compiler),
+            Compile(f"rknn/{family.name}_rknn.cpp", f"{folder}/adapter.o", _flags(), compiler=compiler, glue=True),
+            Compile("rknn/threads.c", f"{folder}/threads.o", language="c", compiler=compiler, glue=True),
         )
-        main = Compile("rknn/emulated.cpp", f"{folder}/main.o", _flags(), compiler=compiler)
+        main = Compile("rknn/emulated.cpp", f"{folder}/main.o", _flags(), compiler=compiler, glue=True)
         objects = (*(s.object for s in (*made, *adapter) if isinstance(s, Compile)),)
         flags = (*kernel.link_flags(family), "-lpthread") if own else ("-static-libstdc++", "-static-libgcc", "-lm", "-lpthread")
         yield from () if own else made

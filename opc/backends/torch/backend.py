@@ -107,8 +107,8 @@ class TorchBackend:
         objects = (*kernel.objects(family), *(step.object for step in native), adapter, library)
         return (
             *kernel.build(family),
-            Compile(f"torch/{name}_torch.cpp", adapter, ("-O2",)),
-            Compile("torch/libtorch_stub.c", stub, ("-fvisibility=default",), "c"),
+            Compile(f"torch/{name}_torch.cpp", adapter, ("-O2",), glue=True),
+            Compile("torch/libtorch_stub.c", stub, ("-fvisibility=default",), "c", glue=True),
             Link((stub,), library, ("-Wl,-soname,libtorch_cpu.so",)),
             *native,
             Link(objects, f"build/lib{name}_torch.so", (*native_link, *kernel.link_flags(family))),

@@ -1,0 +1,97 @@
+"""Headers compiled ahead: for many packages, of GCC, and objects as without; glue is not optimised for this machine alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from opc.backends.base import BuildStep, Compile, Link
+from opc.backends.kernel.backend import VARIANT
+from opc.build import builder, headers, ninja
+from opc.ir.op import Family
+from tests.build.fakes import HEADER, FakeBackend, call, make_family
+
+NAMES = tuple(f"op{i}" for i in range(headers.LEAST))
+
+
+@pytest.fixture
+def glue(fake: FakeBackend, monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
+    """A backend whose source begins with a header of the runtime."""
+    fake.files = {"fake/more.cpp": f'{HEADER}#include "opc/tensor.h"\nint more(DLTensor *x) {{ return int(x->ndim); }}\n'}
+
+    def build(self: FakeBackend, family: Family) -> tuple[BuildStep, ...]:
+        compiled = Compile("fake/more.cpp", "build/more.o", ("-O2",), glue=True, header="opc/tensor.h")
+        return (compiled, Link((compiled.object, "build/answer.o"), "build/libfake.so"))
+
+    monkeypatch.setattr(FakeBackend, "build", build)
+    monkeypatch.delenv(VARIANT, raising=False)
+    return fake
+
+
+def build(out: Path, *names: str) -> list[str]:
+    made: list[str] = []
+    built = builder.build_families(
+        [make_family(name) for name in names], out, progress=lambda done, total, file: made.append(file)
+    )
+    assert all(b.ok for b in built), [b.diagnostics for b in built]
+    return made
+
+
+def ahead(made: list[str]) -> list[str]:
+    return [re.sub(r"/\w{16}/", "/", file) for file in made if file.endswith(".gch")]
+
+
+def test_one_is_compiled_ahead_for_many_packages_and_no_object_differs(glue: FakeBackend, tmp_path: Path) -> None:
+    alone, many = tmp_path / "alone", tmp_path / "many"
+    assert ahead(build(alone, NAMES[0])) == []
+    assert ahead(build(many, *NAMES)) == [".opc/headers/opc/tensor.h.gch"]
+    assert (many / NAMES[0] / "build/more.o").read_bytes() == (alone / NAMES[0] / "build/more.o").read_bytes()
+    assert call(many / NAMES[0] / "build/libfake.so", 1) == 42
+    assert build(many, *NAMES) == []
+    # One more package takes what is there.
+    build(many, "other")
+    assert f"-I{headers.FOLDER}" in (many / "other/build/build.ninja").read_text()
+
+
+def test_another_compiler_makes_it_anew(glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(tmp_path, *NAMES)
+    monkeypatch.setenv("CXXFLAGS", "-DMORE=1")
+    made = build(tmp_path, *NAMES)
+    assert len(ahead(made)) == 1
+    assert len(made) == 1 + 3 * len(NAMES)
+
+
+def test_a_changed_header_is_compiled_anew_with_what_begins_with_it(
+    glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = tmp_path / "include"
+    shutil.copytree(Path(__file__).parents[2] / "runtime/include", include)
+    for module in (headers, ninja):
+        monkeypatch.setattr(module, "runtime_include", lambda: include)
+    tensor = include / "opc/tensor.h"
+    out = tmp_path / "out"
+    build(out, *NAMES)
+    assert build(out, *NAMES) == []
+    tensor.write_text(f"{tensor.read_text()}\nint changed();\n")
+    made = build(out, *NAMES)
+    assert len(ahead(made)) == 1
+    assert sum(file.endswith("more.o") for file in made) == len(NAMES)
+
+
+def test_clang_compiles_none_ahead(glue: FakeBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper = tmp_path / "compiler"
+    wrapper.write_text('#!/bin/sh\n[ "$1" = --version ] && echo A compiler 1.0 && exit\nexec c++ "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", str(wrapper))
+    assert ahead(build(tmp_path / "out", *NAMES)) == []
+
+
+def test_glue_is_optimised_in_libraries_for_all_machines_alone(glue: FakeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Compile("a.cpp", "a.o", ("-O2",), glue=True)
+    assert headers.flags(step) == ("-O2",)
+    monkeypatch.setenv(VARIANT, "native")
+    assert headers.flags(step) == ("-O2", "-O0")
+    assert headers.flags(Compile("a.cpp", "a.o", ("-O2",))) == ("-O2",)
