@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from opc.pipeline import compile_text
+from opc.testing.oracle.evaluation import evaluate
 from tests.fuzz import brute
 from tests.fuzz.calls import draw
 from tests.fuzz.judge import wrong_gradients, wrong_values
@@ -39,6 +40,50 @@ def test_examples(path: Path) -> None:
 def _held(spec: brute.Spec, kind: str) -> str:
     """Return the dtype that whole numbers of an example have: float64 where the type variable may be it."""
     return "float64" if {"floating", "any", "float64"} & set(spec.types[kind]) else spec.types[kind][0]
+
+
+WHOLE = {
+    "u[i] - n": (-56, "int64"),
+    "u[i] + 127": (-2, "int8"),
+    "u[i] + (100 + 28)": (127 + 128, "int64"),
+    "u[i] + (127 if n > 0 else -128)": (-2, "int8"),
+    "u[i] + (127 if n > 0 else 128)": (254, "int64"),
+    "u[i] + (i - i) + 1": (128, "int64"),
+    "u[i] + sum[k:3](1)": (130, "int64"),
+    "u[i] * abs(-3)": (381, "int64"),
+    "minimum(u[i], N + 300)": (127, "int64"),
+    "pad(u[i + 1], n)": (183, "int64"),
+    "u[i] if n < 0 else i + 300": (300, "int64"),
+    "abs(u[i] + 1) - n": (-128 - 183, "int64"),
+}
+"""What is computed of a single int8 element 127 with an attribute of 183, and in which type."""
+
+
+@pytest.mark.parametrize("expression", WHOLE)
+def test_whole_numbers_beside_a_narrow_operand(expression: str) -> None:
+    """The oracle and brute force read the rule in docs/language.md alike: what the type does not hold is computed in 64 bits."""
+    value, dtype = WHOLE[expression]
+    text = f"""\
+op: probe
+domain: test
+version: 1
+doc: A probe.
+inputs: {{u: 'int8[N]'}}
+attributes: {{n: {{type: int, default: 183}}}}
+outputs: {{y: 'int64[N]', z: 'int64[N]'}}
+gradient: none
+kernel: |
+  t[i:N] = {expression}
+  y[i] = cast(int64, t[i])
+  z[i] = cast(int64, t[i] * 100)
+"""
+    inputs = {"u": np.array([127], np.int8)}
+    found = brute.evaluate(text, inputs, {})
+    # A product shows in which type it is computed.
+    scaled = value * 100 if dtype == "int64" else (value * 100 + 128) % 256 - 128
+    assert (found["y"][2][0,], found["z"][2][0,]) == (value, scaled)
+    sure = evaluate(compile_text(text, "probe").forward, inputs, {})
+    assert (sure["y"].value.tolist(), sure["z"].value.tolist()) == ([value], [scaled])
 
 
 def test_a_wrong_value_is_seen() -> None:

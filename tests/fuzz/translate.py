@@ -1,7 +1,7 @@
 """From a statement of a body, as Python's `ast` has it, to a Python expression of one element: for the brute-force evaluator.
 
 What is translated is typed on the way, because integers wrap in their own dtype and numbers without one take the other side's:
-"f" is a float, "b" a bool, "wi" a whole number without a dtype, and an integer's type is its dtype.
+`tests.fuzz.kinds` says which types there are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tests.fuzz.scalars import BITS, FLOATS, FUNCTIONS, wrapped
+from tests.fuzz.kinds import arithmetic, as_type, is_whole, join, wrap
+from tests.fuzz.scalars import BITS, FLOATS, FUNCTIONS
 
 if TYPE_CHECKING:
     from tests.fuzz.brute import Call
@@ -142,7 +143,9 @@ class Translator:
             shape += (size,)
             self.extents[index.id] = dim
         code, kind = self.value(s.value)
-        dtype = self.call.dtype(declared[0]) if declared else {"f": "f", "b": "bool", "wi": "int64"}.get(kind, kind)
+        dtype = (
+            self.call.dtype(declared[0]) if declared else {"f": "f", "b": "bool"}.get(kind, "int64" if is_whole(kind) else kind)
+        )
         code = f"float({code})" if dtype in (*FLOATS, "f") else f"wrap_({code}, '{dtype}')" if dtype in BITS else code
         return Made(name, code, tuple(names), tuple(ranges), dtype, shape, tuple(dims))
 
@@ -171,7 +174,7 @@ class Translator:
             case ast.Constant(value=bool() as v):
                 return str(v), "b"
             case ast.Constant(value=int() as v):
-                return str(v), "wi"
+                return str(v), f"w{v}"
             case ast.Constant(value=float() as v):
                 return repr(v), "f"
             case ast.Constant(value=str() as v):
@@ -203,6 +206,7 @@ class Translator:
                 return {"True": "False", "False": "True"}.get(code, f"(not {code})"), "b"
             case ast.UnaryOp(op=ast.USub()):
                 code, kind = self.value(e.operand)
+                kind = arithmetic("sub", "w0", kind) if is_whole(kind) else kind
                 return wrap(f"(-{code})", kind), kind
             case ast.Compare():
                 sides = [self.value(v) for v in (e.left, *e.comparators)]
@@ -232,21 +236,21 @@ class Translator:
 
     def name(self, name: str) -> tuple[str, str]:
         if name in self.extents:
-            return f"i_{name}", "wi"
+            return f"i_{name}", "w"
         if name in self.operands:
             return self.bare(name)
         if name in self.call.attributes:
             return self.attribute(self.call.attributes[name], self.call.spec.attributes[name]["type"])
         if name in ("inf", "nan"):
             return f"{name}_", "f"
-        return str(self.call.dims[name]), "wi"
+        return str(self.call.dims[name]), "w"
 
     def attribute(self, value: Any, kind: str) -> tuple[str, str]:
         kind = kind.partition("[")[0]
         if kind == "float":
             number = repr(float(value))
             return {"inf": "inf_", "-inf": "(-inf_)", "nan": "nan_"}.get(number, f"({number})"), "f"
-        return {"bool": (str(bool(value)), "b"), "str": (repr(value), "s")}.get(kind, (f"({value})", "wi"))
+        return {"bool": (str(bool(value)), "b"), "str": (repr(value), "s")}.get(kind, (f"({value})", "w"))
 
     def bare(self, name: str) -> tuple[str, str]:
         """Return the read that an operand's name alone is: each axis at the index that runs over it."""
@@ -287,18 +291,19 @@ class Translator:
             fill = ({"f": "0.0", "b": "False"}.get(kind, "0"), kind)
         if fill is None:
             return f"read_(values_, '{name}', {index})", kind
-        return f"padded_(values_, '{name}', {index}, lambda: {as_type(*fill, kind)})", kind
+        both = kind if fill[1] == "f" else join(kind, fill[1])
+        return f"padded_(values_, '{name}', {index}, lambda: {as_type(*fill, both)})", both
 
     def binary(self, op: str, left: tuple[str, str], right: tuple[str, str]) -> tuple[str, str]:
         (a, s), (b, t) = left, right
-        kind = join(s, t)
         if op in ("div", "pow"):
             return f"{'div_' if op == 'div' else 'power_'}({as_type(a, s, 'f')}, {as_type(b, t, 'f')})", "f"
+        kind = join(s, t)
         if kind == "f":
             a, b = as_type(a, s, kind), as_type(b, t, kind)
-        if op in EXACT:
-            return wrap(f"{EXACT[op]}({a}, {b})", kind), kind
-        return wrap(f"({a} {SIGNS[op]} {b})", kind), kind
+        code = f"{EXACT[op]}({a}, {b})" if op in EXACT else f"({a} {SIGNS[op]} {b})"
+        kind = arithmetic(op, s, t) if is_whole(kind) else kind
+        return wrap(code, kind), kind
 
     def function(self, name: str, e: ast.Call) -> tuple[str, str]:
         match name:
@@ -311,7 +316,7 @@ class Translator:
             case "size" | "position":
                 group = e.args[0].id if isinstance(e.args[0], ast.Name) else group_name(e.args[0])
                 shape = self.call.groups[group]
-                return (f"position_({group_variable(group)}, {shape})" if name == "position" else str(int(np.prod(shape)))), "wi"
+                return (f"position_({group_variable(group)}, {shape})" if name == "position" else str(int(np.prod(shape)))), "w"
             case "cast":
                 return self.cast(self.call.dtype(ast.unparse(e.args[0])), *self.value(e.args[1]))
             case "maximum" | "minimum":
@@ -322,6 +327,7 @@ class Translator:
         if name in ("isnan", "isinf"):
             return f"{name}_({as_type(code, kind, 'f')})", "b"
         if name in ("abs", "sign") and kind != "f":
+            kind = "w" if is_whole(kind) else kind
             return wrap(f"abs({code})" if name == "abs" else f"int(fn_sign({code}))", kind), kind
         assert name in FUNCTIONS, name
         return f"fn_{name}({as_type(code, kind, 'f')})", "f"
@@ -360,38 +366,15 @@ class Translator:
             case "any" | "all":
                 return f"{kind}([{every[1:-1]}])", "b"
             case "max" | "min":
-                return f"{kind}_({every})", of
+                return f"{kind}_({every})", "w" if is_whole(of) else of
             case "argmax" | "argmin":
                 return f"place_({kind[3:]}_, {every})", "int64"
             case "mean":
                 return f"div_(float(total_({every})), float({'*'.join(f'({s})' for s in sizes)}))", "f"
-        result = "f" if of == "f" else "wi" if of == "wi" else "int64"
+        result = "f" if of == "f" else "w" if is_whole(of) else "int64"
         code = f"{'total_' if kind == 'sum' else 'prod_'}({every})"
         return (f"float({code})" if result == "f" else wrap(code, result)), result
 
 
 def group_variable(group: str) -> str:
     return "g_" if group == "..." else f"g_{group}"
-
-
-def join(a: str, b: str) -> str:
-    """Return the type of an operation on both: a number without dtype takes the other's."""
-    if a == b:
-        return a
-    if "f" in (a, b):
-        return "f"
-    return b if a in ("wi", "b") else a
-
-
-def as_type(code: str, kind: str, wanted: str) -> str:
-    """Return the code of a value taken as another type."""
-    if wanted == "f" and kind != "f":
-        return f"float({code})"
-    if kind == "wi" and wanted in BITS:
-        return str(wrapped(int(code), wanted)) if code.strip("()").isdigit() else f"wrap_({code}, '{wanted}')"
-    return code
-
-
-def wrap(code: str, kind: str) -> str:
-    """Return the code of an integer operation whose result wraps in its dtype."""
-    return f"wrap_({code}, '{kind}')" if kind in BITS else f"wrap_({code}, 'int64')" if kind == "wi" and "**" in code else code

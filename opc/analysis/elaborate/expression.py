@@ -204,7 +204,7 @@ class ExpressionTyper:
             return None
         folded = self._fold(fn, args)
         if folded is not None:
-            return self.index_value(folded, span)
+            return self.widths.folded(self.index_value(folded, span), args)
         row = FUNCTIONS[fn]
         own = result_type(row, tuple(self.widths.own(a) for a in args))
         # A type variable that may be bool is no number.

@@ -6,7 +6,7 @@ goes into an operand of its own narrower type, where integers wrap.
 
 from __future__ import annotations
 
-from opc.ir.dtypes import ElementType, ValueType, Weak, candidates
+from opc.ir.dtypes import ElementType, ValueType, Weak, candidates, is_bool
 from opc.ir.expr import Const, Expr, Read, Select
 from opc.ir.rules import common_type, converted, needs_width, wide_type
 
@@ -18,6 +18,7 @@ class Widths:
         # By identity: equal expressions may be written with a conversion, which is meant, and without.
         self._own: dict[int, tuple[Expr, ValueType]] = {}
         self._temporaries: dict[str, ValueType] = {}
+        self._whole: dict[int, Expr] = {}
 
     def own(self, e: Expr) -> ValueType:
         """Return the type of a value as if every whole number in it had fitted."""
@@ -40,15 +41,22 @@ class Widths:
         """Return the own type of values together; None where they do not mix."""
         return common_type(tuple(self.own(a) for a in args))
 
+    def folded(self, e: Expr | None, args: tuple[Expr, ...]) -> Expr | None:
+        """Return what arithmetic on `args` comes to. Sizes that cancel leave a number, which is no literal: it has 64 bits."""
+        if isinstance(e, Const) and not all(isinstance(a, Const) and id(a) not in self._whole for a in args):
+            self._whole[id(e)] = e
+        return e
+
     def meet(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Return values that are combined, converted where one of them is or needs to be wider than their own types."""
         own = self.common(args)
         if own is None or isinstance(own, Weak):
             return args
         wider = any(self.own(a) != a.type and a.type != own for a in args)
-        if not wider and not needs_width(args, own):
-            return args
         wide = wide_type(own)
+        whole = any(id(a) in self._whole for a in args) and wide != own and not is_bool(own)
+        if not wider and not whole and not needs_width(args, own):
+            return args
         return tuple(a if isinstance(a.type, Weak) else converted(a, wide) for a in args)
 
     def stored(self, value: Expr, t: ElementType) -> Expr:
