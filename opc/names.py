@@ -64,7 +64,7 @@ MEMBERS = frozenset(
         *("dtypes", "shapes", "absent", "function", "body"),
         # Functions that NumPy references carry along.
         *("accumulator", "contract", "convert", "dtype_of", "first", "flatten", "grid", "inside", "mod", "not_empty"),
-        *("own_grid", "power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
+        *("power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
     )
 )
 """What generated classes and helpers are called: attributes are spelled with an underscore."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from dataclasses import replace
+from itertools import islice, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opc.ir.op import Family, Op
 from opc.pipeline import compile_text
+from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Maker
-from opc.testing.cases.sizes import Sizes, dims_of, groups_of, split
+from opc.testing.cases.sizes import Sizes, broadcast_variants, dims_of, groups_of, split
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
@@ -124,6 +127,12 @@ EXTREMES = {
         "inputs: {x: 'T[N]', w: 'T[J]', v: 'T[M]'}\noutputs: {y: 'T[M]', z: 'T[J]', u: 'T[M]'}\n",
         "z[j] = max[k](x[k]) * w[j]\n  y[m] = v[m] * 2\n  s[m:M] = max[j](w[j])\n  u[m] = sum[k](s[m] * x[k])",
     ),
+    "of_nothing_wanted": (
+        "inputs: {x: 'T[N]', w: 'T[K]'}\noutputs: {y: 'T[N]', p: 'int64[K]', q: 'T[K]'}\n",
+        """y[n] = x[n] * 2
+  p[i] = argmax[k:K](pad(x[1], 0))
+  q[i] = max[k:K](pad(x[k + 1], 0)) * w[i] + min[k:K, l:2](pad(x[2*k + l], 1))""",
+    ),
     "of_no_term": (
         "inputs: {x: 'T[M, N]', w: 'T[M, J]'}\noutputs: {y: 'T[M]', z: 'T[M, J]', p: 'T[M, N]'}\n",
         """y[m] = sum[j](max[k](x[m, k]) * w[m, j])
@@ -169,8 +178,59 @@ FORMS = {
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
         "y[i] = gates[1]\n  z[i] = x[i] if gates[0] and x[i] > 0 else 0",
     ),
+    "steps_down": (
+        "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
+        "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
+        """y[i] = x[N - 1 - abs(N - 1 - 2*i)] * x[i]
+  u[m] = pad(z[m*s + M], 1) * sum[k:3](pad(x[m*s + N + k], 0))""",
+    ),
 }  # fmt: skip
 """Shapes whose groups other operands tell, and elements of lists as values."""
+
+SHARED = "broadcast: true\ninputs: {z: 'T[..., N]', x: 'T[..., N]', 'b?': 'T[..., N]', q: 'int16[..., N]'}\n"
+
+BROADCAST = {
+    "read_in_part": (
+        SHARED + "outputs: {y: 'T[..., N]', m: 'T[..., N]', a: 'T[...]', p: 'int64[...]'}\n",
+        """y[..., i] = x[..., N - 1 - i]
+  m[..., i] = max[k:3](pad(x[..., 2*i + k - 1], -inf))
+  a[...] = pad(z[..., 1], 1)
+  p[...] = position(...)""",
+    ),
+    "chosen_places": (
+        SHARED + "outputs: {y: 'T[..., N, N]'}\n",
+        "y[..., i, j] = z[..., j] if q[..., N - 1 - i] > 0 else x[..., N - 1 - j]",
+    ),
+    "through_temporaries": (
+        SHARED + "outputs: {y: 'T[...]', p: 'T[..., N]'}\n",
+        """s[...] = sum[k:3](pad(x[..., k - 1], 1))
+  t[..., i] = (z[..., i] - s[...]) * z[..., i]
+  y[...] = pad(t[..., 1], 0)
+  p[..., i] = sum[k:i](s[...] * pad(t[..., k - 1], 2))""",
+    ),
+    "given_or_not": (
+        SHARED + "outputs: {y: 'T[...]', p: 'T[..., N]'}\n",
+        """y[...] = sum[k]((b[..., k] if present(b) else x[..., k]) * 2)
+  p[..., i] = prod[k:2](sum[l:i](pad(x[..., l + k - 1], 0.5)))""",
+    ),
+    "products_of_shared": (
+        SHARED.replace("z: 'T[..., N]'", "z: 'T[..., N, N]', v: 'T[..., N, N]'")
+        + "outputs: {y: 'T[..., N, N]', p: 'T[N]', r: 'T[..., N, N]'}\n",
+        """y[..., i, j] = sum[k](x[..., k] * pad(x[..., k + i - j], 0))
+  p[i] = sum[...](pad(x[..., i - 1], 0) * z[..., i, 0] if N > 0 else 0)
+  r[..., i, j] = sum[k](z[..., i, k] * v[..., k, j])""",
+    ),
+}  # fmt: skip
+"""The axes that operands share are what all of them broadcast to, whichever of them the body reads and however."""
+
+
+OUTSIDE = """\
+y[n] = x[n] * 2
+  s[k, l] = sum[m](x[ids[m]]) * w[k] + x[at] * v[l]
+  t[m:M] = x[ids[m]] * 2
+  p = argmax[m](t[m])
+  r[k] = sum[m](cast(int64, t[m] > 0)) + ids[p]"""
+"""An index outside its axis, read for some outputs only."""
 
 
 def family(name: str, head: str, body: str) -> Family:
@@ -197,10 +257,10 @@ def sizes_of(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
 
-@pytest.mark.parametrize("name", [*EXTREMES, *FORMS])
+@pytest.mark.parametrize("name", [*EXTREMES, *FORMS, *BROADCAST])
 def test_every_target(name: str, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
-    head, body = {**EXTREMES, **FORMS}[name]
+    head, body = {**EXTREMES, **FORMS, **BROADCAST}[name]
     one = family(name, head, body)
     text = f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n"
     kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))
@@ -208,10 +268,10 @@ def test_every_target(name: str, tmp_path: Path) -> None:
     found = []
     for op in one.ops:
         maker = Maker(op, above.get(id(op)), 2_000)
-        for turn, sizes in enumerate(sizes_of(op)):
+        for turn, sizes in enumerate((*sizes_of(op), *islice(broadcast_variants(op), 0, None, 4))):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
             absent = frozenset(o.name for o in op.inputs if o.optional and turn % 4 == 3)
-            label = f"{op.name} {sizes.dims} {sizes.groups} {attributes} without {sorted(absent)}"
+            label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
             case = maker.make(label, sizes, attributes=attributes, absent=absent)
             if case is None:
                 continue
@@ -223,3 +283,23 @@ def test_every_target(name: str, tmp_path: Path) -> None:
                 found += [f"numpy of {case.name}: {m}" for m in wrong_answer(refer, op, case, want)]
                 found += [f"onnx of {case.name}: {m}" for m in wrong_answer(functions(session), op, case, want, signed=False)]
     assert not found, "\n".join(found[:5])
+
+
+def test_an_index_outside_is_refused_where_it_is_asked_for(tmp_path: Path) -> None:
+    head = "inputs: {x: 'T[N]', ids: 'int64[M]', at: 'int64[]', w: 'T[K]', v: 'T[L]'}\n"
+    one = family("outside", f"{head}outputs: {{y: 'T[N]', s: 'T[K, L]', r: 'int64[K]'}}\n", OUTSIDE)
+    kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))
+    maker = Maker(one.forward)
+    for count, length in product((0, 2), repeat=2):
+        case = maker.make("outside", Sizes({"N": 3, "M": 2, "K": count, "L": length}, {}, {}))
+        assert case is not None
+        given = {"ids": TensorArg(np.array([1, 99])), "at": TensorArg(np.array(99))}
+        case = replace(case, inputs={**case.inputs, **given})
+        want = expected(one.forward, case)
+        assert (want is None) == (count > 0)
+        assert list(wrong_kernel(kernel, one.forward, case, want)) == []
+        if want is not None:
+            assert list(wrong_answer(reference(one), one.forward, case, want)) == []
+        else:
+            with pytest.raises(IndexError, match="an index of x is 99"):
+                reference(one)(one.forward, case, ["y", "s", "r"])

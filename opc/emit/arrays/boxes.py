@@ -79,8 +79,12 @@ class Boxes:
         return extent in self.sizes or self.known.nonnegative(extent, {})
 
     def is_divisor(self, value: Affine) -> bool:
-        """Whether a divisor is greater than 0 even where nothing is computed. A size that an index runs over may be 0 there."""
-        return self.known.nonnegative(value - 1, {})
+        """Whether a divisor is not 0 even where nothing is computed. A size that an index runs over may be 0 there."""
+        return self.known.nonnegative(value - 1, {}) or self.known.nonnegative(-value - 1, {})
+
+    def is_downward(self, value: Affine) -> bool:
+        """Whether a divisor is less than 0 where something is computed."""
+        return self.known.nonnegative(-value, {})
 
     def scan_size(self, extent: Affine, size: Affine, ranges: Mapping[str, Affine]) -> Affine:
         """Return of how many elements to take the scan that an extent asks for the first of: of `size`, where these are enough.

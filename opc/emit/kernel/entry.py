@@ -12,6 +12,7 @@ from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import present_member, size_member, wrap
 from opc.emit.cpp.scalars import ScalarText
 from opc.emit.cpp.text import message_literal
+from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.slices import SliceText
@@ -213,9 +214,9 @@ class EntryText:
     def _program(self, variant: Variant) -> Iterator[str]:
         for t in variant.program.temporaries:
             yield from self._temporary(t)
-        several = len(variant.program.stages) > 1
+        several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)
         for s in variant.program.stages:
-            wanted = self._stage_condition(s, variant.program.temporaries)
+            wanted = self._stage_condition(s, variant, lazy)
             body = list(self._one(s, variant.case.op))
             if wanted or several:
                 opening = " && ".join([*(["code == OPC_OK"] if several and s is not variant.program.stages[0] else []), *wanted])
@@ -242,19 +243,20 @@ class EntryText:
 
     def _wanted(self, outputs: Iterable[str]) -> str:
         """Return the condition that one of these outputs is wanted, empty when one always is."""
-        index = {o.name: n for n, o in enumerate(self.op.outputs)}
         names = list(outputs)
-        if any(not self.op.output(n).optional for n in names):
-            return ""
-        return " || ".join(f"opc::wanted(outputs[{index[n]}])" for n in names)
+        return "" if any(not self.op.output(n).optional for n in names) else self._any_wanted(names)
 
-    def _stage_condition(self, stage: Stage, temporaries: tuple[Temporary, ...]) -> list[str]:
+    def _any_wanted(self, outputs: list[str]) -> str:
+        index = {o.name: n for n, o in enumerate(self.op.outputs)}
+        return " || ".join(f"opc::wanted(outputs[{index[n]}])" for n in outputs)
+
+    def _stage_condition(self, stage: Stage, variant: Variant, lazy: set[str]) -> list[str]:
         if isinstance(stage, RowStage) and stage.optional:
             return []
-        needed = {t.name: t.needed_by for t in temporaries}
-        products = [o.name for o in stage.products] if isinstance(stage, RowStage) else [stage.assign.target]
-        outputs = [n for name in products for n in needed.get(name, (name,))]
-        condition = self._wanted(dict.fromkeys(outputs))
+        needed = {t.name: t.needed_by for t in variant.program.temporaries}
+        products = written_by(stage)
+        outputs = list(dict.fromkeys(n for name in products for n in needed.get(name, (name,))))
+        condition = self._any_wanted(outputs) if lazy.issuperset(products) else self._wanted(outputs)
         return [f"({condition})" if " || " in condition else condition] if condition else []
 
     def _temporary(self, t: Temporary) -> Iterator[str]:

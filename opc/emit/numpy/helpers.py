@@ -115,13 +115,6 @@ def grid(sizes, trailing):
     return [np.arange(n).reshape(shape) for n, shape in zip(sizes, shapes)]
 
 
-def own_grid(sizes, own, trailing):
-    """Return the indices of an array that is broadcast from its own sizes, for the grid of the common ones."""
-    lead = len(sizes) - len(own)
-    indices = grid(sizes, trailing)[lead:]
-    return [i if n == size else 0 * i for i, n, size in zip(indices, own, sizes[lead:])]
-
-
 def not_empty(count, what, points=1, where=True):
     """Refuse a reduction over nothing: ValueError where a count is 0 or less at a point that is asked for."""
     if points > 0 and np.any((np.asarray(count) <= 0) & where):
@@ -134,11 +127,11 @@ def flatten(x, count):
     return x.reshape(*x.shape[:kept], math.prod(x.shape[kept:]))
 
 
-def inside(index, size, what, where=True):
+def inside(index, size, what, points=1, where=True):
     """Refuse an index outside of its axis: IndexError where one that is asked for is."""
     index = np.asarray(index)
     wrong = ((index < 0) | (index >= size)) & where
-    if np.any(wrong):
+    if points > 0 and np.any(wrong):
         first = np.broadcast_to(index, wrong.shape)[wrong][0]
         raise IndexError(f"{what} is {first}, outside an axis of size {size}")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import prod
 
-from opc.analysis.patterns import Contraction, Scan, Scatter, conjunction, entries_of, is_uniform
+from opc.analysis.patterns import Contraction, Entry, Scan, Scatter, conjunction, entries_of, is_uniform
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import (
     ATOM,
@@ -217,14 +217,21 @@ class NumpyOperations(NumpySizes):
         full = replace(scope, frame=scope.around)
         count = self.affine(extent, {i: self.index(i, full) for i in sorted(extent.indices())})
         seen = extent.indices().union(*map(entries_of, scope.guards))
-        rest = [i for i in full.frame if i not in seen and self.may_be_empty(i, scope)]
+        self.line(f'not_empty({count.text}, "{self.what(e)}"{self.points(seen, scope)}{self.asked(full)})')
+
+    def points(self, seen: Collection[Entry], scope: Scope) -> str:
+        """Return the argument that is 0 where sizes not `seen` leave nothing to be asked for; empty where there are none."""
+        rest = [i for i in scope.around if i not in seen and self.may_be_empty(i, scope)]
         sizes = [Affine.of(GroupSize(i.name)) if isinstance(i, GroupRef) else scope.extents[i] for i in rest]
         covered = self.users and all(size in map(size_of, o.dims) for size in sizes for o in self.users)
         points = [self.affine(prod(sizes, start=Affine.of(1))).text] if sizes and not covered else []
-        points += [" + ".join(self.elements(o) for o in self.users)] if self.users else []
+        wanted = [self.elements(o) for o in self.users]
+        while len(wanted) > 1:
+            together = " + ".join(wanted[:2])
+            wanted[:2] = [self.named_once(together) if len(together) > LIMIT // 2 else together]
+        points += wanted
         total = points[0] if len(points) == 1 else f"min({', '.join(points)})"
-        some = f", points={total}" if points else ""
-        self.line(f'not_empty({count.text}, "{self.what(e)}"{some}{self.asked(full)})')
+        return f", points={total}" if points else ""
 
     def elements(self, o: Operand) -> str:
         """Return how many elements are wanted of an output, or a number that is 0 where there are none."""
@@ -258,14 +265,15 @@ class NumpyOperations(NumpySizes):
 
     def gather(self, e: Read, scope: Scope) -> Text:
         """As `ArrayEmitter.gather` says."""
-        indices = [self.position_of(i, scope, self.own_sizes(e, axis)) for axis, i in enumerate(e.indices)]
+        indices = [self.own_position(e, axis, scope) or self.position_of(i, scope) for axis, i in enumerate(e.indices)]
         indices = [self.named(i) if len(i.text) > LIMIT // 2 and not i.text.startswith("*") else i for i in indices]
         operand = self.operands[e.operand]
         for axis in e.checked:
-            dim = operand.dims[axis]
-            if isinstance(dim, Affine):
+            dim, index = operand.dims[axis], e.indices[axis]
+            if isinstance(dim, Affine) and not isinstance(index, Affine | GroupRef):
                 what = quoted(f"{self.op.name}: an index of {e.operand}")
-                self.line(f"inside({indices[axis].text}, {self.affine(dim).text}, {what}{self.asked(scope)})")
+                when = f"{self.points(entries_of(index), scope)}{self.asked(scope)}"
+                self.line(f"inside({indices[axis].text}, {self.affine(dim).text}, {what}{when})")
         support = frozenset[str]().union(*(i.support for i in indices))
         arguments = [self.local[e.operand], self.tuple_of(indices)]
         if e.pad is not None:
@@ -274,35 +282,35 @@ class NumpyOperations(NumpySizes):
             arguments.append(f"pad={pad.text}")
         return Text(f"take({', '.join(arguments)})", ATOM, support)
 
-    def own_sizes(self, e: Read, axis: int) -> str | None:
-        """Return the sizes that an operand itself has along a group of a broadcast op; None where they are the group's."""
-        group = e.indices[axis]
-        if not isinstance(group, GroupRef) or not self.sharers(group.name):
+    def own_position(self, e: Read, axis: int, scope: Scope) -> Text | None:
+        """Return the positions along a group that an operand of a broadcast op has for its own; None where it is another's.
+
+        What is read so has the operand's own axes, and broadcasts as the operand does.
+        """
+        group, dim = e.indices[axis], self.operands[e.operand].dims[axis]
+        if not isinstance(group, GroupRef) or not isinstance(dim, Group) or dim.of is None:
             return None
-        name, after = self.local[e.operand], len(e.indices) - axis - 1
-        return f"{name}.shape[{axis or ''}:{-after or ''}]"
+        after = len(e.indices) - axis - 1
+        sizes = f"{self.local[e.operand]}.shape[{axis or ''}:{-after or ''}]"
+        return Text(f"*{self.grid(group, scope.frame, sizes)}", ATOM, frozenset((f"{group}@{dim.of}",)))
+
+    def grid(self, group: GroupRef, frame: Frame, sizes: str) -> str:
+        """Return the indices along each axis of a group of these sizes, which broadcast to the frame."""
+        behind = frame[frame.index(group) + 1 :]
+        rest = [f"len({self.group(g.name)})" for g in behind if isinstance(g, GroupRef)]
+        fixed = len(behind) - len(rest)
+        trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
+        return f"grid({sizes}, {trailing})"
 
     def tuple_of(self, items: Sequence[Text]) -> str:
         """Return a tuple, by name where it is long."""
         text = f"({', '.join(i.text for i in items)}{',' if len(items) == 1 else ''})"
         return self.named(Text(text)).text if len(text) > 3 * LIMIT // 4 else text
 
-    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope, own: str | None = None) -> Text:
-        """Return the positions along one axis of an operand over a frame, or along each of a group, with a star.
-
-        `own` tells the sizes of an operand that is broadcast along the group.
-        """
-        frame = scope.frame
+    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope) -> Text:
+        """Return the positions along one axis of an operand over a frame, or along each of a group, with a star."""
         if isinstance(i, GroupRef):
-            after = len(frame) - frame.index(i) - 1
-            rest = [f"len({self.group(g.name)})" for g in frame[frame.index(i) + 1 :] if isinstance(g, GroupRef)]
-            fixed = after - len(rest)
-            trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
-            sizes = self.group(i.name) if own is None else f"{self.group(i.name)}, {own}"
-            if own is None:
-                return Text(f"*grid({sizes}, {trailing})", ATOM, frozenset(self.full(i)))
-            indices = self.named(Text(f"own_grid({sizes}, {trailing})"))
-            return Text(f"*{indices.text}", ATOM, frozenset(self.full(i)))
+            return Text(f"*{self.grid(i, scope.frame, self.group(i.name))}", ATOM, frozenset(self.full(i)))
         if isinstance(i, Affine):
             value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
             return value if i.indices() else replace(value, support=frozenset())

@@ -241,7 +241,8 @@ class NumpySizes(ReducingEmitter):
                 if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
                     denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
-                    denominator = Text(f"max({denominator.text}, 1)")
+                    least = "min({}, -1)" if self.boxes.is_downward(a.denominator) else "max({}, 1)"
+                    denominator = Text(least.format(denominator.text))
                 text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
                 return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
             case Minimum():

@@ -100,16 +100,16 @@ class OnnxArrays(OnnxSizes):
             return self.expr(self.without_pad(e), scope)
         operand = self.operands[e.operand]
         text = self.local[e.operand]
+        full = [Group(d.name) if isinstance(d, Group) else d for d in operand.dims]
         if any(isinstance(d, Group) and d.of is not None for d in operand.dims):
-            full = [Group(d.name) if isinstance(d, Group) else d for d in operand.dims]
             text = self.named(Text(f"{BUILDER}.Expand({text}, {self.shape(full)})")).text
         needed = [self.index_entries(i, scope) for i in e.indices]
         frame = tuple(i for i in scope.frame if any(i in n for n in needed))
         apart = all(not (a & b) for k, a in enumerate(needed) for b in needed[:k])
         grouped = any(isinstance(d, Group) for d in operand.dims)
         if grouped:
-            text = self.reshaped(text, [self.size_of(d) for d in operand.dims])
-        text, axes = self.axes_read(e, text, scope, frame)
+            text = self.reshaped(text, [self.size_of(d) for d in full])
+        text, axes = self.axes_read(e, text, full, scope, frame)
         if not apart:
             text, axes = self.joined(text, axes, scope)
         for k in reversed(range(len(axes))):
@@ -144,11 +144,13 @@ class OnnxArrays(OnnxSizes):
         """Return the size of a dimension, or the number of points of a group, a scalar."""
         return f"{BUILDER}.count({self.group_shape(dim)})" if isinstance(dim, Group) else self.affine(dim).text
 
-    def axes_read(self, e: Read, text: str, scope: Scope, frame: Frame) -> tuple[str, list[_Axis]]:
+    def axes_read(
+        self, e: Read, text: str, dims: Sequence[Affine | Group], scope: Scope, frame: Frame
+    ) -> tuple[str, list[_Axis]]:
         """Return the tensor to read from, padded where an index may fall outside, and what is read along each axis."""
         axes: list[_Axis] = []
         padded: list[int] = []
-        for k, (i, dim) in enumerate(zip(e.indices, self.operands[e.operand].dims, strict=True)):
+        for k, (i, dim) in enumerate(zip(e.indices, dims, strict=True)):
             size = self.size_of(dim)
             own = tuple(n for n in frame if n in self.index_entries(i, scope))
             if isinstance(i, GroupRef) or isinstance(dim, Group):
@@ -245,7 +247,9 @@ class OnnxArrays(OnnxSizes):
             ends = [({str(i)} for i in t[-2:]) for t in terms]
             if all(all(n <= v.support for n in end) for v, end in zip(values, ends, strict=True)):
                 kind = "products" if batch else "MatMul"
-                return Text(f"{BUILDER}.{kind}({values[0].text}, {values[1].text})", ATOM, self.full_support(outer))
+                support = self.full_support(batch) & (values[0].support | values[1].support)
+                support |= self.full_support((*rows, *columns))
+                return Text(f"{BUILDER}.{kind}({values[0].text}, {values[1].text})", ATOM, support)
         tensors = [self.named(self.filled(v, s)).text for v, s in zip(values, scopes, strict=True)]
         return Text(self.matrix_product(tensors, terms, parts, outer, inner), ATOM, self.full_support(outer))
 

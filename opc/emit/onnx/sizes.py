@@ -67,11 +67,12 @@ class OnnxSizes(ReducingEmitter):
                 value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
                 return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
             case FloorDiv() | Mod():
-                name = "floordiv" if isinstance(a, FloorDiv) else "mod"
+                function = "floordiv" if isinstance(a, FloorDiv) else "mod"
                 numerator, denominator = self.affine(a.numerator, index).text, self.affine(a.denominator, index).text
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
-                    denominator = f"{BUILDER}.Max({denominator}, {BUILDER}.number(1))"
-                return f"{BUILDER}.{name}({numerator}, {denominator})"
+                    name, one = ("Min", -1) if self.boxes.is_downward(a.denominator) else ("Max", 1)
+                    denominator = f"{BUILDER}.{name}({denominator}, {BUILDER}.number({one}))"
+                return f"{BUILDER}.{function}({numerator}, {denominator})"
             case Minimum():
                 return f"{BUILDER}.Min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
 

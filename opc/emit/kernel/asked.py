@@ -1,0 +1,41 @@
+"""Which temporaries of a kernel are computed only where outputs that need them have elements.
+
+The greatest of nothing, or an index outside its axis, refuses a call where it is asked for: not by an output without elements.
+What is made of such a temporary is not computed then either, since it would read what nobody wrote.
+"""
+
+from __future__ import annotations
+
+from opc.emit.arrays.emitter import may_refuse
+from opc.ir.expr import reads
+from opc.ir.op import Group, Op
+from opc.lower.loop_ir import GroupLoop, NestStage, RowStage, Stage, Temporary
+from opc.lower.lower import Variant
+
+
+def asked_for(op: Op, variant: Variant) -> set[str]:
+    """Return the temporaries that may have no value, or are made of such, but those asked for wherever they have elements."""
+    temporaries = {t.name: t for t in variant.program.temporaries}
+    found: set[str] = set()
+    for s in variant.program.stages:
+        if found.intersection(read_by(s)) or (isinstance(s, NestStage) and may_refuse(s.assign.value)):
+            found |= {n for n in written_by(s) if n in temporaries and not _has_user(op, temporaries[n])}
+    return found
+
+
+def _has_user(op: Op, temporary: Temporary) -> bool:
+    """Whether one of the outputs that a temporary is for has elements wherever it has some."""
+    own = {Group(x.name, x.of) if isinstance(x, GroupLoop) else x.extent for x in temporary.loops}
+    return any(set(o.dims) <= own and not o.optional for o in map(op.output, temporary.needed_by))
+
+
+def written_by(s: Stage) -> list[str]:
+    """Return what a stage writes."""
+    return [o.name for o in s.products] if isinstance(s, RowStage) else [s.assign.target]
+
+
+def read_by(s: Stage) -> list[str]:
+    """Return what a stage reads."""
+    return (
+        [o.name for o in s.operands if not o.written] if isinstance(s, RowStage) else [r.operand for r in reads(s.assign.value)]
+    )
