@@ -18,3 +18,17 @@ def test_cases_share_functions_whatever_the_length_of_their_names(op: str) -> No
     """A mean is divided by all a window has or by what is counted: three cases of two attributes, two ways to compute."""
     text = kernel_files(load_family(SPECS / "avg_pool2d.yaml"))["kernel/avg_pool2d_loops.cpp"]
     assert len(re.findall(rf"^OPC_ROW_NEST void avg_pool2d_{op}_(?:not_)?(?:count|ceil)", text, re.M)) == 2
+
+
+@pytest.mark.parametrize("op", ["w_mean", "d_y_sum_part_mean"])
+def test_ops_of_a_family_share_functions_whatever_their_arguments_and_statements_are_called(op: str) -> None:
+    """The gradient adds up the weights, and what a term of the loss is, as the op itself does."""
+    loops = kernel_files(load_family(SPECS / "cross_entropy.yaml"))["kernel/cross_entropy_loops.cpp"]
+    assert not re.search(rf"void cross_entropy_backward_{op}\(", loops)
+
+
+def test_an_op_fills_what_its_loops_read_of_the_arguments_they_share() -> None:
+    files = kernel_files(load_family(SPECS / "softmax.yaml"))
+    assert files["kernel/softmax_loops.h"].count("struct call_arguments {") == 1
+    filled = re.findall(r"softmax_loops::call_arguments arguments = \{(.*)\};", files["kernel/softmax.cpp"])
+    assert filled == [*["attributes, 0, 0"] * 4, "attributes, inputs[3] != nullptr, inputs[2] != nullptr"]

@@ -79,7 +79,7 @@ int32_t opc_dual_residual(const DLTensor *const *inputs, DLTensor *const *output
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
-  const dual_residual_arguments arguments = {attributes};
+  const dual_residual_loops::call_arguments arguments = {attributes, 0, 0, 0, 0, 0, 0, 0, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
@@ -181,7 +181,8 @@ int32_t opc_dual_residual_backward(const DLTensor *const *inputs, DLTensor *cons
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
-  const dual_residual_backward_arguments arguments = {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const dual_residual_loops::call_arguments arguments =
+      {attributes, inputs[0] != nullptr, inputs[1] != nullptr, 0, 0, 0, 0, 0, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
@@ -285,8 +286,8 @@ int32_t opc_dual_residual_backward_backward(
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
-  const dual_residual_backward_backward_arguments arguments =
-      {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const dual_residual_loops::call_arguments arguments =
+      {attributes, 0, 0, inputs[0] != nullptr, inputs[1] != nullptr, 0, 0, 0, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
@@ -387,7 +388,8 @@ int32_t opc_dual_residual_jvp(const DLTensor *const *inputs, DLTensor *const *ou
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
-  const dual_residual_jvp_arguments arguments = {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const dual_residual_loops::call_arguments arguments =
+      {attributes, 0, 0, 0, 0, inputs[0] != nullptr, inputs[1] != nullptr, 0, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if ((opc::wanted(outputs[0]) || opc::wanted(outputs[1]))) {
     opc::operand operands[4];
@@ -490,8 +492,8 @@ int32_t opc_dual_residual_backward_jvp(
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const dual_residual_loops::table &loops = dual_residual_loops::best();
-  const dual_residual_backward_jvp_arguments arguments =
-      {attributes, inputs[0] != nullptr, inputs[1] != nullptr};
+  const dual_residual_loops::call_arguments arguments =
+      {attributes, 0, 0, 0, 0, 0, 0, inputs[0] != nullptr, inputs[1] != nullptr};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if ((opc::wanted(outputs[0]) || opc::wanted(outputs[1]))) {
     opc::operand operands[4];

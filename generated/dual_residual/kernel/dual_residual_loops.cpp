@@ -9,7 +9,7 @@ namespace {
 
 template <typename T>
 void dual_residual(const opc::tile &tile, const void *call) {
-  const dual_residual_arguments &arguments = *static_cast<const dual_residual_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const T *x_row = opc::row<const T>(tile, 0, row);
@@ -32,8 +32,7 @@ void dual_residual(const opc::tile &tile, const void *call) {
 
 template <typename T, bool want_d_x, bool want_d_y>
 void dual_residual_backward(const opc::tile &tile, const void *call) {
-  const dual_residual_backward_arguments &arguments =
-      *static_cast<const dual_residual_backward_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_d_u = arguments.has_d_u;
   const int32_t has_d_v = arguments.has_d_v;
@@ -60,8 +59,7 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
 
 template <typename T, bool want_d_d_u, bool want_d_d_v>
 void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
-  const dual_residual_backward_backward_arguments &arguments =
-      *static_cast<const dual_residual_backward_backward_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_d_d_x = arguments.has_d_d_x;
   const int32_t has_d_d_y = arguments.has_d_d_y;
@@ -86,7 +84,7 @@ void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
 
 template <typename T>
 void dual_residual_jvp(const opc::tile &tile, const void *call) {
-  const dual_residual_jvp_arguments &arguments = *static_cast<const dual_residual_jvp_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_x = arguments.has_t_x;
   const int32_t has_t_y = arguments.has_t_y;
@@ -109,8 +107,7 @@ void dual_residual_jvp(const opc::tile &tile, const void *call) {
 
 template <typename T>
 void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
-  const dual_residual_backward_jvp_arguments &arguments =
-      *static_cast<const dual_residual_backward_jvp_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_u = arguments.has_t_d_u;
   const int32_t has_t_d_v = arguments.has_t_d_v;

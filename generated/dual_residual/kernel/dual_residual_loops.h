@@ -6,36 +6,20 @@
 #include "opc/variant.h"
 #include "dual_residual.h"
 
-/* What the loops of each op take beside their operands. */
-struct dual_residual_arguments {
-  const opc_dual_residual_attributes *attributes;
-};
+namespace dual_residual_loops {
 
-struct dual_residual_backward_arguments {
+/* What loops take beside their operands; each op of the family fills what its own loops read. */
+struct call_arguments {
   const opc_dual_residual_attributes *attributes;
   int32_t has_d_u;
   int32_t has_d_v;
-};
-
-struct dual_residual_backward_backward_arguments {
-  const opc_dual_residual_attributes *attributes;
   int32_t has_d_d_x;
   int32_t has_d_d_y;
-};
-
-struct dual_residual_jvp_arguments {
-  const opc_dual_residual_attributes *attributes;
   int32_t has_t_x;
   int32_t has_t_y;
-};
-
-struct dual_residual_backward_jvp_arguments {
-  const opc_dual_residual_attributes *attributes;
   int32_t has_t_d_u;
   int32_t has_t_d_v;
 };
-
-namespace dual_residual_loops {
 
 /* The loops of one instruction-set variant: a function for each compute type and, where a stage has several
  * optional outputs, one for all of them together and one for each alone. */

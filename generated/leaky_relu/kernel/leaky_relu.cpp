@@ -71,7 +71,7 @@ int32_t opc_leaky_relu(const DLTensor *const *inputs, DLTensor *const *outputs,
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
-  const leaky_relu_arguments arguments = {attributes};
+  const leaky_relu_loops::call_arguments arguments = {attributes, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[2];
   opc::stage stage;
@@ -158,7 +158,7 @@ int32_t opc_leaky_relu_backward(const DLTensor *const *inputs, DLTensor *const *
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
-  const leaky_relu_backward_arguments arguments = {attributes};
+  const leaky_relu_loops::call_arguments arguments = {attributes, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
@@ -254,7 +254,7 @@ int32_t opc_leaky_relu_backward_backward(
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 2)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
-  const leaky_relu_backward_backward_arguments arguments = {attributes};
+  const leaky_relu_loops::call_arguments arguments = {attributes, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   opc::operand operands[4];
   opc::stage stage;
@@ -342,7 +342,7 @@ int32_t opc_leaky_relu_jvp(const DLTensor *const *inputs, DLTensor *const *outpu
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
-  const leaky_relu_jvp_arguments arguments = {attributes};
+  const leaky_relu_loops::call_arguments arguments = {attributes, 0};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (opc::wanted(outputs[0])) {
     opc::operand operands[3];
@@ -440,7 +440,7 @@ int32_t opc_leaky_relu_backward_jvp(const DLTensor *const *inputs, DLTensor *con
   if (code != OPC_OK) return code;
   if (opc::nothing_wanted(outputs, 1)) return OPC_OK;
   const leaky_relu_loops::table &loops = leaky_relu_loops::best();
-  const leaky_relu_backward_jvp_arguments arguments = {attributes, inputs[2] != nullptr};
+  const leaky_relu_loops::call_arguments arguments = {attributes, inputs[2] != nullptr};
   const int32_t index_T = opc::type_index<opc::dtype_float32, opc::dtype_float64>(call.type_T.element);
   if (opc::wanted(outputs[0])) {
     opc::operand operands[3];

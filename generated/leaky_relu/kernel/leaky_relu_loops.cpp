@@ -9,7 +9,7 @@ namespace {
 
 template <typename T>
 void leaky_relu(const opc::tile &tile, const void *call) {
-  const leaky_relu_arguments &arguments = *static_cast<const leaky_relu_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const T *x_row = opc::row<const T>(tile, 0, row);
@@ -26,7 +26,7 @@ void leaky_relu(const opc::tile &tile, const void *call) {
 
 template <typename T>
 void leaky_relu_backward(const opc::tile &tile, const void *call) {
-  const leaky_relu_backward_arguments &arguments = *static_cast<const leaky_relu_backward_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const T *x_row = opc::row<const T>(tile, 0, row);
@@ -45,8 +45,7 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
 
 template <typename T, bool want_d_x, bool want_d_d_y>
 void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
-  const leaky_relu_backward_backward_arguments &arguments =
-      *static_cast<const leaky_relu_backward_backward_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const T *x_row = opc::row<const T>(tile, 0, row);
@@ -67,7 +66,7 @@ void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
 
 template <typename T>
 void leaky_relu_jvp(const opc::tile &tile, const void *call) {
-  const leaky_relu_jvp_arguments &arguments = *static_cast<const leaky_relu_jvp_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const T *x_row = opc::row<const T>(tile, 0, row);
@@ -85,8 +84,7 @@ void leaky_relu_jvp(const opc::tile &tile, const void *call) {
 
 template <typename T>
 void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
-  const leaky_relu_backward_jvp_arguments &arguments =
-      *static_cast<const leaky_relu_backward_jvp_arguments *>(call);
+  const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_y = arguments.has_t_d_y;
   for (int64_t row = 0; row < tile.rows; ++row) {

@@ -6,29 +6,13 @@
 #include "opc/variant.h"
 #include "leaky_relu.h"
 
-/* What the loops of each op take beside their operands. */
-struct leaky_relu_arguments {
-  const opc_leaky_relu_attributes *attributes;
-};
+namespace leaky_relu_loops {
 
-struct leaky_relu_backward_arguments {
-  const opc_leaky_relu_attributes *attributes;
-};
-
-struct leaky_relu_backward_backward_arguments {
-  const opc_leaky_relu_attributes *attributes;
-};
-
-struct leaky_relu_jvp_arguments {
-  const opc_leaky_relu_attributes *attributes;
-};
-
-struct leaky_relu_backward_jvp_arguments {
+/* What loops take beside their operands; each op of the family fills what its own loops read. */
+struct call_arguments {
   const opc_leaky_relu_attributes *attributes;
   int32_t has_t_d_y;
 };
-
-namespace leaky_relu_loops {
 
 /* The loops of one instruction-set variant: a function for each compute type and, where a stage has several
  * optional outputs, one for all of them together and one for each alone. */

@@ -9,6 +9,9 @@ from opc.ir.affine import Dim, GroupSize
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Op
 
+ARGUMENTS = "call_arguments"
+"""The struct of what the loops of a family take beside their operands."""
+
 # What a line may be broken before, loosest binding first.
 _OPERATORS = (("? ", ": "), ("|| ",), ("&& ",), ("== ", "!= "), ("< ", "> ", "<= ", ">= "), ("+ ", "- "), ("* ", "/ "))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.arrays.frames import outputs_that_need
 from opc.emit.cpp.expressions import compute_types
-from opc.emit.cpp.layout import present_member, size_member, wrap
+from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
 from opc.emit.cpp.scalars import ScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.asked import asked_for, written_by
@@ -58,8 +58,8 @@ class EntryText:
             axis=lambda name: f"call.{axis_member(name)}",
         )
 
-    def text(self) -> str:
-        """Return the prologue and the kernel function."""
+    def text(self, members: Sequence[tuple[str, str]]) -> str:
+        """Return the prologue and the kernel function; `members` are those of the arguments that the family's ops share."""
         op = self.op
         if not self.variants:
             return self._native()
@@ -77,7 +77,7 @@ class EntryText:
             lines += begin
         lines += [
             f"  const {self.family.name}_loops::table &loops = {self.family.name}_loops::best();",
-            *self._arguments(),
+            *self._arguments(members),
             *self._indices(),
         ]
         for n, variant in enumerate(self.variants):
@@ -163,7 +163,7 @@ class EntryText:
         yield "  if (code != OPC_OK) return code;"
 
     def members(self) -> list[tuple[str, str]]:
-        """Return the members of the arguments struct besides the attributes: C++ type and name."""
+        """Return the members of the arguments struct that this op fills, besides the attributes: C++ type and name."""
         found: dict[tuple[str, str], None] = {}
         for variant in self.variants:
             for s in variant.program.stages:
@@ -171,21 +171,23 @@ class EntryText:
                     found[(symbol_type(name), name)] = None
         return list(found)
 
-    def _arguments(self) -> Iterator[str]:
-        values = ["attributes"] if self.op.attributes else []
+    def _arguments(self, members: Sequence[tuple[str, str]]) -> Iterator[str]:
+        values, own = ["attributes"] if self.op.attributes else [], set(self.members())
         inputs = [o.name for o in self.op.inputs]
         sizes = {size_member(Dim(name)): Affine.of(Dim(name)) for name in self._dims()}
         sizes |= {size_member(GroupSize(name)): Affine.of(GroupSize(name)) for name in self._groups()}
         groups = {axes_member(name, of): group_member((name, of)) for name, of in self._own_groups()}
-        for kind, name in self.members():
-            if kind == "int32_t":
+        for kind, name in members:
+            if (kind, name) not in own:
+                values.append("nullptr" if kind.endswith("*") else "0")
+            elif kind == "int32_t":
                 operand = next(i for i in inputs if present_member(i) == name)
                 values.append(f"inputs[{inputs.index(operand)}] != nullptr")
             elif kind != "int64_t":
                 values.append(f"&call.{groups[name]}")
             else:
                 values.append(f"{self.scalar.integer(sizes[name], bare=True)}.value")
-        yield f"  const {self.op.name}_arguments arguments = {{{', '.join(values)}}};"
+        yield f"  const {self.family.name}_loops::{ARGUMENTS} arguments = {{{', '.join(values)}}};"
 
     def _dims(self) -> set[str]:
         shapes = [d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if isinstance(d, Affine)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from opc.emit.cpp.layout import Names, present_member, size_member, spec_names
+from opc.emit.cpp.layout import ARGUMENTS, Names, present_member, size_member, spec_names
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc
 from opc.ir.expr import ELLIPSIS, GroupRef, reads, walk
@@ -75,8 +75,7 @@ class NestWriter:
         if not self.attributes and not self.symbols:
             yield "  static_cast<void>(call);"
             return
-        kind = f"{self.op.name}_arguments"
-        yield f"  const {kind} &arguments = *static_cast<const {kind} *>(call);"
+        yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
         for (name, element, target), local in self.attributes.items():
             place = f"arguments.attributes->{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 
 from opc.emit.cpp.expressions import Text, c_compute
-from opc.emit.cpp.layout import present_member, wrap
+from opc.emit.cpp.layout import ARGUMENTS, present_member, wrap
 from opc.emit.cpp.text import comment
 from opc.emit.rows.actions import ActionText, loaded
 from opc.emit.rows.folds import fold_type, is_extreme, is_slow, lanes, parameter
@@ -149,8 +149,7 @@ class TileText(ActionText):
     def _prologue(self) -> Iterator[str]:
         if not self._uses_arguments():
             return
-        arguments = f"{self.op.name}_arguments"
-        yield f"  const {arguments} &{self.arguments} = *static_cast<const {arguments} *>({self.call});"
+        yield f"  const {ARGUMENTS} &{self.arguments} = *static_cast<const {ARGUMENTS} *>({self.call});"
         for (name, element, target), local in self.attributes.items():
             place = f"{self.arguments}.attributes->{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)
