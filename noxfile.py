@@ -22,6 +22,23 @@ ENVIRONMENTS = ("mindspore", "rknn")
 
 SPECS = ("specs", "specs/native")
 
+# Generated packages that are kept in the repository.
+KEPT = ("leaky_relu", "dual_residual")
+
+# A file's tests run in one process, so that what they share is built once; files keep their order, for few tests may take long.
+SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+
+# Tests that draw at random, of which `nox -s fuzz` draws more.
+DRAWING = (
+    "analysis",
+    "diagnostics",
+    "emit/test_shape_c.py",
+    "emit/test_shape_python.py",
+    "fuzz/test_written.py",
+    "spec",
+    "transform",
+)
+
 
 def installed(session: nox.Session) -> Path:
     """Return the folder of programs of the one environment that all sessions share, made and installed when it must be."""
@@ -65,14 +82,15 @@ def cover(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """The project's own tests and those of the generated packages."""
+    """The project's own tests and those of two generated packages, which stand for what all packages' tests are made from."""
     programs = frameworks(session)
-    session.run(programs / "opc", "build", "specs/leaky_relu.yaml", "specs/dual_residual.yaml", env=QUICK, external=True)
-    session.run(programs / "pytest", "-n", "auto", "tests", "generated", *session.posargs, env=QUICK, external=True)
-    # What was skipped there for want of MindSpore.
+    session.run(programs / "opc", "build", *(f"specs/{name}.yaml" for name in KEPT), env=QUICK, external=True)
+    generated = [f"generated/{name}" for name in KEPT]
+    session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=QUICK, external=True)
+    # What was skipped there for want of MindSpore, which takes longer to import than to test.
     python = ".opc/env/mindspore/venv/bin/python"
-    generated = sorted(map(str, Path("generated").glob("*/tests/test_mindspore.py")))
-    session.run(python, "-m", "pytest", "-n", "auto", *generated, env=QUICK, external=True)
+    skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
+    session.run(python, "-m", "pytest", *skipped, env=QUICK, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -110,5 +128,6 @@ def fuzz(session: nox.Session) -> None:
     """Random ops other than those the tests draw: `nox -s fuzz -- 2000 7` draws 2,000 with the seed 7."""
     programs = installed(session)
     count, seed = [*session.posargs, *["200", "1"][len(session.posargs) :]][:2]
-    session.run(programs / "pytest", "tests/fuzz/test_written.py", env={**QUIET, "OPC_FUZZ": "all"}, external=True)
+    drawing = [f"tests/{place}" for place in DRAWING]
+    session.run(programs / "pytest", *SPREAD, *drawing, env={**QUIET, "OPC_FUZZ": "all"}, external=True)
     session.run(programs / "python", "-m", "tests.fuzz", count, seed, env=QUIET, external=True)

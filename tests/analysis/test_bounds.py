@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.bounds.prover import Prover
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol, maximum, minimum
+from tests.amounts import examples
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
 N, M = Affine.of(Dim("N")), Affine.of(Dim("M"))
@@ -55,7 +56,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> Affine:
 extents = st.sampled_from([N, M, N * S, N + 1, N - 1, (N - M) // S + 1, (N + 1) // 2, Affine.of(3)])
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(200, 1500), deadline=None)
 @given(expressions(), extents, extents)
 def test_what_is_proved_holds_everywhere(f: Affine, first: Affine, second: Affine) -> None:
     ranges = {"i": first, "j": second}
@@ -67,7 +68,7 @@ def test_what_is_proved_holds_everywhere(f: Affine, first: Affine, second: Affin
 lesser = st.sampled_from([minimum(N, M), maximum(N, M), minimum(N * S, M + 1), maximum(N - M, Affine.of(0)), minimum(N // S, S)])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(100, 500), deadline=None)
 @given(expressions(), lesser, st.sampled_from([1, -1]), lesser, extents)
 def test_what_is_proved_of_minima_holds_everywhere(f: Affine, size: Affine, sign: int, first: Affine, second: Affine) -> None:
     ranges = {"i": first, "j": second}
@@ -96,7 +97,7 @@ def test_proves_what_sizes_with_minima_need(f: Affine, i: Affine) -> None:
     assert not Knowledge(facts=FACTS).nonnegative(f - 3, {"i": i})
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(100, 500), deadline=None)
 @given(expressions(), extents, extents)
 def test_the_least_value_is_no_greater_than_any(f: Affine, first: Affine, second: Affine) -> None:
     ranges = {"i": first, "j": second}

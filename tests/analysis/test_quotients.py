@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.bounds.quotients import cleared, parts_of_index
 from opc.ir.affine import Affine, AttrInt, Dim, Index, Symbol
+from tests.amounts import examples
 
 I0, J0 = Affine.of(Index("i")), Affine.of(Index("j"))
 N, M = Affine.of(Dim("N")), Affine.of(Dim("M"))
@@ -103,7 +104,7 @@ some_facts = st.lists(st.sampled_from(FACTS), max_size=3).map(lambda found: tupl
 some_conditions = st.lists(st.sampled_from(CONDITIONS), max_size=2)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(60, 250), deadline=None)
 @given(with_quotients(), extents, inner, some_facts, some_conditions)
 def test_what_is_proved_holds_everywhere(
     f: Affine, first: Affine, second: Affine, facts: tuple[Affine, ...], conditions: list[Affine]
@@ -117,7 +118,7 @@ def test_what_is_proved_holds_everywhere(
             assert f.evaluate(point.__getitem__) >= 0, (f, point)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(40, 120), deadline=None)
 @given(with_quotients())
 def test_a_form_without_quotient_is_negative_at_the_same_points(f: Affine) -> None:
     for g in cleared(f, lambda d: True):
@@ -125,7 +126,7 @@ def test_a_form_without_quotient_is_negative_at_the_same_points(f: Affine) -> No
             assert (f.evaluate(point.__getitem__) >= 0) == (g.evaluate(point.__getitem__) >= 0), (f, g, point)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(40, 120), deadline=None)
 @given(with_quotients())
 def test_an_index_taken_apart_gives_the_same_values(f: Affine) -> None:
     parts = parts_of_index(f, {"i": N, "j": M}, lambda d: True)

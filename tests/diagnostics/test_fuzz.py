@@ -14,6 +14,7 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.verify import verify
 from opc.pipeline import compile_text
 from opc.spec.loader import loads
+from tests.amounts import examples
 
 SPECS = [path.read_text() for path in sorted((Path(__file__).parents[2] / "specs").glob("*.yaml"))]
 GRADIENT = """
@@ -112,26 +113,26 @@ def assert_placed(d: Diagnostic, text: str) -> None:
     assert d.span.end_line <= len(lines)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutated())
 def test_mutations_of_good_specs(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(60, 250), deadline=None)
 @given(st.lists(PIECES | st.sampled_from(["x[...]", "y", " = ", " + ", "x", "i", "N"]), max_size=15).map("".join))
 def test_any_kernel(body: str) -> None:
     text = SPECS[0].split("kernel:")[0] + "kernel: |\n" + "".join(f"  {line}\n" for line in body.split("\n"))
     check(text)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(reworded())
 def test_gradients_of_reworded_specs(text: str) -> None:
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -10,7 +10,7 @@ import pytest
 from opc.pipeline import compile_text
 from opc.testing.cases.calls import accepted
 from tests.emit.kernel_library import KernelError, KernelLibrary, compile_kernel, odd_parallel_for
-from tests.emit.test_kernel import wrong
+from tests.emit.test_kernel import judge, wrong
 
 HEAD = "op: f\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32, float64]}\n"
 MOST_ELEMENTS = 1 << 20
@@ -84,7 +84,7 @@ def test_cases(body: str, tmp_path: Path) -> None:
             c for c in accepted(op, parent, random=8) if all(a is None or a.data.size < MOST_ELEMENTS for a in c.inputs.values())
         ]
         assert cases
-        assert wrong(kernel, op, cases) == []
+        assert wrong(kernel, judge(op, cases)) == []
 
 
 def test_an_index_outside_is_an_error(tmp_path: Path) -> None:

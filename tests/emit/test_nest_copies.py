@@ -13,10 +13,9 @@ import pytest
 from opc.backends.kernel.backend import COMMON_FLAGS, instruction_sets
 from opc.emit.kernel.files import kernel_files
 from opc.pipeline import load_family
-from opc.testing.cases.calls import accepted
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import INCLUDE, KernelError, KernelLibrary, odd_parallel_for, split_everywhere
-from tests.emit.test_kernel import SPECS, wrong
+from tests.emit.test_kernel import SPECS, judged, wrong
 from tests.emit.test_streams import BEST, EVERYWHERE
 
 FAR = 1 << 22
@@ -32,9 +31,9 @@ def test_cases(build: Build, name: str, variant: str) -> None:
     family, library = build(name, EVERYWHERE, *forced)
     for op in (family.forward, family.backward, family.backward_backward):
         assert op is not None
-        cases = accepted(op, random=12)
+        calls = judged(op)
         for parallel_for in (None, odd_parallel_for, split_everywhere):
-            assert wrong(KernelLibrary(family, library, parallel_for), op, cases) == []
+            assert wrong(KernelLibrary(family, library, parallel_for), calls) == []
 
 
 @pytest.mark.parametrize("rows", [40, FAR], ids=["near", "far"])

@@ -19,7 +19,7 @@ domain: opc.test
 version: 1
 doc: A test.
 gradient: none
-types: {T: [float16, bfloat16, float32, float64, int32]}
+types: {T: [float16, float32, float64, int32]}
 """
 Array = np.ndarray[Any, Any]
 rng = np.random.default_rng(3)

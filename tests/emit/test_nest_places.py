@@ -18,7 +18,7 @@ domain: opc.test
 version: 1
 doc: A test.
 gradient: none
-types: {T: [float16, bfloat16, float32, float64, int32]}
+types: {T: [float16, float32, float64, int32]}
 inputs: {x: 'T[N, C, W]', ids: 'int64[N, M]', w: 'T[C]'}
 """
 FORMS = {

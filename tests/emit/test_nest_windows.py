@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
 
 from opc.emit.kernel.files import kernel_files
+from opc.ir.op import Family
 from opc.lower.loop_ir import NestStage, Scatter
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
+from tests.narrow import narrow
 
-SPECS = Path(__file__).parents[2] / "specs"
-POOL = load_family(SPECS / "max_pool2d.yaml")
+
+@cache
+def max_pool() -> Family:
+    with TemporaryDirectory() as folder:
+        return load_family(narrow("max_pool2d", Path(folder), "float16, float32, float64"))
+
+
 Array = np.ndarray[Any, Any]
 Pair = tuple[int, int]
 rng = np.random.default_rng(5)
@@ -53,7 +62,7 @@ kernel: |
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_kernel(POOL, tmp_path_factory.mktemp("pool"))
+    return compile_kernel(max_pool(), tmp_path_factory.mktemp("pool"))
 
 
 def scattered(x: Array, d_y: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
@@ -109,11 +118,11 @@ def test_places_of_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair],
     d_y = rng.integers(1, 9, (1, 3, *out)).astype(float)
     attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
     for parallel_for in (None, odd_parallel_for, split_everywhere):
-        kernel = KernelLibrary(POOL, pool, parallel_for)
+        kernel = KernelLibrary(max_pool(), pool, parallel_for)
         for dtype in ("float16", "float32", "float64"):
             given = {"x": x.astype(dtype), "d_y": d_y.astype(dtype)}
             expected = scattered(given["x"], d_y, window, stride, padding, dilation)
-            got = kernel.call(POOL.ops[1], given, attributes)["d_x"]
+            got = kernel.call(max_pool().ops[1], given, attributes)["d_x"]
             np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
 
 
@@ -129,9 +138,9 @@ def test_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: s
     expected = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]].max((-1, -2))
     attributes = {"kernel_size": window, "stride": stride, "padding": padding, "dilation": dilation}
     for parallel_for in (None, split_everywhere):
-        kernel = KernelLibrary(POOL, pool, parallel_for)
+        kernel = KernelLibrary(max_pool(), pool, parallel_for)
         for dtype in ("float16", "float32", "float64"):
-            got = kernel.call(POOL.forward, {"x": x.astype(dtype)}, attributes)["y"]
+            got = kernel.call(max_pool().forward, {"x": x.astype(dtype)}, attributes)["y"]
             np.testing.assert_array_equal(got.astype(float), expected, f"{dtype}")
 
 

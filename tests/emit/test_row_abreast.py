@@ -15,7 +15,7 @@ from tests.emit.kernel_library import KernelLibrary, compile_kernel
 from tests.emit.test_rows import HEAD
 
 NORMS = """\
-types: {T: floating, I: [int32, int64]}
+types: {T: [float16, float32, float64], I: [int32, int64]}
 inputs: {x: 'T[N, K]', 'w?': 'T[K]', 'shift?': 'T[N]', label: 'I[N]', mask: 'bool[N, K]'}
 attributes: {eps: {type: float, default: 0.5}}
 outputs: {y: 'T[N, K]', top: 'T[N]', low: 'T[N]', z: 'T[N]', hit: 'T[N]', some: 'bool[N]'}
@@ -66,7 +66,7 @@ def test_rows_of_every_length_and_number(tmp_path: Path, variant: str) -> None:
 
 
 SOFTMAX = """\
-types: {T: floating}
+types: {T: [float32, float64]}
 inputs: {x: 'T[N, K]'}
 outputs: {y: 'T[N, K]', z: 'T[N]'}
 kernel: |

@@ -67,7 +67,7 @@ domain: opc.test
 version: 1
 doc: A test.
 gradient: none
-types: {T: floating}
+types: {T: [float32, float64]}
 inputs: {x: 'T[N, K]'}
 outputs: {most: 'T[N]', least: 'T[N]'}
 kernel: |

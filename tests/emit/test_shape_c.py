@@ -20,6 +20,7 @@ from opc.emit.cpp.layout import wrap
 from opc.emit.shapes import cpp as shape_c
 from opc.ir.dtypes import DType, resolve
 from opc.ir.op import AttributeKind, Family, Op
+from tests.amounts import examples
 from tests.analysis import ops
 
 RUNTIME = Path(__file__).parents[2] / "runtime" / "include"
@@ -165,7 +166,7 @@ def any_call(draw: st.DrawFn) -> tuple[Op, dict[str, tuple[int, ...] | None], di
     return op, shapes, values
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(call=any_call())
 def test_any_call_agrees_with_shape_analysis(library: Library, call: tuple[Op, dict, dict]) -> None:
     op, shapes, attributes = call

@@ -25,6 +25,7 @@ from opc.ir.expr import AttrRef, Call, Const, IndexValue
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family, Op
 from tests import ruff
+from tests.amounts import examples
 from tests.analysis import ops
 from tests.emit.test_shape_c import any_call, call_id
 
@@ -61,7 +62,7 @@ def test_a_list_of_another_length_is_refused() -> None:
         call(ops.POOL, {"x": (5, 5)}, {"stride": [1]})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(100, 400), deadline=None)
 @given(any_call())
 def test_any_call_agrees_with_shape_analysis(example: tuple[Op, dict, dict]) -> None:
     op, shapes, attributes = example
@@ -77,7 +78,7 @@ def test_any_call_agrees_with_shape_analysis(example: tuple[Op, dict, dict]) -> 
     assert actual == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60, 200), deadline=None)
 @given(any_call(), st.data())
 def test_unknown_sizes_never_contradict_known_ones(example: tuple[Op, dict, dict], data: st.DataObject) -> None:
     """With some sizes hidden, a call that is right stays right, and every size it still tells is right."""
@@ -264,7 +265,7 @@ def test_precedence_of_conditions() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60, 200), deadline=None)
 def test_precedence_of_sizes(data: st.DataObject) -> None:
     h, w, n = (Affine.of(Dim(name)) for name in "HWn")
     total = Affine.of(0)

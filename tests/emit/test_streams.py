@@ -12,10 +12,9 @@ from opc.backends.kernel.backend import instruction_sets
 from opc.lower.loop_ir import RowStage
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
-from opc.testing.cases.calls import accepted
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import KernelLibrary, odd_parallel_for, split_everywhere
-from tests.emit.test_kernel import SPECS, wrong
+from tests.emit.test_kernel import SPECS, judged, wrong
 
 EVERYWHERE = "-DOPC_CACHE_BYTES=1"
 BEST = instruction_sets()[0]
@@ -31,9 +30,9 @@ def test_cases(build: Build, name: str, variant: str) -> None:
     family, library = build(name, EVERYWHERE, *forced)
     for op in (family.forward, family.backward):
         assert op is not None
-        cases = accepted(op, random=12)
+        calls = judged(op)
         for parallel_for in (None, odd_parallel_for, split_everywhere):
-            assert wrong(KernelLibrary(family, library, parallel_for), op, cases) == []
+            assert wrong(KernelLibrary(family, library, parallel_for), calls) == []
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])

@@ -245,19 +245,14 @@ def table_calls(family: Family, count: int) -> Iterator[tuple[Op, Case]]:
             yield op, case
 
 
-def wrong_kernels(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
-    """Yield what is wrong with the kernel's answers, for every op of the family."""
-    for op, case in table_calls(family, count):
-        yield from (f"{case.name}: {m}" for m in islice(wrong_kernel(kernel, op, case, expected(op, case)), 1))
-
-
-def wrong_references(family: Family, count: int) -> Iterator[str]:
-    """Yield what is wrong with the answers of the NumPy reference, for every op of the family."""
+def wrong_in_table(family: Family, kernel: KernelLibrary, count: int) -> Iterator[str]:
+    """Yield what is wrong with the answers of the kernel and of the NumPy reference, for every op of the family."""
     run = reference(family)
     for op, case in table_calls(family, count):
         want = expected(op, case)
+        yield from (f"kernel of {case.name}: {m}" for m in islice(wrong_kernel(kernel, op, case, want), 1))
         if want is not None:
-            yield from (f"{case.name}: {m}" for m in islice(wrong_answer(run, op, case, want), 1))
+            yield from (f"numpy of {case.name}: {m}" for m in islice(wrong_answer(run, op, case, want), 1))
 
 
 def family_volume(family: Family, case: Case) -> int:

@@ -6,7 +6,6 @@ Those of a theme that come first always run, all of them with `OPC_FUZZ` in the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -21,6 +20,7 @@ from opc.pipeline import compile_text
 from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.fitting import volume
 from opc.testing.cases.sizes import Sizes, dims_of
+from tests.amounts import MANY
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz.calls import parents
 from tests.fuzz.kernels import compile_together
@@ -38,7 +38,7 @@ SIZES = (
 ORDINARY = ((5, 7, 3, 4), (1, 2, 1, 3), (17, 33, 2, 9), (4, 0, 3, 2), (33, 8, 16, 5), (64, 3, 65, 2))
 """Sizes by turns."""
 
-FEW = None if os.environ.get("OPC_FUZZ") else 8
+FEW = None if MANY else 5
 """How many ops of a theme are run."""
 
 LARGEST = 60_000

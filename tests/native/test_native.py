@@ -279,10 +279,10 @@ reference: {torch: x * z}
 """
     for error, slope, wrong in (("0", "1", set()), ("T(0.001) * x(i)", "1", {"forward"}), ("0", "1.001", {"gradient"})):
         spec.write_text(text.replace("ERROR", error).replace("SLOPE", slope))
-        report = run_tests([spec], ["numpy"], tmp_path / "out", 1)
+        report = run_tests([spec], ["numpy"], tmp_path / "out", 1, chosen_specs=[] if wrong else None)
         failed = {r.kind.split()[0] for r in report.results if r.status is Status.FAILED}
         assert wrong <= failed <= wrong | {"second", "jvp"}, failed
-        assert report.cell("product", "numpy").kinds["forward"] > 20
+        assert wrong or report.cell("product", "numpy").kinds["forward"] > 20
         assert report.cell("product", "numpy").kinds["derived"] > 20
 
 

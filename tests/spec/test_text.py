@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from opc.diagnostics import Diagnostics, Source
 from opc.spec.text import Text, domain_problem, name_problem, op_name_problem
 from opc.spec.yaml_tree import MappingNode, Scalar, parse_yaml
+from tests.amounts import examples
 
 WORDS = st.text(alphabet="ab+[]*'\"\\é ()=\n", min_size=1, max_size=40)
 
@@ -25,7 +26,7 @@ def scalar(text: str) -> Text:
     return value.text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 300), deadline=None)
 @given(WORDS, st.sampled_from(["'", '"', "|", ">"]), st.integers(10, 80), st.booleans())
 def test_each_character_stands_where_its_position_says(value: str, style: str, width: int, unicode: bool) -> None:
     text = yaml.dump({"k": value}, default_style=style, width=width, allow_unicode=unicode)

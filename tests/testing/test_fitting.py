@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opc.analysis.shapes.inference import ShapeError, infer
-from opc.ir.op import Op
+from opc.ir.op import Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import LARGE, Case, accepted
@@ -17,8 +17,14 @@ from opc.testing.cases.sizes import Sizes, dims_of, windows_of
 from opc.testing.truths.gradcheck import points
 
 SPECS = Path(__file__).parents[2] / "specs"
-CONV = load_family(SPECS / "conv2d.yaml")
-BMM = load_family(SPECS / "bmm.yaml").forward
+
+
+def conv() -> Family:
+    return load_family(SPECS / "conv2d.yaml")
+
+
+def bmm() -> Op:
+    return load_family(SPECS / "bmm.yaml").forward
 
 
 def points_of(op: Op, case: Case) -> int:
@@ -26,7 +32,7 @@ def points_of(op: Op, case: Case) -> int:
 
 
 def test_equations_multiples_and_windows() -> None:
-    op = CONV.forward
+    op = conv().forward
     assert windows_of(op) == ["KH", "KW"]
     sizes = Sizes({"N": 2, "C": 1, "H": 2, "W": 9, "O": 5, "I": 3, "KH": 3, "KW": 2}, {}, {})
     found = fit(op, sizes, {"groups": 2, "dilation": (2, 1)})
@@ -38,17 +44,17 @@ def test_equations_multiples_and_windows() -> None:
 
 def test_an_axis_that_was_asked_to_be_empty_stays_so() -> None:
     sizes = Sizes({"N": 0, "C": 2, "H": 5, "W": 5, "O": 2, "I": 2, "KH": 3, "KW": 3}, {}, {})
-    found = fit(CONV.forward, sizes, {})
+    found = fit(conv().forward, sizes, {})
     assert found is not None
     assert found.dims["N"] == 0
-    assert fit(CONV.forward, Sizes({**sizes.dims, "H": 0}, {}, {}), {}) is None
+    assert fit(conv().forward, Sizes({**sizes.dims, "H": 0}, {}, {}), {}) is None
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 def test_equations_that_depend_on_attributes(transpose_a: bool, transpose_b: bool) -> None:
     attributes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    found = fit(BMM, Sizes({"B": 2, "P": 3, "Q": 5, "R": 7, "S": 11}, {}, {}), attributes)
+    found = fit(bmm(), Sizes({"B": 2, "P": 3, "Q": 5, "R": 7, "S": 11}, {}, {}), attributes)
     assert found is not None
     d = found.dims
     assert (d["P"] if transpose_a else d["Q"]) == (d["S"] if transpose_b else d["R"])
@@ -56,18 +62,18 @@ def test_equations_that_depend_on_attributes(transpose_a: bool, transpose_b: boo
 
 def test_the_largest_loop_is_limited() -> None:
     sizes = Sizes({"B": 64, "P": 64, "Q": 64, "R": 64, "S": 64}, {}, {})
-    found = fit(BMM, sizes, {}, limit=1000, keep=("Q",))
+    found = fit(bmm(), sizes, {}, limit=1000, keep=("Q",))
     assert found is not None
     assert found.dims["B"] * found.dims["P"] * found.dims["Q"] * found.dims["S"] <= 1000
     assert found.dims["Q"] == 64
-    cases = accepted(CONV.forward)
+    cases = accepted(conv().forward)
     ordinary = [c for c in cases if "-large" not in c.name]
-    assert max(points_of(CONV.forward, c) for c in ordinary) <= POINTS
-    assert POINTS < max(points_of(CONV.forward, c) for c in cases) <= LARGE
+    assert max(points_of(conv().forward, c) for c in ordinary) <= POINTS
+    assert POINTS < max(points_of(conv().forward, c) for c in cases) <= LARGE
 
 
 def test_calls_of_a_convolution_cover_its_attributes() -> None:
-    cases = accepted(CONV.forward)
+    cases = accepted(conv().forward)
     for name in ("stride", "padding", "dilation", "groups"):
         assert len({c.attributes[name] for c in cases if name in c.attributes}) >= 4, name
     shapes = [c.inputs["x"].data.shape for c in cases if c.inputs["x"] is not None]
@@ -75,7 +81,7 @@ def test_calls_of_a_convolution_cover_its_attributes() -> None:
     assert any(s[2] != s[3] for s in shapes)
     for axis in range(4):
         assert max(s[axis] for s in shapes) >= 31, "every dimension is long once"
-    reasons = [c.refused for c in refused(CONV.forward)]
+    reasons = [c.refused for c in refused(conv().forward)]
     assert any("OH" in r for r in reasons), "a filter larger than the image is refused"
     assert any("C == I * groups" in r for r in reasons)
 

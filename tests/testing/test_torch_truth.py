@@ -114,9 +114,11 @@ def test_a_call_that_prepares_an_argument_has_no_samples() -> None:
     assert not any("opinfo-nn.functional.pad" in name for name in [*(c.name for c in cases), *(name for name, _ in others)])
 
 
-def test_samples_that_want_indices_are_calls_for_the_values() -> None:
+def test_samples_that_want_indices_are_calls_for_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = opinfo._dtypes
+    monkeypatch.setattr(opinfo, "_dtypes", lambda op, info: [t for t in every(op, info) if t.itemsize == 8])
     cases, others = opinfo_cases(load_family(SPECS / "max_pool2d.yaml"))
-    assert len(cases) == 4608
+    assert len(cases) == 1152
     assert all("must have 4 axes" in reason for _, reason in others)
     case = next(c for c in cases if "float64" in c.name)
     found = check_reference(load_family(SPECS / "max_pool2d.yaml"), case)

@@ -40,7 +40,8 @@ def nodes() -> dict[str, list[dict[str, object]]]:
 
 def test_the_cases_of_some_operators_are_those_among_all() -> None:
     families = [load_family(path) for path in sorted(SPECS.glob("*.yaml"))]
-    named = sorted({name for family in families for name in op_types(family)})
+    # Every fourth: what a few name is less likely to be imported for the sake of another.
+    named = sorted({name for family in families for name in op_types(family)})[::4]
     # In a process of its own, which has imported no more.
     code = "import json, sys; from opc.testing.truths.onnx import collect; found = collect(json.loads(sys.argv[1]))"
     code += "; print(json.dumps({k: [n['name'] for n in v] for k, v in found.items()}))"

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from opc.ir.op import Op
+from opc.testing.cases.calls import Case
+from opc.testing.truths.gradcheck import points
+
+FEW_ELEMENTS = 40
+"""How many elements inputs have together where derivatives are proved: rules know no sizes, and `opc test` takes larger ones."""
+
+
+def small_points(op: Op) -> list[Case]:
+    """Return the calls to differentiate an op at that are small, at least two."""
+
+    def elements(case: Case) -> int:
+        return sum(a.data.size for a in case.inputs.values() if a is not None)
+
+    found = sorted(points(op), key=elements)
+    return [*found[:2], *(c for c in found[2:] if elements(c) <= FEW_ELEMENTS)]
+
+
 HEAD = "op: {name}\ndomain: test\nversion: 1\ndoc: A test.\n"
 TYPES = "types: {T: [float32, float64]}\n"
 

@@ -15,6 +15,7 @@ from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select
 from opc.ir.printer import format_expr
 from opc.transform import algebra, scalar
 from opc.transform.simplify import simplify_expr
+from tests.amounts import examples
 from tests.transform.evaluator import Point
 
 T = TypeVar("T", (DType.FLOAT32, DType.FLOAT64))
@@ -76,7 +77,7 @@ def floats(e: Expr) -> Expr:
     return e
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(150, 500), deadline=None)
 @given(expressions(), st.tuples(VALUES, VALUES, VALUES))
 def test_simplify_is_exact(e: Expr, values: tuple[float, float, float]) -> None:
     point = Point(dict(zip("abc", values)), {})
@@ -108,7 +109,7 @@ def rational(e: Expr) -> Expr:
     return e
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(150, 500), deadline=None)
 @given(expressions(), st.tuples(RATIONALS, RATIONALS, RATIONALS))
 def test_derivative_constructors_are_equal_as_real_numbers(e: Expr, values: tuple[Fraction, Fraction, Fraction]) -> None:
     e = rational(e)

@@ -17,6 +17,7 @@ from opc.ir.op import Group
 from opc.ir.printer import format_expr
 from opc.transform.domain import Domain
 from opc.transform.transpose import transpose
+from tests.amounts import examples
 from tests.transform.evaluator import Point
 
 T = TypeVar("T", FLOATING)
@@ -75,7 +76,7 @@ def affine_index(draw: st.DrawFn) -> Affine:
             return e
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120, 400), deadline=None)
 @given(
     st.lists(affine_index(), min_size=1, max_size=2),
     st.tuples(st.integers(1, 4), st.integers(1, 4)),
@@ -87,7 +88,7 @@ def test_any_affine_access(indices: list[Affine], extents: tuple[int, int], size
     check(Read("x", tuple(indices), T), axes, shape, {}, tuple(Affine.of(n) for n in shape))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 @given(
     stride=st.integers(1, 3),
     dilation=st.integers(1, 3),

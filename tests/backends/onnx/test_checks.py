@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from opc.backends.base import OpError, Unsupported
+from opc.backends.base import OpError
 from opc.backends.onnx.backend import OnnxBackend
 from opc.backends.onnx.session import OnnxSession
 from opc.emit.shapes import python as shape_python
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
-from opc.testing.cases import bad_calls, calls
 from opc.testing.oracle import evaluation as oracle
 from opc.testing.oracle import tolerance
 from tests import ruff
@@ -47,26 +46,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], OnnxSe
 def test_checks(session: Callable[[Path], OnnxSession], spec: Path) -> None:
     for check in session(spec).checks():
         check.run()
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
-def test_calls_against_the_oracle(session: Callable[[Path], OnnxSession], spec: Path) -> None:
-    """A sample; `opc test` runs them all."""
-    loaded = session(spec)
-    family = loaded.family
-    for op in family.ops:
-        parent = None if op is family.forward else family.forward
-        for case in calls.accepted(op, parent, random=0)[::12]:
-            inputs = case.arrays()
-            try:
-                got = loaded.call(op.name, inputs, case.attributes, case.wanted)
-            except Unsupported:
-                continue
-            for name, want in oracle.evaluate(op, inputs, case.attributes, wanted=case.wanted).items():
-                assert tolerance.compare(name, got[name], want).ok, case.name
-        for case in bad_calls.refused(op, parent):
-            with pytest.raises(OpError):
-                loaded.call(op.name, case.arrays(), case.attributes, case.wanted)
 
 
 # Every attribute kind in one op, with what no example of `specs/` has.

@@ -28,6 +28,7 @@ attributes:
   sizes: {type: "int[2]", default: [1, 2]}
   factor: {type: float}
 outputs: {y: "T[*A, N, *B]", s: "acc(T)[*A, *B]"}
+gradient: none
 kernel: |
   t[*A, n, *B] = (x[*A, n, *B] * (w[n] if present(w) else 1) + (b[n] if present(b) else 0)) * scale
   u[*A, n, *B] = (-t[*A, n, *B] if flip else t[*A, n, *B]) * factor + shift

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from opc.backends.torch.sharding import sharding_source
+from opc.build.builder import build_specs
 from opc.pipeline import compile_text
+from tests.narrow import narrow
 
-from .conftest import Loader, Sessions
+from .conftest import Loader
 
 OPS = ("leaky_relu", "add", "softmax", "layer_norm", "linear", "embedding")
 SCRIPT = Path(__file__).with_name("sharded.py")
@@ -45,9 +47,11 @@ EXPECTED: dict[str, tuple[list[str], list[str | None], dict[str, int], dict[str,
 
 
 @pytest.fixture(scope="module")
-def found(session: Sessions, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """Run all cases once; for each, what each of the two processes says."""
-    (folder,) = {session(op).package.parent for op in OPS}
+    folder = tmp_path_factory.mktemp("sharded")
+    built = build_specs([narrow(op, folder / "specs", "float64") for op in OPS], folder, ["torch"])
+    assert [d.render() for b in built for d in b.diagnostics] == []
     meeting = tmp_path_factory.mktemp("gloo") / "meeting"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, str(SCRIPT)]
