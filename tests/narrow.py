@@ -10,7 +10,7 @@ SPECS = Path(__file__).parents[1] / "specs"
 
 def narrow(name: str, folder: Path, types: str = "float32") -> Path:
     """Write a copy of a spec whose type variable T has these types alone, and return its path."""
-    text, count = re.subn(r"\bT: \[[^\]]*\]", f"T: [{types}]", (SPECS / f"{name}.yaml").read_text(), count=1)
+    text, count = re.subn(r"\bT: (\[[^\]]*\]|\w+)", f"T: [{types}]", (SPECS / f"{name}.yaml").read_text(), count=1)
     assert count, name
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{name}.yaml"

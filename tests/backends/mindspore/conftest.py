@@ -8,6 +8,7 @@ from opc.backends import environments
 from opc.backends.mindspore.backend import MindSporeBackend
 from opc.build.builder import build_families, build_specs
 from opc.pipeline import compile_text
+from tests.narrow import narrow
 
 SPECS = Path(__file__).parents[3] / "specs"
 
@@ -53,9 +54,11 @@ def packages(interpreter: Path, pytestconfig: pytest.Config) -> Path:
     """Return the folder of the built packages of the tests' ops."""
     out = Path(pytestconfig.cache.mkdir("opc-mindspore"))
     built = build_families([compile_text(EVERYTHING, "everything.yaml")], out, ["mindspore"])
-    built = [*built, *build_specs([SPECS / f"{name}.yaml" for name in OPS], out, ["mindspore"])]
+    specs = [narrow(name, out / "specs", types) for name, types in OPS.items()]
+    built = [*built, *build_specs([*specs, SPECS / "native" / "leaky_relu_aten.yaml"], out, ["mindspore"])]
     assert [d.render() for b in built for d in b.diagnostics] == []
     return out.absolute()
 
 
-OPS = ("silu", "mse_loss", "embedding", "native/leaky_relu_aten")
+OPS = {"silu": "float32, float64", "mse_loss": "float32", "embedding": "float32"}
+"""Ops of the project that are called, with the element types they are called with."""
