@@ -1,4 +1,4 @@
-"""ONNX's own tools on every op of `specs/`: checker, inference, function, inliner, text; and the generated test as it stands."""
+"""ONNX's own tools on ops of `specs/`: checker, inference, function, inliner, text; and the generated test as it stands."""
 
 from collections.abc import Callable
 from functools import cache
@@ -42,9 +42,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], OnnxSe
     return cache(lambda spec: load(load_family(spec), out))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
-def test_checks(session: Callable[[Path], OnnxSession], spec: Path) -> None:
-    for check in session(spec).checks():
+@pytest.mark.parametrize("name", ["leaky_relu", "layer_norm"])
+def test_checks(session: Callable[[Path], OnnxSession], name: str) -> None:
+    """Of two ops: `opc test` runs them, and all calls, of the covering set."""
+    for check in session(next(p for p in SPECS if p.stem == name)).checks():
         check.run()
 
 
@@ -105,12 +106,12 @@ def test_an_output_without_elements_asks_for_nothing(session: Callable[[Path], O
         logsumexp.call("logsumexp", {"x": np.zeros((2, 0), "float32")}, {})
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
-def test_layout(spec: Path, tmp_path: Path) -> None:
-    for path, text in OnnxBackend().emit(load_family(spec)).items():
-        place = tmp_path / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+def test_layout(tmp_path: Path) -> None:
+    for spec in SPECS:
+        for path, text in OnnxBackend().emit(load_family(spec)).items():
+            place = tmp_path / spec.stem / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
     ruff.accepts("format", "--diff", tmp_path)
 
 
