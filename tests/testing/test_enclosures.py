@@ -172,3 +172,27 @@ def test_sums_that_flush_lose_no_more_than_denormals() -> None:
     assert found.low[1] < 0 < found.high[1] < 4 * tiny
     assert found.low[2] == found.high[2] == -3.0
     assert flushed(exact(np.array([0.0])), DType.FLOAT64, 1).high[0] == 2 * np.finfo(np.float64).tiny
+
+
+@np.errstate(all="ignore")
+def test_sets_without_infinities_take_no_other_way() -> None:
+    """Where all ends are finite and all conditions decided, less is computed; the sets are the same beside what is not."""
+    a, _, b, _ = member_pairs()
+    finite = np.isfinite(a.low) & np.isfinite(a.high) & np.isfinite(b.low) & np.isfinite(b.high)
+    x, y = a.map(lambda v: v[finite]), b.map(lambda v: v[finite])
+    decided = Bounds(x.low > 1, x.low > 1, np.zeros(x.low.shape, np.bool_))
+    condition = Bounds(a.low > 1, (a.low > 1) | ~finite, np.zeros(a.low.shape, np.bool_))
+    rows = Bounds(*(np.stack([v, w, v]) for v, w in zip((a.low, a.high, a.nan), (b.low, b.high, b.nan))))
+    pairs = [
+        (add(x, y, SINGLE), add(a, b, SINGLE)),
+        (multiply(x, y, SINGLE), multiply(a, b, SINGLE)),
+        (choose(decided, x, y), choose(condition, a, b)),
+        (
+            reduce("sum", rows.map(lambda v: v[:, finite]), (0,), DType.FLOAT32, SINGLE),
+            reduce("sum", rows, (0,), DType.FLOAT32, SINGLE),
+        ),
+    ]
+    for alone, among in pairs:
+        for own, other in zip((alone.low, alone.high, alone.nan), (among.low, among.high, among.nan)):
+            np.testing.assert_array_equal(own, other[finite])
+            np.testing.assert_array_equal(np.signbit(own), np.signbit(other[finite]))

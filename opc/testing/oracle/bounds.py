@@ -156,28 +156,36 @@ def hull(candidates: list[Array]) -> tuple[Array, Array]:
 
     Zeros of both signs among them give a set from -0 to +0.
     """
-    if len(candidates) == 1:
-        only = candidates[0]
-        missing = np.isnan(only)
-        if not missing.any():
-            return only, only
-        return np.where(missing, _INF, only), np.where(missing, -_INF, only)
-    low, high = candidates[0], candidates[0]
+    if len(candidates) == 1 and not np.isnan(candidates[0]).any():
+        return candidates[0], candidates[0]
+    return _end(candidates, np.fmin, _INF), _end(candidates, np.fmax, -_INF)
+
+
+def _end(candidates: list[Array], extreme: np.ufunc, nothing: float) -> Array:
+    """Return the least or the greatest of the candidates at every point, which `extreme` chooses; `nothing` where all are NaN.
+
+    Of zeros, -0 is the lesser.
+    """
+    end = candidates[0]
     for c in candidates[1:]:
-        low, high = np.fmin(low, c), np.fmax(high, c)
-    missing = np.isnan(low)
+        end = extreme(end, c)
+    missing = np.isnan(end)
     if missing.any():
-        low, high = np.where(missing, _INF, low), np.where(missing, -_INF, high)
-    zero = (low == 0) | (high == 0)
+        end = np.where(missing, nothing, end)
+    zero = end == 0
     if zero.any():
-        negative = np.zeros_like(zero)
-        positive = np.zeros_like(zero)
+        end, wanted = np.array(end), extreme is np.fmin
+        found = np.zeros(np.count_nonzero(zero), np.bool_)
         for c in candidates:
-            negative = negative | ((c == 0) & np.signbit(c))
-            positive = positive | ((c == 0) & ~np.signbit(c))
-        low = np.where((low == 0) & negative, low.dtype.type(-0.0), np.where(low == 0, low.dtype.type(0.0), low))
-        high = np.where((high == 0) & positive, high.dtype.type(0.0), np.where(high == 0, high.dtype.type(-0.0), high))
-    return low, high
+            at = np.broadcast_to(c, end.shape)[zero]
+            found |= (at == 0) & (np.signbit(at) == wanted)
+        end[zero] = np.where(found == wanted, end.dtype.type(-0.0), end.dtype.type(0.0))
+    return end
+
+
+def _finite(*ends: Array) -> bool:
+    """Whether no end is infinite or NaN anywhere."""
+    return all(bool(np.isfinite(v).all()) for v in ends)
 
 
 def union(a: Bounds, b: Bounds) -> Bounds:
@@ -186,14 +194,16 @@ def union(a: Bounds, b: Bounds) -> Bounds:
         return Bounds(a.low & b.low, a.high | b.high, a.nan | b.nan)
     if not a.is_float:
         return Bounds(np.minimum(a.low, b.low), np.maximum(a.high, b.high), a.nan | b.nan)
-    low, _ = hull([a.low, b.low])
-    _, high = hull([a.high, b.high])
-    return Bounds(low, high, a.nan | b.nan)
+    return Bounds(_end([a.low, b.low], np.fmin, _INF), _end([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
 
 
 def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     """Return `then` where `cond` is surely true, `other` where it is surely false, else both."""
     yes, no = cond.low, ~cond.high
+    if (yes | no).all():
+        low = np.where(yes, then.low, other.low)
+        points = then.high is then.low and other.high is other.low
+        return Bounds(low, low if points else np.where(yes, then.high, other.high), np.where(yes, then.nan, other.nan))
     both = union(then, other)
     low = np.where(yes, then.low, np.where(no, other.low, both.low))
     high = np.where(yes, then.high, np.where(no, other.high, both.high))
@@ -266,10 +276,11 @@ def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precis
     if a.high is a.low and b.high is b.low:
         return [fn(a.low.astype(p.wide), b.low.astype(p.wide))]
     pairs = [(a, b)]
-    large = float(np.finfo(np.float64 if p.dtype is DType.FLOAT64 else np.float32).max)
-    inner = [_beside_infinity(v, large) for v in (a, b)]
-    if inner[0] is not a or inner[1] is not b:
-        pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
+    if not _finite(a.low, a.high, b.low, b.high):
+        large = float(np.finfo(np.float64 if p.dtype is DType.FLOAT64 else np.float32).max)
+        inner = [_beside_infinity(v, large) for v in (a, b)]
+        if inner[0] is not a or inner[1] is not b:
+            pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
     return [
         fn(x.astype(p.wide), y.astype(p.wide))
         for left, right in pairs
@@ -304,9 +315,12 @@ def has_plus_zero(a: Bounds) -> Array:
 
 def add(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a + b: exact when the result is denormal (Higham 2.2), opposite infinities give NaN."""
-    nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
     low = a.low.astype(p.wide) + b.low.astype(p.wide)
     high = low if a.high is a.low and b.high is b.low else a.high.astype(p.wide) + b.high.astype(p.wide)
+    if _finite(low, high):
+        # No end is infinite, and so no set is empty: the general way below says the same.
+        return narrow(*spread(low, high, p, 0.5, underflow=False, fused=fused), a.nan | b.nan)
+    nan = a.nan | b.nan | (holds(a, _INF) & holds(b, -_INF)) | (holds(a, -_INF) & holds(b, _INF))
     # An infinite end meeting the opposite infinity has no number there; what is left starts at the other infinity.
     low, high = np.where(np.isnan(low), _INF, low), np.where(np.isnan(high), -_INF, high)
     low, high = np.where(a.empty | b.empty, _INF, low), np.where(a.empty | b.empty, -_INF, high)
@@ -332,6 +346,9 @@ def negate(a: Bounds) -> Bounds:
 
 def multiply(a: Bounds, b: Bounds, p: Precision, fused: bool = False) -> Bounds:
     """a * b; zero times infinity gives NaN."""
+    if _finite(a.low, a.high, b.low, b.high):
+        # No set is empty either: the general way below says the same.
+        return narrow(*spread(*hull(corners(np.multiply, a, b, p)), p, 0.5, fused=fused), a.nan | b.nan)
     infinite = (holds(a, _INF) | holds(a, -_INF), holds(b, _INF) | holds(b, -_INF))
     nan = a.nan | b.nan | (holds(a, 0.0) & infinite[1]) | (holds(b, 0.0) & infinite[0])
     low, high = hull(corners(np.multiply, a, b, p))
@@ -367,8 +384,8 @@ def rounded(a: Bounds, dtype: DType) -> Bounds:
     if dtype is DType.FLOAT32:
         return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
     half = numpy_dtype(dtype)
-    low, _ = hull([single_low.astype(half).astype(np.float64), a.low.astype(half).astype(np.float64)])
-    _, high = hull([single_high.astype(half).astype(np.float64), a.high.astype(half).astype(np.float64)])
+    low = _end([single_low.astype(half).astype(np.float64), a.low.astype(half).astype(np.float64)], np.fmin, _INF)
+    high = _end([single_high.astype(half).astype(np.float64), a.high.astype(half).astype(np.float64)], np.fmax, -_INF)
     return Bounds(low, high, a.nan)
 
 

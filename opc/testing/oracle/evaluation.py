@@ -343,7 +343,8 @@ class _Evaluation:
                 raise DomainError(f"an index of {e.operand} is outside axis {axis} of size {shape[axis]}")
             inside = Bounds(inside.low & sure, inside.high & maybe, inside.nan)
             top = max(shape[axis] - 1, 0)
-            axes.append(Bounds(np.clip(where.low, 0, top), np.clip(where.high, 0, top), where.nan))
+            low = np.clip(where.low, 0, top)
+            axes.append(Bounds(low, low if where.high is where.low else np.clip(where.high, 0, top), where.nan))
         dtype = self.compute(e.type, ctx)
         found = self.nothing(frame, dtype) if 0 in shape else self.convert(gather(source, axes, frame), e.type, dtype)
         if e.pad is None:

@@ -117,8 +117,11 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
             shape[a] = source.low.shape[axis]
             choices.append([np.arange(source.low.shape[axis]).reshape(shape)])
         elif isinstance(a, Bounds):
+            if a.high is a.low or np.array_equal(a.low, a.high):
+                choices.append([a.low])
+                continue
             vague = vague | (a.high - a.low > 1)
-            choices.append([a.low] if np.array_equal(a.low, a.high) else [a.low, a.high])
+            choices.append([a.low, a.high])
         else:
             choices.append([a])
     places = list(itertools.product(*choices))

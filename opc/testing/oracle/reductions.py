@@ -76,32 +76,46 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
 
 
 def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds:
-    gone = np.asarray(a.empty).any(axis=axes)
-    plus_sure = ((a.low == _INF) & ~a.empty).any(axis=axes)
-    minus_sure = ((a.high == -_INF) & ~a.empty).any(axis=axes)
-    plus, minus = (a.high == _INF).any(axis=axes), (a.low == -_INF).any(axis=axes)
-    low_in, high_in = (np.where(np.isfinite(v), v, 0).astype(p.wide) for v in (a.low, a.high))
-    size = np.maximum(np.abs(low_in), np.abs(high_in))
+    def some(v: Array) -> Array:
+        return np.asarray(v.any(axis=axes))
+
+    finite = np.isfinite(a.low), np.isfinite(a.high)
+    nan = some(a.nan)
+    if finite[0].all() and finite[1].all():
+        none: Array = np.zeros(nan.shape, np.bool_)
+        gone, plus_sure, minus_sure, plus, minus = none, none, none, none, none
+        low_in = a.low.astype(p.wide)
+        high_in = low_in if a.high is a.low else a.high.astype(p.wide)
+    else:
+        gone, plus, minus = some(a.empty), some(a.high == _INF), some(a.low == -_INF)
+        plus_sure, minus_sure = some((a.low == _INF) & ~a.empty), some((a.high == -_INF) & ~a.empty)
+        low_in, high_in = (np.where(f, v, 0).astype(p.wide) for f, v in zip(finite, (a.low, a.high)))
+    size = np.abs(low_in) if high_in is low_in else np.maximum(np.abs(low_in), np.abs(high_in))
     total = size.sum(axis=axes)
     steps = max(count - 1, merged)
     error = p.wide(gamma(steps, p.unit) + gamma(count + 2, p.own)) * total if steps > 0 else total * 0
-    low = low_in.sum(axis=axes) - error if steps > 0 else low_in.sum(axis=axes)
-    high = high_in.sum(axis=axes) + error if steps > 0 else high_in.sum(axis=axes)
+    sums = low_in.sum(axis=axes)
+    low = sums - error if steps > 0 else sums
+    sums = sums if high_in is low_in else high_in.sum(axis=axes)
+    high = sums + error if steps > 0 else sums
     # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
-    minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
-    low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)
+    if (low == 0).any():
+        minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
+        low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)
     high = np.where(high == 0, p.wide(0.0), high)
     # A partial sum of the positive (negative) terms may overflow in some order, and then the result is infinite or NaN.
     limit = p.wide(p.overflow)
     stretch = 1 + p.wide(gamma(count + 2, p.unit)) if count > 1 else p.wide(1)
-    up = np.where(high_in > 0, high_in, 0).sum(axis=axes) * stretch >= limit
-    down = np.where(low_in < 0, -low_in, 0).sum(axis=axes) * stretch >= limit
+    up = down = np.zeros(nan.shape, np.bool_)
+    if not (total * stretch < limit / 2).all():
+        up = np.where(high_in > 0, high_in, 0).sum(axis=axes) * stretch >= limit
+        down = np.where(low_in < 0, -low_in, 0).sum(axis=axes) * stretch >= limit
     low = np.where(down | minus | (low <= -limit), -_INF, np.where((low >= limit) & (merged == 0), _INF, low))
     high = np.where(up | plus | (high >= limit), _INF, np.where((high <= -limit) & (merged == 0), -_INF, high))
     # An infinite term leaves itself or NaN.
     low, high = np.where(plus_sure, _INF, low), np.where(minus_sure, -_INF, high)
-    nan = a.nan.any(axis=axes) | ((plus | up) & (minus | down))
-    return narrow(np.where(gone, _INF, low), np.where(gone, -_INF, high), np.asarray(nan))
+    nan = np.asarray(nan | ((plus | up) & (minus | down)))
+    return narrow(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan)
 
 
 def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
@@ -132,7 +146,7 @@ def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
 def _extreme(kind: str, a: Bounds, axes: Axes) -> Bounds:
     fn = np.max if kind == "max" else np.min
     low, high = np.asarray(fn(a.low, axis=axes)), np.asarray(fn(a.high, axis=axes))
-    nan = np.asarray(a.nan.any(axis=axes))
+    nan: Array = np.asarray(a.nan.any(axis=axes))
     if not a.is_float:
         return Bounds(low, high, nan)
     gone = np.asarray(a.empty).any(axis=axes)
