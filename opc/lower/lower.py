@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op, Requirement
@@ -39,9 +40,28 @@ class Variant:
     program: Program
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """An op by what it is, not by what it says: to compare two takes long, and 1 is True to Python."""
+
+    op: Op
+
+    def __hash__(self) -> int:
+        return id(self.op)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.op is other.op
+
+
 def lower(op: Op) -> tuple[Variant, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return tuple(v for case in specialise(op) for v in _variants(case))
+    return _lowered(_Same(op))
+
+
+# The ops of a folder: the covering set is read off their programs, of which kernels are made then.
+@lru_cache(maxsize=512)
+def _lowered(same: _Same) -> tuple[Variant, ...]:
+    return tuple(v for case in specialise(same.op) for v in _variants(case))
 
 
 def _variants(case: Case) -> Iterator[Variant]:

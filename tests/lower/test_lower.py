@@ -432,3 +432,10 @@ def test_a_stage_has_no_more_operands_than_a_tile(value: str) -> None:
     stages = [s for s in variant.program.stages if isinstance(s, RowStage)]
     assert all(len(s.operands) <= MOST_OPERANDS for s in stages)
     assert sorted(o.name for s in stages for o in s.products if o.kind == "output") == sorted(f"y{n}" for n in range(count))
+
+
+def test_an_op_is_lowered_once_and_one_that_says_the_same_by_itself() -> None:
+    """The covering set is read off the programs that kernels are made of; equal is not the same, as 1 and True are equal."""
+    first, second = (compile_text(f"{HEAD}{FUSED}", "f.yaml").forward for _ in range(2))
+    assert lower(first) is lower(first)
+    assert lower(second) is not lower(first)
