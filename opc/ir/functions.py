@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 
 Interval = tuple[float, float]
 REAL: Interval = (-4.0, 4.0)
@@ -178,12 +178,13 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
         return a
     if is_floating(a) and is_floating(b) and _base(a) == _base(b):
         return a if not hasattr(a, "of") else b
-    return None
+    # A type variable that can be nothing but int64 mixes with what is int64.
+    return DType.INT64 if candidates(a) == candidates(b) == (DType.INT64,) else None
 
 
 def _known(t: ValueType) -> ValueType:
-    """Return int64 for a declared or accumulator type that can be nothing else."""
-    return DType.INT64 if isinstance(t, Acc | TypeVar) and candidates(t) == (DType.INT64,) else t
+    """Return int64 for an accumulator type that can be nothing else."""
+    return DType.INT64 if isinstance(t, Acc) and candidates(t) == (DType.INT64,) else t
 
 
 def _base(t: ValueType) -> ValueType:

@@ -172,6 +172,10 @@ FORMS = {
         "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
         "y[..., i] = s\n  t[..., k:K] = sum[j:k + 1](v[0, j] if N > 0 else 0)\n  z[..., i] = sum[k:K](v[i, k] * t[..., k]) + s",
     ),
+    "positions_in_ranges_that_vary": (
+        "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M, N]', z: 'int64[M, N]'}\n",
+        "y[m, n] = argmax[k:M, l:n + 1](x[k, l]) if M > 0 and N > 0 else 0\n  z[m, n] = argmin[k:N - n, l:m + 1, j:N](x[l, k] * x[m, j]) if M > 0 and N > 0 else 0",
+    ),
     "list_of_bools": (
         "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",

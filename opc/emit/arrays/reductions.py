@@ -195,7 +195,7 @@ class ReducingEmitter(ArrayEmitter):
     def boxed(self, e: Reduce, scope: Scope) -> Text:
         """A reduction over a box: the body over a frame with the reduced axes put in, then reduced over these."""
         lazy = e.kind in EXTREMES and self.is_lazy(e, scope)
-        e = self.boxes.boxed(e, scope.extents)
+        given, e = e, self.boxes.boxed(e, scope.extents)
         own = own_entries(e)
         outer = self.outer(e, scope)
         frame = self.body_frame(e, outer, own)
@@ -205,6 +205,7 @@ class ReducingEmitter(ArrayEmitter):
         if own:
             positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
             body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner, lazy), ATOM, support))
+            body = self.numbered(given, e, body, replace(scope, frame=outer))
         for axis in e.axes:
             if isinstance(axis, BroadcastAxis):
                 rest = support - self.full(GroupRef(axis.name))
@@ -212,6 +213,19 @@ class ReducingEmitter(ArrayEmitter):
                 text = self.sum_to(body, Group(axis.name, axis.operand), replace(inner, frame=outer))
                 body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
         return self.put_back(body, outer, scope)
+
+    def numbered(self, e: Reduce, boxed: Reduce, found: Text, scope: Scope) -> Text:
+        """Return positions in a box as positions in what the ranges at each point span, in row-major order."""
+        if not e.kind.startswith("arg") or all(a == b for a, b in zip(e.axes[1:], boxed.axes[1:], strict=True)):
+            return found
+        place = Affine.of(Index("#place"))
+        total, weight, scale = Affine.of(0), Affine.of(1), Affine.of(1)
+        for axis, whole in zip(reversed(e.axes), reversed(boxed.axes), strict=True):
+            size, span = (a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in (whole, axis))
+            total += place // weight % size * scale
+            weight, scale = weight * size, scale * span
+        index = {i: self.index(i, scope) for i in sorted(total.indices() - {"#place"})}
+        return self.affine(total, {**index, "#place": self.named(found)})
 
     def is_lazy(self, e: Reduce, scope: Scope) -> bool:
         """Whether an extreme may be one of nothing where nobody asks for it, so that it must not be refused there.

@@ -407,7 +407,28 @@ class _Evaluation:
         body, dtype = self.body(e, inner, tuple(reduced), part, inner_mask, ctx)
         if self.merged and e.kind == "sum" and body.is_float:
             self.masses.add(body, tuple(reduced), settle)
-        return reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
+        found = reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
+        return self.numbered(e, frame, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found
+
+    def numbered(self, e: Reduce, frame: Frame, sizes: list[int], found: Bounds) -> Bounds:
+        """Return positions in a box of these sizes as positions in what the ranges at each point span, in row-major order."""
+        if len(e.axes) == 1 or not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes[1:]):
+            return found
+        spans: list[Array] = []
+        for axis in e.axes:
+            if isinstance(axis, Axis):
+                spans.append(affine(axis.extent, frame, self.env.symbol))
+            else:
+                spans += map(np.asarray, self.env.groups.get((axis.name, None), ()))
+
+        def moved(position: Array) -> Array:
+            total, weight, scale = np.zeros_like(position), 1, np.ones_like(position)
+            for size, span in zip(reversed(sizes), reversed(spans), strict=True):
+                total = total + position // weight % max(size, 1) * scale
+                weight, scale = weight * max(size, 1), scale * span
+            return total
+
+        return found.map(moved)
 
     def part(self, e: Reduce, inner: Frame) -> Array:
         """Return which points of `inner`, where each axis has its greatest extent, a reduction runs over."""
