@@ -174,7 +174,8 @@ FORMS = {
     ),
     "positions_in_ranges_that_vary": (
         "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M, N]', z: 'int64[M, N]'}\n",
-        "y[m, n] = argmax[k:M, l:n + 1](x[k, l]) if M > 0 and N > 0 else 0\n  z[m, n] = argmin[k:N - n, l:m + 1, j:N](x[l, k] * x[m, j]) if M > 0 and N > 0 else 0",
+        """y[m, n] = argmax[k:M, l:n + 1](x[k, l])
+  z[m, n] = argmin[k:N - n, l:m + 1, j:N](x[l, k] * x[m, j])""",
     ),
     "list_of_bools": (
         "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
