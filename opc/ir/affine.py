@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from opc.ir.dtypes import INT64_MIN
 from opc.ir.node import Node, remembered, remembering
 
 
@@ -186,12 +187,17 @@ class Affine(Node):
         return Affine._make(terms)
 
     def __floordiv__(self, other: Affine | Atom | int) -> Affine:
-        """Return the quotient; multiples of the divisor stand outside the division: `(s*q + r) // s` is `q + r // s`."""
+        """Return the quotient; multiples of the divisor stand outside the division: `(s*q + r) // s` is `q + r // s`.
+
+        A divisor has a positive coefficient: `a // -s` is `-a // s`.
+        """
         divisor = Affine.of(other)
         if divisor.constant == 0:
             raise ZeroDivisionError("division by a constant zero")
         if divisor.constant == 1:
             return self
+        if divisor._is_turned(self):
+            return -self // -divisor
         whole, rest = self._split(divisor)
         a, b = rest.constant, divisor.constant
         if a == 0:
@@ -199,15 +205,21 @@ class Affine(Node):
         return whole + (Affine.of(a // b) if a is not None and b is not None else Affine.of(FloorDiv(rest, divisor)))
 
     def __mod__(self, other: Affine | Atom | int) -> Affine:
-        """Return the remainder, without multiples of the divisor: `(s*q + r) % s` is `r % s`."""
+        """Return the remainder, without multiples of the divisor: `(s*q + r) % s` is `r % s`, and `a % -s` is `-(-a % s)`."""
         divisor = Affine.of(other)
         if divisor.constant == 0:
             raise ZeroDivisionError("remainder by a constant zero")
+        if divisor._is_turned(self):
+            return -(-self % -divisor)
         _, rest = self._split(divisor)
         a, b = rest.constant, divisor.constant
         if a == 0:
             return rest
         return Affine.of(a % b) if a is not None and b is not None else Affine.of(Mod(rest, divisor))
+
+    def _is_turned(self, numerator: Affine) -> bool:
+        """Whether a divisor has negative coefficients alone; the least integer has no opposite."""
+        return all(c < 0 for _, c in self.terms) and all(c != INT64_MIN for e in (self, numerator) for _, c in e.terms)
 
     def _split(self, divisor: Affine) -> tuple[Affine, Affine]:
         """Return q and r with `self == divisor*q + r`, where r holds no multiple of a divisor that is one product."""

@@ -338,6 +338,8 @@ class System(Loops):
         self.equations.remove(equation)
         self.loops.remove(axis)
         numerator = equation.left - (equation.right - c * Index(axis.index))
+        if all(factor < 0 for _, factor in c.terms):
+            numerator, c = -numerator, -c
         if c.constant in (1, -1):
             solution = numerator * c
         else:

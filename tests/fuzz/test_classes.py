@@ -79,6 +79,18 @@ PRODUCTS = {
 }  # fmt: skip
 """Products whose sums have extents of their own, or stand under conditions."""
 
+TURNED = {
+    "reflected": (ROW, "y[i] = prod[k:M](x[N - 1 - abs(N - 1 - 2*i)] * m[k]) + x[abs(N - 1 - 2*i)] ** 2"),
+    "down_by_twos": (ROWS, "y[h, n] = prod[k:N](pad(x[H - 1 - 2*h, k], 1)) * x[h, n]"),
+    "below_nothing": (ROW, "y[i] = pad(x[N + i // -2], 0) ** 2 * pad(x[1 - i % -3], 1)"),
+    "by_a_size": (ROW, "y[i] = pad(x[1 - i % -N], 0) ** 2 * pad(m[M + i // -N], 1)"),
+    "down_by_a_number": (
+        ROW + "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
+        "y[i] = pad(x[N + s*i - 1], 0) ** 2",
+    ),
+}  # fmt: skip
+"""Reads that go down, and divisors below nothing."""
+
 SUMS = {
     "group_in_index": (ALONG, "y = mean[n](sum[*S](p[n, *S]))"),
     "index_in_group": (ALONG, "y = sum[*S](mean[n](p[n, *S]) ** 2)"),
@@ -245,7 +257,7 @@ def report(families: list[Family], wrong: Callable[[Family], Iterator[str]]) -> 
     assert [f"{f.name}: {mistake}" for f in families for mistake in wrong(f)] == []
 
 
-@pytest.mark.parametrize("specs", [CONDITIONS, PRODUCTS, SUMS], ids=["conditions", "products", "sums"])
+@pytest.mark.parametrize("specs", [CONDITIONS, PRODUCTS, SUMS, TURNED], ids=["conditions", "products", "sums", "turned"])
 def test_specs(specs: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     families = [family(name, *text) for name, text in specs.items()]
     library = compile_together(families, tmp_path, "-O0")
