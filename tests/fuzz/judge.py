@@ -123,13 +123,13 @@ class Slope:
 
 
 def _settled(central: Callable[[float], float], h: float, noise: float) -> float | None:
-    """Return what central differences tend to, or None where smaller steps do not tell the same."""
+    """Return what central differences tend to, or None where smaller steps do not tell the same, or rounding is all they tell."""
     one, two, four = central(h), central(h / 2), central(h / 4)
     first, second = (4 * two - one) / 3, (4 * four - two) / 3
     best = (16 * second - first) / 15
     scale = max(abs(one), abs(four), 1e-6)
     # Of a smooth function the error falls by 4 with each half of the step, and that of what is extrapolated is small.
-    if not np.isfinite(best) or abs(first - second) > 1e-5 * scale + 100 * noise:
+    if not np.isfinite(best) or abs(first - second) > 1e-5 * scale + 100 * noise or 100 * noise > CLOSE * scale:
         return None
     return best
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnx import ModelProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, TensorProto, helper
 from onnx.defs import OpSchema
 
 from .builder import OPSET
@@ -21,11 +21,16 @@ IR_VERSION = 10
 Sizes = Sequence[int | str | None]
 
 
-def _stored(value: Any) -> Any:
-    """Return an attribute's value as a model holds it: bools of a list as integers."""
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [int(v) if isinstance(v, bool) else v for v in value]
-    return value
+def _attribute(schema: OpSchema, name: str, value: Any) -> AttributeProto:
+    """Return an attribute as a model holds it: bools of a list as integers."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return helper.make_attribute(name, value)
+    stored = [int(v) if isinstance(v, bool) else v for v in value]
+    if stored or name not in schema.attributes:
+        return helper.make_attribute(name, stored)
+    # An empty list does not tell its type.
+    kind = AttributeProto.AttributeType.Value(schema.attributes[name].type.name)
+    return helper.make_attribute(name, stored, attr_type=kind)
 
 
 def make_model(
@@ -64,7 +69,7 @@ def make_model(
         inputs, made = _trimmed(inputs), _trimmed(made)
     node = helper.make_node(op_type, inputs, made, domain=schema.domain)
     node.attribute.extend(
-        helper.make_attribute(name, _stored(value))
+        _attribute(schema, name, value)
         for name, value in sorted(values.items())
         if value is not None
     )

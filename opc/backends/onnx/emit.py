@@ -159,8 +159,8 @@ def _attribute(a: Attribute) -> Bracket:
         kind = f"OpSchema.AttrType.{attribute_type(a)}"
         return Bracket("OpSchema.Attribute(", [quoted(a.name), kind, doc, "required=True"], ")")
     value = _default(a)
-    kind = f", attr_type=AttributeProto.{attribute_type(a)}" if a.default == () else ""
-    return Bracket("default(", [quoted(a.name), value + kind, doc], ")")
+    keyword = [f"attr_type=AttributeProto.{attribute_type(a)}"] if a.default == () else []
+    return Bracket("default(", [quoted(a.name), value, doc, *keyword], ")")
 
 
 def _default(a: Attribute) -> str:

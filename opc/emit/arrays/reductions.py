@@ -97,6 +97,14 @@ class ReducingEmitter(ArrayEmitter):
         """A reduction over axes or whole groups of a box; if `lazy`, that of nothing is any value, which nobody asks for."""
 
     @abstractmethod
+    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+        """An integer expression, with the given texts for its index variables."""
+
+    @abstractmethod
+    def index(self, name: str, scope: Scope) -> Text:
+        """The values of an index variable, along its axis of the frame."""
+
+    @abstractmethod
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
         """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
 

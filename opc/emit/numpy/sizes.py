@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Text
@@ -196,7 +196,7 @@ class NumpySizes(ReducingEmitter):
                 parts.append(text if self.boxes.is_size(d) else f"max({text}, 0)")
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def affine(self, value: Affine, index: dict[str, Text] | None = None) -> Text:
+    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
         """Return an affine expression, with the given texts for its index variables."""
         terms: list[tuple[int, str, int]] = []
         for monomial, coefficient in value.terms:
@@ -218,7 +218,7 @@ class NumpySizes(ReducingEmitter):
         strength = SUM if len(terms) > 1 else UNARY if terms[0][0] < 0 else PRODUCT if " " in text else ATOM
         return Text(text, strength, support)
 
-    def atom(self, a: object, index: dict[str, Text], factor: bool) -> str:
+    def atom(self, a: object, index: Mapping[str, Text], factor: bool) -> str:
         """Return one atom of an affine expression."""
         match a:
             case Index():

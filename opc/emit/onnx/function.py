@@ -341,9 +341,13 @@ class _OnnxEmitter(OnnxWindows):
         lazy = super().is_lazy(e, scope)
         # All points are computed, but those of another branch of Python's.
         known = replace(scope, guards=tuple(g for g in scope.guards if self.is_static(g)))
+        empty = bool(self.maybe_empty(e, known, scope.extents))
+        if e.kind not in ("argmax", "argmin"):
+            return (self.is_guarded(scope) or bool(scope.guards)) and empty
         # Where no result is asked for, runtimes have a maximum of nothing, but no argmax.
-        wanted = lazy if e.kind in ("argmax", "argmin") else self.is_guarded(scope)
-        return (wanted or bool(scope.guards)) and bool(self.maybe_empty(e, known, scope.extents))
+        if not empty and self.maybe_empty(e, known, {}):
+            return True
+        return (lazy or bool(scope.guards)) and empty
 
     def from_front(self, p: Position, scope: Scope) -> Position:
         """Return a place counted from the front where the frame tells the number of axes."""
