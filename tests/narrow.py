@@ -14,5 +14,7 @@ def narrow(name: str, folder: Path, types: str = "float32") -> Path:
     assert count, name
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{name}.yaml"
-    place.write_text(text)
+    # A package that was built from it stays as it is.
+    if not place.exists() or place.read_text() != text:
+        place.write_text(text)
     return place

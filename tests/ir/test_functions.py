@@ -141,23 +141,45 @@ def everywhere(f: Function, kind: type) -> np.ndarray:
     return x[(x > low) & (x < high)]
 
 
+Exact = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+KNOWN: dict[tuple[str, type, bytes], Exact] = {}
+"""Exact results by function, type and arguments: two compilers and NumPy are held to the same."""
+
+
+def exact_results(f: Function, arguments: tuple[np.ndarray, ...], kind: type) -> Exact:
+    """Return exact results in units in their last place as stored in `kind`, as sums of two numbers, and the units' exponents.
+
+    A result that is no finite number has the exponent 0 and is a NaN, one that `kind` does not hold is infinite.
+    """
+    key = f.name, kind, b"".join(a.tobytes() for a in arguments)
+    if key in KNOWN:
+        return KNOWN[key]
+    info = np.finfo(kind)
+    high, low, exponents = (np.zeros(len(arguments[0]), t) for t in (np.float64, np.float64, np.int64))
+    for n in range(len(high)):
+        exact = truth(f, tuple(a[n] for a in arguments))
+        if mpmath.im(exact) != 0 or not mpmath.isfinite(exact):
+            high[n] = math.nan
+        elif abs(exact) >= mpmath.mpf(float(info.max)):
+            high[n] = math.inf
+        else:
+            exponent = max(math.floor(mpmath.log(abs(exact), 2)) if exact != 0 else -(10**6), int(info.minexp)) - info.nmant
+            units = mpmath.ldexp(exact, -exponent)
+            high[n], low[n], exponents[n] = float(units), float(units - mpmath.mpf(float(units))), exponent
+    return KNOWN.setdefault(key, (high, low, exponents, np.isfinite(high)))
+
+
 def ulps(f: Function, found: np.ndarray, arguments: tuple[np.ndarray, ...], kind: type) -> float:
     """Return the largest error in units in the last place of the exact result, as stored in `kind`."""
     info = np.finfo(kind)
-    worst = 0.0
-    for n, value in enumerate(found):
-        exact = truth(f, tuple(a[n] for a in arguments))
-        if mpmath.im(exact) != 0 or not mpmath.isfinite(exact):
-            continue
-        if abs(exact) >= mpmath.mpf(float(info.max)):
-            # The largest number or infinity, whichever way it is rounded.
-            assert abs(value) >= info.max * kind(1 - 8 * float(info.eps)), (arguments, value)
-            continue
-        exponent = max(math.floor(mpmath.log(abs(exact), 2)) if exact != 0 else -(10**6), int(info.minexp))
-        unit = mpmath.ldexp(1, exponent - info.nmant)
-        worst = max(worst, float(abs(mpmath.mpf(float(value)) - exact) / unit)) if np.isfinite(value) else math.inf
-        assert math.isfinite(worst), f"{f.name}{tuple(a[n] for a in arguments)} is {value}, not {float(exact)}"
-    return worst
+    high, low, exponents, told = exact_results(f, arguments, kind)
+    # The largest number or infinity, whichever way it is rounded.
+    assert (abs(found[np.isinf(high)]) >= info.max * kind(1 - 8 * float(info.eps))).all(), arguments
+    with np.errstate(all="ignore"):
+        errors = abs(np.ldexp(found[told].astype(np.float64), -exponents[told]) - high[told] - low[told])
+    wrong = ~np.isfinite(errors)
+    assert not wrong.any(), f"{f.name}{tuple(a[told][wrong][0] for a in arguments)} is {found[told][wrong][0]}"
+    return float(errors.max(initial=0.0))
 
 
 # C

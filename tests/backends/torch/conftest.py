@@ -9,6 +9,7 @@ from opc.backends.torch.session import TorchSession
 from opc.build.builder import build_specs
 from opc.ir.op import Family
 from opc.pipeline import compile_text, load_family
+from tests.narrow import narrow
 
 SPECS = Path(__file__).parents[3] / "specs"
 
@@ -52,6 +53,9 @@ gradient: none
 
 TEXTS = {"pantry": PANTRY, "bare": BARE}
 
+NARROW = {"add": "float16, float64", "layer_norm": "bfloat16, float32, float64"}
+"""Ops of the project that are called with some of their element types only."""
+
 Loader = Callable[[str], Family]
 Sessions = Callable[[str], TorchSession]
 
@@ -63,14 +67,14 @@ def family() -> Loader:
 
 
 @pytest.fixture(scope="session")
-def session(family: Loader, tmp_path_factory: pytest.TempPathFactory) -> Sessions:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
     """Build a spec for torch and load it."""
     shared = tmp_path_factory.getbasetemp().parent / "opc-torch"
     made: dict[str, TorchSession] = {}
 
     def load(name: str) -> TorchSession:
         if name not in made:
-            path = SPECS / f"{name}.yaml"
+            path = narrow(name, shared, NARROW[name]) if name in NARROW else SPECS / f"{name}.yaml"
             if name in TEXTS:
                 shared.mkdir(parents=True, exist_ok=True)
                 path = shared / f"{name}.yaml"
@@ -79,7 +83,7 @@ def session(family: Loader, tmp_path_factory: pytest.TempPathFactory) -> Session
             (built,) = build_specs([path], shared, ["torch"])
             assert built.package is not None, [d.render() for d in built.diagnostics]
             assert built.ok, [d.render() for d in built.diagnostics]
-            made[name] = TorchSession(family(name) if name not in TEXTS else load_family(path), built.package)
+            made[name] = TorchSession(load_family(path), built.package)
         return made[name]
 
     return load

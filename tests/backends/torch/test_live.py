@@ -218,7 +218,7 @@ def test_the_documentation_comes_from_the_spec(session: Sessions) -> None:
     text = session("layer_norm").function.__doc__
     assert text.startswith("Each row brought to mean 0 and variance 1")
     assert "epsilon: Added to the variance. Must satisfy `epsilon >= 0`." in text
-    assert "w: T[D], T one of float16, bfloat16, float32, float64, or None. Scale, 1 when absent." in text
+    assert "w: T[D], T one of bfloat16, float32, float64, or None. Scale, 1 when absent." in text
 
 
 def test_copies_of_a_package(session: Sessions, tmp_path: Path) -> None:
