@@ -214,6 +214,12 @@ class Op(Node):
         """Return the attribute of that name; KeyError when there is none."""
         return {a.name: a for a in self.attributes}[name]
 
+    @property
+    def sharing(self) -> frozenset[str]:
+        """The names of the inputs that have a group of their own: all of them together tell what they broadcast to."""
+        own = (o for o in self.inputs if any(isinstance(d, Group) and d.of is not None for d in o.dims))
+        return frozenset(o.name for o in own)
+
     def placing(self, axis: Attribute) -> tuple[Operand, ...]:
         """The inputs that an axis attribute counts the axes of: of those with its dimension, the ones with most groups.
 

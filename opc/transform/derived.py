@@ -118,7 +118,7 @@ def finish(op: Op, draft: Draft) -> Op:
     """Return the derived op: forward values recomputed or saved, simplified, and taking only the inputs it needs.
 
     An output of the original op is saved where that spares computing a reduction anew; everything else is recomputed. Operands
-    whose values are not needed stay inputs where nothing else tells the sizes.
+    whose values are not needed stay inputs where nothing else tells the sizes; what operands share, only all of them tell.
     """
     role = Role.COTANGENT if draft.kind == "vjp" else Role.TANGENT
     results = tuple(o for o, _ in draft.outputs)
@@ -139,7 +139,7 @@ def finish(op: Op, draft: Draft) -> Op:
     saved = _saved(whole, op)
     whole = tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted))
     recomputed = {s.target for s in whole.body}
-    used = _mentioned(whole)
+    used = _mentioned(whole) | op.sharing
     kept: list[tuple[Operand, tuple[Role, str]]] = [(o, (Role.INPUT, o.name)) for o in op.inputs if o.name in used]
     kept += [(replace(o, optional=False), (Role.OUTPUT, o.name)) for o in op.outputs if o.name in saved and o.name in used]
     kept += [(o, (role, of)) for o, of in draft.seeds]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from opc.ir.op import Family, Op
+from opc.ir.op import Family, Group, Op
 from opc.testing.cases.arguments import LAYOUTS, few_values, mixed_values, random_values
 from opc.testing.cases.calls import Case, Fill, Maker
 from opc.testing.cases.sizes import Sizes, dims_of, groups_of, split, windows_of
@@ -46,16 +46,30 @@ def sizes(op: Op, rng: random.Random, *, small: bool = False) -> tuple[Sizes, tu
 
 def _own(op: Op, found: Sizes, rng: random.Random) -> Sizes:
     """Return the sizes with the inputs of a broadcast op on shapes of their own."""
+    if op.derivation is not None:
+        return _own_of_derived(op, found)
     owners = [d.of for o in op.inputs for d in o.dims if getattr(d, "of", None) is not None]
-    if len(set(owners)) < 2 or not found.groups or op.derivation is not None:
+    if len(set(owners)) < 2 or not found.groups:
         return found
     (group,) = found.groups
     common = found.groups[group]
-    own = {}
-    for owner in owners[1:]:
-        cut = rng.randrange(len(common) + 1) if rng.random() < 0.5 else 0
-        own[owner] = tuple(1 if rng.random() < 0.4 else s for s in common[cut:])
-    return Sizes(found.dims, found.groups, own)
+    return Sizes(found.dims, found.groups, {owner: _part(common, rng) for owner in owners[1:]})
+
+
+def _own_of_derived(op: Op, found: Sizes) -> Sizes:
+    """Return the same of a derived op: gradients have the common shape, and so has one operand that is always given."""
+    rng = random.Random(repr(found))  # what is drawn besides is the same with these and without
+    owners = [name for name in op.sharing if Group("...", name) in op.input(name).dims]
+    if not found.groups or all(op.input(name).optional for name in owners):
+        return found
+    _, *others = sorted(owners, key=lambda name: (op.input(name).optional, name))
+    return Sizes(found.dims, found.groups, {name: _part(found.groups["..."], rng) for name in others})
+
+
+def _part(common: tuple[int, ...], rng: random.Random) -> tuple[int, ...]:
+    """Return a shape that broadcasts to another."""
+    cut = rng.randrange(len(common) + 1) if rng.random() < 0.5 else 0
+    return tuple(1 if rng.random() < 0.4 else s for s in common[cut:])
 
 
 def draw(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opc.ir.op import Family, Op
+from opc.ir.op import Family, Group, Op
 from opc.pipeline import compile_text
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Maker
@@ -276,6 +276,14 @@ def sizes_of(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
 
+def shared_sizes(op: Op) -> Iterator[Sizes]:
+    """Yield sizes of operands that broadcast: some smaller than what they share, or all but one."""
+    yield from islice(broadcast_variants(op), 0, None, 4)
+    owners = dict.fromkeys(d.of for o in op.inputs for d in o.dims if isinstance(d, Group) and d.of is not None)
+    for owner in owners:
+        yield Sizes(dict.fromkeys(dims_of(op), 2), {"...": (3, 2)}, {other: (1,) for other in owners if other != owner})
+
+
 @pytest.mark.parametrize("name", [*EXTREMES, *FORMS, *BROADCAST])
 def test_every_target(name: str, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
@@ -287,7 +295,7 @@ def test_every_target(name: str, tmp_path: Path) -> None:
     found = []
     for op in one.ops:
         maker = Maker(op, above.get(id(op)), 2_000)
-        for turn, sizes in enumerate((*sizes_of(op), *islice(broadcast_variants(op), 0, None, 4))):
+        for turn, sizes in enumerate((*sizes_of(op), *shared_sizes(op))):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
             absent = frozenset(o.name for o in op.inputs if o.optional and turn % 4 == 3)
             label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"

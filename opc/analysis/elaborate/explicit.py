@@ -69,7 +69,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         broadcast=forward.broadcast,
         ties=forward.ties,
     )
-    chosen = _with_shapes(forward, draft, {o.name for o in draft.inputs})
+    chosen = _with_shapes(forward, draft, {o.name for o in draft.inputs} | forward.sharing)
     inputs = tuple(o for o in forward.inputs if o.name in chosen) + tuple(kept) + tuple(cotangents)
     roles = [
         *((Role.INPUT, o.name) for o in forward.inputs if o.name in chosen),
