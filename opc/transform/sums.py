@@ -30,8 +30,8 @@ from opc.transform.scalar import any_reads
 def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
     """Whether the value of `e` may differ between the points of these loops.
 
-    Under a loop over the axes an operand was broadcast along, every operand counts as varying: what is read decides which axes
-    there are.
+    Under a loop over the axes an operand was broadcast along, every operand counts as varying, and so does a place: what is read
+    decides which axes there are.
     """
     indices, groups = free_indices(e), free_groups(e)
     for a in loops:
@@ -43,7 +43,7 @@ def varies(e: Expr, loops: tuple[ReduceAxis, ...]) -> bool:
                 if a.name in groups:
                     return True
             case BroadcastAxis():
-                if reads(e):
+                if reads(e) or a.name in groups:
                     return True
     return False
 

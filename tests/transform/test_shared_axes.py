@@ -47,3 +47,14 @@ def test_a_tangent_has_the_shape_of_the_output() -> None:
         inputs = {"x": X, **shared}
         tangent = evaluate(FAMILY.jvp, {**inputs, "t_x": np.ones(2)}, wanted=["t_y"])["t_y"]
         assert tangent.shape == evaluate(FAMILY.forward, inputs)["y"].shape
+
+
+def test_a_condition_on_the_place_among_shared_axes_stays_inside_the_sum_along_them() -> None:
+    head, _ = SPEC.split("inputs:")
+    operands = "inputs: {x: 'T[..., N]', z: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\n"
+    text = f"{head}{operands}kernel: |\n  y[..., i] = 0 if position(...) % 2 == 0 else sum[k:N](x[..., i] * z[..., k])\n"
+    backward = compile_text(text, "f.yaml").backward
+    assert backward is not None
+    z = np.arange(8.0).reshape(4, 2)
+    found = evaluate(backward, {"x": X, "z": z, "d_y": np.ones((4, 2))})["d_x"]
+    assert found.value.tolist() == [z[1::2].sum()] * 2
