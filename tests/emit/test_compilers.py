@@ -9,6 +9,7 @@ import pytest
 
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import VARIANT, KernelBackend, instruction_sets
+from opc.build import headers
 from opc.pipeline import load_family
 from tests.emit.compilers import NO_CLANG, clang, run_compiler
 from tests.emit.kernel_library import INCLUDE, KernelLibrary
@@ -33,7 +34,7 @@ def test_kernels_of_clang_agree_with_the_oracle(name: str, tmp_path: Path, monke
         if isinstance(step, Compile):
             objects.append(tmp_path / f"{Path(step.object).name}")
             include = (f"-I{INCLUDE}", f"-I{tmp_path}")
-            run_compiler(command, *step.flags, *include, "-w", "-c", tmp_path / step.source, "-o", objects[-1])
+            run_compiler(command, *headers.flags(step), *include, "-w", "-c", tmp_path / step.source, "-o", objects[-1])
     library = tmp_path / "library.so"
     run_compiler(("g++",), "-shared", *objects, *backend.link_flags(family), "-o", library)
     with np.errstate(all="ignore"):
