@@ -20,7 +20,7 @@ from opc.transform.autodiff import vjp
 from opc.transform.guard import guarded
 from opc.transform.jvp import jvp
 from opc.transform.jvp_of_vjp import jvp_of_vjp
-from opc.transform.normalize import hoist
+from opc.transform.normalize import hoist, prune
 from opc.transform.simplify import erase, simplify
 
 
@@ -97,8 +97,8 @@ def auto_backward(forward: Op) -> Op | None:
 
 
 def normalise(op: Op) -> Op:
-    """Return the op simplified and with no reduction computed more often than it has different results."""
-    return _checked(hoist(_checked(simplify(op)), exact=True))
+    """Return the op simplified, without what no output needs, and with no reduction computed more often than it has results."""
+    return _checked(hoist(_checked(simplify(prune(op, [o.name for o in op.outputs]))), exact=True))
 
 
 @overload

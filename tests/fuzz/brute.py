@@ -203,8 +203,7 @@ def evaluate(
     names = {**NAMES, "stop_": tape.stop, "values_": values}
     operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     result = {}
-    for statement in call.spec.body:
-        assert isinstance(statement, ast.Assign)
+    for statement in needed(call.spec):
         translator = Translator(call, Frame(operands, dict(values)))
         made = translator.statement(statement)
         source = f"lambda {', '.join(made.names)}: {made.code}"
@@ -220,6 +219,18 @@ def evaluate(
         if made.target in call.spec.outputs:
             result[made.target] = (made.dtype, made.shape, found)
     return result
+
+
+def needed(spec: Spec) -> list[ast.Assign]:
+    """Return the statements that outputs are computed from."""
+    names, kept = set(spec.outputs), []
+    for statement in reversed(spec.statements()):
+        target = statement.targets[0]
+        own = target.value if isinstance(target, ast.Subscript) else target
+        if isinstance(own, ast.Name) and own.id in names:
+            kept.append(statement)
+            names |= {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    return kept[::-1]
 
 
 def outside(name: str, index: tuple[int, ...]) -> Any:

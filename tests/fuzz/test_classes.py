@@ -189,6 +189,10 @@ FORMS = {
         """y[m, n] = argmax[k:M, l:n + 1](x[k, l])
   z[m, n] = argmin[k:N - n, l:m + 1, j:N](x[l, k] * x[m, j])""",
     ),
+    "temporary_of_no_output": (
+        "inputs: {ids: 'int64[N]', c: 'T[K]', x: 'T[N]'}\noutputs: {y: 'T[N]'}\n",
+        "t[i:N] = c[ids[i]] + max[k](c[k])\n  y[i] = sin(x[i])",
+    ),
     "list_of_nothing": (
         "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nattributes: {some: {type: 'float[]', default: []}}\n",
         "y[i] = sin(x[i])",
