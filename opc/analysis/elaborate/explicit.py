@@ -12,8 +12,9 @@ from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
-from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Place, Present, Read, Reduce, walk
-from opc.ir.op import Derivation, Group, Op, Operand, Role
+from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupRef, IndexValue, Place, Present, Read, Reduce, walk
+from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
+from opc.ir.rules import reduction_type
 from opc.spec.loader import Spec
 
 
@@ -65,7 +66,7 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
         temporaries=tuple(body.temporaries),
         dims=forward.dims,
         require=(),
-        body=tuple(body.assigns),
+        body=tuple(_summed(s, outputs) for s in body.assigns),
         broadcast=forward.broadcast,
         ties=forward.ties,
     )
@@ -82,6 +83,17 @@ def explicit_backward(spec: Spec, forward: Op, found: Diagnostics) -> Op | None:
     # The forward op has checked its requirements; those are checked again whose operands and sizes are at hand.
     require = tuple(r for r in forward.require if not undetermined(replace(backward, require=(r,))))
     return replace(backward, require=tuple(r for r in require if _present(r.condition) <= chosen))
+
+
+def _summed(s: Assign, outputs: Iterable[Operand]) -> Assign:
+    """Return a statement about all points of the common shape as the sum along the axes that its input was broadcast along."""
+    own = next((d for o in outputs if o.name == s.target for d in o.dims if isinstance(d, Group) and d.of is not None), None)
+    summed = any(isinstance(a, BroadcastAxis) for e in walk(s.value) if isinstance(e, Reduce) for a in e.axes)
+    if own is None or own.of is None or summed or (isinstance(s.value, Const) and s.value.value == 0):
+        return s
+    t = reduction_type("sum", s.value.type)
+    assert t is not None, "a gradient is floating"
+    return replace(s, value=Reduce("sum", (BroadcastAxis(own.name, own.of),), s.value, t))
 
 
 def _saved(spec: Spec, forward: Op, found: Diagnostics) -> list[Operand]:

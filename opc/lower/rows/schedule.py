@@ -17,7 +17,7 @@ from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Refusal, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.rows.flatten import IrregularError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
-from opc.transform.indices import substitute
+from opc.transform.indices import Namer, op_names, substitute
 
 MOST_OPERANDS = 40
 """How many operands a stage can have: `max_operands` of `opc/stage.h`."""
@@ -66,6 +66,9 @@ class _Scheduler:
             s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
         }
         self.counted = {s.target: counted(s) for s in steps}
+        namer = Namer(op_names(op) | self.step.keys())
+        self.stored = {o.name: namer.fresh(f"{o.name}_value") for o in op.outputs if o.name in self.step}
+        """The names of temporaries that hold outputs for later stages."""
         alive = self._closure(o.name for o in op.outputs)
         self.steps = [s for s in steps if s.target in alive]
         consumed = {name for s in self.steps for name in self.reads[s.target]}
@@ -194,7 +197,7 @@ class _Scheduler:
         produced = frozenset(s.target for s in plan.produced if s.reduction is not None)
         later = self._closure((s.target for s in pending), produced | memory)
         wanted = {n for name in later for n in self.reads[name]} & produced
-        return {s: f"{s.target}_value" if s.target in self.outputs else s.target for s in plan.produced if s.target in wanted}
+        return {s: self.stored.get(s.target, s.target) for s in plan.produced if s.target in wanted}
 
     def _order(self, plan: Plan) -> tuple[Loop, ...]:
         """Return the loops of the stage in the order in which most tensors store them."""
