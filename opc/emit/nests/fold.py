@@ -319,6 +319,7 @@ class Sink:
 
     def __init__(self, fold: Fold, lane: str) -> None:
         self.fold, self.lane = fold, fold.writer.indices[lane]
+        self.ordered = fold.search and not fold.row
 
     def ignores(self, e: Expr) -> bool:
         """Whether `e` changes nothing."""

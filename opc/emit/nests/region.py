@@ -28,9 +28,13 @@ _MANY_SPLITS = 3
 
 
 class Sink(Protocol):
-    """What happens to the values of a range; where it `overwrites`, only the last value of a lane counts."""
+    """What happens to the values of a range; where it `overwrites`, only the last value of a lane counts.
+
+    Where it is `ordered`, the values of a lane before another's are to come before them: of equal ones, the first counts.
+    """
 
     overwrites: bool
+    ordered: bool
 
     def loop(self, e: Expr, leaf: Leaf, over: Range) -> list[str]:
         """Return the lines of the loop that computes `e`, whose text `leaf` writes."""
@@ -47,6 +51,7 @@ class RowStore:
     """
 
     overwrites = True
+    ordered = False
 
     lane: str
     target: ElementType
@@ -98,10 +103,11 @@ class Regions(Scope):
         low, high = w.names.fresh("low"), w.names.fresh("high")
         with w.block(""):
             self.narrow(found, over, low, high)
-            self.write(yes, Range(over.lane, low, high), sink, splits - 1)
+            parts = [(yes, Range(over.lane, low, high))]
             if not skip:
-                self.write(no, Range(over.lane, over.low, low), sink, splits - 1)
-                self.write(no, Range(over.lane, high, over.high), sink, splits - 1)
+                parts += [(no, Range(over.lane, over.low, low)), (no, Range(over.lane, high, over.high))]
+            for value, part in _turns(parts, sink):
+                self.write(value, part, sink, splits - 1)
 
     def _one(self, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
         """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
@@ -154,10 +160,14 @@ class Regions(Scope):
             self._place(at, one)
             w.put(f"const int64_t {low} = {at} >= {over.low} && {at} < {over.high} ? {at} : {over.high};")
             w.put(f"const int64_t {high} = {low} < {over.high} ? {low} + 1 : {low};")
-            self._leaf(e.then, Range(over.lane, low, high), sink, short=True)
+            parts = [(e.then, Range(over.lane, low, high))]
             if not fills and not sink.ignores(e.other):
-                self.write(e.other, Range(over.lane, over.low, low), sink, splits - 1)
-                self.write(e.other, Range(over.lane, high, over.high), sink, splits - 1)
+                parts += [(e.other, Range(over.lane, over.low, low)), (e.other, Range(over.lane, high, over.high))]
+            for value, part in _turns(parts, sink):
+                if value is e.then:
+                    self._leaf(value, part, sink, short=True)
+                else:
+                    self.write(value, part, sink, splits - 1)
 
     def _inside_or_not(self, e: Expr, over: Range, sink: Sink) -> bool:
         """Write one loop for where all of several reads are inside and one for the rest, unless the reads are few."""
@@ -170,7 +180,7 @@ class Regions(Scope):
             found += guard
             inner = replace_node(inner, node, replace(node, pad=None) if isinstance(node, Read) else node.then)
             count += 1
-        if count < _MANY_SPLITS:
+        if count < _MANY_SPLITS or sink.ordered:
             return False
         w = self.writer
         low, high, side = (w.names.fresh(n) for n in ("low", "high", "side"))
@@ -286,6 +296,11 @@ class Regions(Scope):
                     w.put(*lines)
             else:
                 w.put(*lines)
+
+
+def _turns(parts: list[tuple[Expr, Range]], sink: Sink) -> list[tuple[Expr, Range]]:
+    """Return the part within a range, that before and that behind it in the order in which they are written."""
+    return [parts[1], parts[0], parts[2]] if sink.ordered and len(parts) == 3 else parts
 
 
 def _is_presence(cond: Expr) -> bool:

@@ -114,6 +114,7 @@ class _Store:
     """Values go to the target."""
 
     overwrites = True
+    ordered = False
 
     def __init__(self, lane: str, target: ElementType) -> None:
         self.lane, self.target = lane, target

@@ -295,6 +295,7 @@ class _Add:
     """Terms are added to the target, by atomic additions where other threads add to the same elements."""
 
     overwrites = False
+    ordered = False
 
     def __init__(self, terms: _Terms, over: Range) -> None:
         self.terms, self.lane = terms, over.lane
