@@ -54,8 +54,9 @@ assert gradient.asnumpy().tolist() == [[0.5, 1.0]]
 @pytest.mark.parametrize(("backend", "program"), [("paddle", PADDLE), ("mindspore", MINDSPORE)])
 def test_tensors_in_tensors_out(backend: str, program: str, tmp_path: Path) -> None:
     found = registry.load(backend).probe()
-    if not found.available:
+    if backend == "mindspore" and not found.available:
         pytest.skip(f"{found.reason}: {found.install}")
+    assert found.available, found.reason
     # MindSpore writes files into the working folder.
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OPC_CACHE_DIR": str(tmp_path / "cache"), "OMP_WAIT_POLICY": "passive"}
     env[environments.VARIABLE] = str(environments.root())

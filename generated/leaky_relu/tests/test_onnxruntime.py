@@ -9,7 +9,7 @@ from onnx import ValueInfoProto, helper
 from ..onnxruntime import session_options
 
 ort = pytest.importorskip("onnxruntime")
-state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+state = ort.capi.onnxruntime_pybind11_state
 
 OP, DOMAIN, VERSION = "LeakyRelu", "opc.nn", 1
 STANDARD = "LeakyRelu"

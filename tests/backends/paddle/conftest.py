@@ -48,8 +48,7 @@ def package(pantry: Family, request: pytest.FixtureRequest) -> Path:
     from opc.backends.paddle.backend import PaddleBackend
 
     probe = PaddleBackend().probe()
-    if not probe.available:
-        pytest.skip(f"Paddle is not here: {probe.reason}")
+    assert probe.available, probe.reason
     cache = request.config.cache
     assert cache is not None
     (built,) = build_families([pantry], cache.mkdir("paddle"), ["paddle"])
