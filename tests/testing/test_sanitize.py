@@ -31,6 +31,7 @@ kernel: |
   y[i] = x[i]
 native:
   cpp:
+    include: [thread]
     code: |-
       CODE
 """
@@ -47,9 +48,15 @@ def test_clean_kernels(sanitizers: tuple[str, ...]) -> None:
     ("code", "sanitizers", "said"),
     [
         ("for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);", ("address",), "heap-buffer-overflow"),
+        (
+            "static volatile int count; std::thread other([] { count = 1; }); count = 2; other.join(); y(0) = x(0);",
+            ("thread",),
+            "data race",
+        ),
+        ("for (int64_t i = 0; i <= N; i++) y(i < N ? i : 0) = x(i);", ("address", "undefined"), "heap-buffer-overflow"),
         ("volatile int shift = 40; y(0) = x(0) + (1 << shift);", ("undefined",), "runtime error: shift exponent 40"),
     ],
-    ids=["address", "undefined"],
+    ids=["address", "thread", "both", "undefined"],
 )
 def test_what_is_reported(tmp_path: Path, code: str, sanitizers: tuple[str, ...], said: str) -> None:
     spec = tmp_path / "beyond.yaml"
