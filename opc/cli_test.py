@@ -38,12 +38,14 @@ def test(
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backends)
-    covering = _covering(specs, out) if cover else None
+    covering, touched = _covering(specs, out) if cover else (None, None)
     with progress_line() as progress:
         if kinds:
             report = run_sanitized(specs if covering is None else covering, kinds, jobs, progress=progress)
         else:
-            report = run_tests(specs, backends, out, jobs, chosen_specs=covering, again=again, progress=progress, say=note)
+            report = run_tests(
+                specs, backends, out, jobs, chosen_specs=covering, whole_specs=touched, again=again, progress=progress, say=note
+            )
     if as_json:
         say(json.dumps(data(report), indent=2))
     else:
@@ -105,8 +107,8 @@ def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
     return OK if report.ok else FAILED
 
 
-def _covering(specs: Sequence[Path], out: Path) -> list[Path]:
-    """Return the specs of the covering set and those that a change touched, in order, and say which they are."""
+def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], tuple[Path, ...]]:
+    """Return the specs of the covering set with those that a change touched, in order, and these; say which they are."""
     from opc.testing.cover import changed, covering_set
 
     chosen = covering_set(specs, out)
@@ -115,7 +117,7 @@ def _covering(specs: Sequence[Path], out: Path) -> list[Path]:
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
     wanted = {*(c.spec for c in chosen), *touched}
-    return [s for s in specs if s in wanted]
+    return [s for s in specs if s in wanted], touched
 
 
 def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:

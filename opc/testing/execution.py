@@ -22,6 +22,7 @@ from opc.ir.op import Family
 from opc.names import spelled
 from opc.testing.cases.calls import Case
 from opc.testing.explanation import inputs_of
+from opc.testing.extent import Extent
 from opc.testing.functions import function_items
 from opc.testing.oracle.bounds import Array, Bounds, flushed, rounded
 from opc.testing.oracle.evaluation import Bounded
@@ -65,7 +66,7 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
         session.prepare([(i.case.op, i.case.arrays(), i.case.attributes) for i in plan.items if i.expected is not None])
     for item in plan.items:
         yield Step(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
-    for check in () if plan.sample else session.checks():
+    for check in () if plan.extent is Extent.SAMPLE else session.checks():
         yield Step("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
     if hasattr(session, "function_call"):
         for item in function_items(plan):
@@ -251,7 +252,7 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
             yield Step("torch reference", f"{item.case.name}-reference", partial(reference, item.case), item.case.place)
         elif item.kind in ("gradient", "second gradient") and _ordinary(item.case):
             yield Step(f"torch's own {item.kind}", f"{item.case.name}-torch", partial(gradient, item))
-    for name, found in islice(_opinfo(family), SAMPLED_OPINFO if plan.sample else None):
+    for name, found in islice(_opinfo(family), plan.extent.limit(SAMPLED_OPINFO)):
         action = partial(sample, found) if isinstance(found, Case) else partial(_not_applicable, found)
         yield Step("OpInfo sample", name, action)
 

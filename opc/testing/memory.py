@@ -20,6 +20,7 @@ from pathlib import Path
 from opc.build import files, stamp
 from opc.build.ninja import FILE, FOLDER, IDENTITY
 from opc.testing.cover import digest
+from opc.testing.extent import Extent
 from opc.testing.results import Result, Status
 
 VARIABLES = ("OMP_NUM_THREADS", "OPC_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPC_ENVIRONMENTS", "PYTHONPATH")
@@ -34,17 +35,17 @@ class Memory:
         shared = [digest(stamp.own_files()), stamp.settings(), *_machine(), *(f"{n}={os.environ.get(n, '')}" for n in VARIABLES)]
         self.shared = "\0".join([*shared, _text(out / IDENTITY)])
 
-    def key(self, package: Path, backend: str, python: str, entry: str, *, sample: bool = False) -> str | None:
+    def key(self, package: Path, backend: str, python: str, entry: str, extent: Extent = Extent.WHOLE) -> str | None:
         """Return the hash of all that a backend's outcomes on a package depend on; None when it can't be taken.
 
-        `entry` is the class of the backend as `module:name`, empty for the oracle. `sample` when few of the calls are run.
+        `entry` is the class of the backend as `module:name`, empty for the oracle. `extent` is how much of the proof is run.
         """
         try:
             parts = [
                 backend,
                 python,
                 entry,
-                "sample" if sample else "",
+                extent.value,
                 self.shared,
                 digest(_package_files(package)),
                 *_installed(python),

@@ -21,13 +21,14 @@ from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.derived import derivation, gradient, gradient_names, second_gradient, seed_names
 from opc.testing.explanation import inputs_of
+from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.opaque import UndecidedError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.truths.examples import check_examples, example_cases
-from opc.testing.truths.gradcheck import check_family, check_sample
+from opc.testing.truths.gradcheck import FEW, check_family, check_sample
 from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases, op_types
 
 REFUSED_OF_DERIVED = 16
@@ -58,29 +59,29 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A family and every call of it, in a fixed order; `sample` says that these are few of each kind."""
+    """A family and every call of it, in a fixed order; `extent` says whether these are all or few of each kind."""
 
     family: Family
     items: tuple[Item, ...]
-    sample: bool = False
+    extent: Extent = Extent.WHOLE
 
 
-def make_plan(family: Family, *, sample: bool = False) -> tuple[Plan, list[Result]]:
-    """Return the plan of a family and the results that need no backend; a `sample` has few calls of each kind."""
+def make_plan(family: Family, extent: Extent = Extent.WHOLE) -> tuple[Plan, list[Result]]:
+    """Return the plan of a family and the results that need no backend; less than the whole has few calls of each kind."""
     items: list[Item] = []
     forward = family.forward
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
     for op in family.ops:
         parent = None if op is forward else parents.get(id(op), forward)
         kind = "forward" if op is forward else "derived"
-        items += [_item(op, kind, case) for case in accepted(op, parent, sample=sample)]
+        items += [_item(op, kind, case) for case in accepted(op, parent, extent=extent)]
         bad = refused(op, parent)
-        most = (len(bad) if op is forward else REFUSED_OF_DERIVED) // (4 if sample else 1)
+        most = extent.most(len(bad) if op is forward else REFUSED_OF_DERIVED, 4)
         step = max(1, -(-len(bad) // max(1, most)))
         items += [Item("refused", case, None) for case in bad[::step]]
     items += [_item(forward, "example", case) for case in example_cases(family)]
     items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
-    results = [*_examples(family), *_differences(family, sample)]
+    results = [*_examples(family), *_differences(family, extent)]
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))
         for found in cases:
@@ -88,7 +89,7 @@ def make_plan(family: Family, *, sample: bool = False) -> tuple[Plan, list[Resul
             items.append(item)
             results.append(hold_standard(family, item, found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
-    return Plan(family, tuple(items), sample), results
+    return Plan(family, tuple(items), extent), results
 
 
 def _item(op: Op, kind: str, case: Case) -> Item:
@@ -165,9 +166,10 @@ def _examples(family: Family) -> Iterator[Result]:
         yield Result(family.name, ORACLE, "example", name, status, float("inf") if wrong else 0.0, message=wrong)
 
 
-def _differences(family: Family, sample: bool) -> Iterator[Result]:
+def _differences(family: Family, extent: Extent) -> Iterator[Result]:
     start = time.perf_counter()
-    for found in check_sample(family) if sample else check_family(family):
+    few = extent.limit(FEW)
+    for found in check_family(family) if few is None else check_sample(family, few):
         now = time.perf_counter()
         status = Status.PASSED if found.ok else Status.FAILED
         yield Result(

@@ -21,6 +21,7 @@ from opc import config
 from opc.backends import environments
 from opc.backends.base import Backend
 from opc.testing.cover import EVERY_OP
+from opc.testing.extent import Extent
 from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, CrashedError, Worker
 from opc.testing.results import BUILD, IDLE, ORACLE, Column, Report, Result, Status
@@ -51,6 +52,7 @@ def run_tests(
     jobs: int | None = None,
     *,
     chosen_specs: Collection[Path] | None = None,
+    whole_specs: Collection[Path] | None = None,
     again: bool = False,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
@@ -62,7 +64,7 @@ def run_tests(
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` tells what counts.
     With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, and those run a sample of the calls of
-    the other ops.
+    the other ops; of the chosen ones all calls are run, or only of those in `whole_specs` where these are given.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -77,7 +79,7 @@ def run_tests(
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
     report.cpu = dict.fromkeys((BUILD, ORACLE, *(b.name for b in chosen)), 0.0)
     before = _cpu()
-    tasks = _build_in_tiers(report, specs, chosen, chosen_specs, out or Path("generated"), say, jobs)
+    tasks = _build_in_tiers(report, specs, chosen, chosen_specs, whole_specs, out or Path("generated"), say, jobs)
     report.spend(BUILD, _cpu() - before)
     memory = Memory(out or Path("generated"))
     keys = _keys(memory, tasks, chosen)
@@ -100,11 +102,11 @@ def _keys(memory: Memory, packages: Sequence[_Package], backends: Sequence[Backe
     """Return what the outcomes of each op on each backend, and on the oracle, are kept under."""
     entries = {b.name: f"{type(b).__module__}:{type(b).__qualname__}" for b in backends}
     found = {
-        (p.op, name): memory.key(p.package, name, python, entries[name], sample=p.sample)
+        (p.op, name): memory.key(p.package, name, python, entries[name], p.extent)
         for p in packages
         for name, python in p.backends.items()
     }
-    return found | {(p.op, ORACLE): memory.key(p.package, ORACLE, sys.executable, "", sample=p.sample) for p in packages}
+    return found | {(p.op, ORACLE): memory.key(p.package, ORACLE, sys.executable, "", p.extent) for p in packages}
 
 
 def _unknown(
@@ -133,7 +135,7 @@ def _keep(report: Report, memory: Memory, packages: Sequence[_Package], keys: Ma
     """Keep what passed."""
     found: dict[tuple[str, str], list[Result]] = {}
     for r in report.results:
-        if r.message != SAMPLED:
+        if r.message not in (SAMPLED, THINNED):
             found.setdefault((r.op, r.backend), []).append(r)
     for package in packages:
         for name in (*package.backends, ORACLE):
@@ -160,14 +162,17 @@ def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    """A built op and the backends to run it on, with the interpreter of each; `sample` when few of its calls are run."""
+    """A built op and the backends to run it on, with the interpreter of each; `extent` is how much of its proof is run."""
 
     op: str
     spec: Path
     package: Path
     backends: dict[str, str]
-    sample: bool = False
+    extent: Extent = Extent.WHOLE
 
+
+THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
+"""What is said of an op of the covering set on every backend."""
 
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
 """What is said of an op on the backends that run every op."""
@@ -181,6 +186,7 @@ def _build_in_tiers(
     specs: Sequence[Path],
     backends: Sequence[Backend],
     chosen: Collection[Path] | None,
+    whole: Collection[Path] | None,
     out: Path,
     say: Callable[[str], None] | None,
     jobs: int | None,
@@ -190,13 +196,17 @@ def _build_in_tiers(
         return _build(report, specs, backends, out, say, jobs)
     always = [b for b in backends if b.name in EVERY_OP]
     found = _build(report, [s for s in specs if s in chosen], backends, out, say, jobs)
+    if whole is not None:
+        found = [p if p.spec in whole else replace(p, extent=Extent.COVER) for p in found]
+    for package in (p for p in found if p.extent is Extent.COVER):
+        report.add(Result(package.op, name, "op", package.op, Status.NOT_RUN, message=THINNED) for name in package.backends)
     rest = _build(report, [s for s in specs if s not in chosen], always, out, say, jobs) if always else []
     for package in rest:
         report.add(
             Result(package.op, b.name, "op", package.op, Status.NOT_RUN, message=SAMPLED if b in always else OUTSIDE)
             for b in backends
         )
-    return found + [replace(package, sample=True) for package in rest]
+    return found + [replace(package, extent=Extent.SAMPLE) for package in rest]
 
 
 def _build(
@@ -264,7 +274,7 @@ class _Schedule:
             "task": "plan",
             "spec": str(package.spec),
             "file": str(self.plan_file(package.op)),
-            "sample": package.sample,
+            "extent": package.extent.value,
         }
         return Task(ORACLE, sys.executable, package.op, message)
 

@@ -3,7 +3,7 @@
 A worker takes tasks from standard input and answers on standard output. What it is about to run is written before it runs, so
 that whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
 
-Tasks: `{"task": "plan", "spec", "file", "sample"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
+Tasks: `{"task": "plan", "spec", "file", "extent"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
 "skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`,
 `{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, `{"cpu": seconds}` of this
 process since the answer before it, and at the end of a task `{"done": ...}` or `{"error": text}`.
@@ -31,11 +31,12 @@ def _answer(stream: IO[str], **data: Any) -> None:
 
 def _plan(task: Mapping[str, Any], out: IO[str]) -> None:
     from opc.pipeline import load_family
+    from opc.testing.extent import Extent
     from opc.testing.plan import make_plan
 
     family = load_family(Path(task["spec"]))
     _answer(out, begin=["plan", family.name])
-    plan, results = make_plan(family, sample=task["sample"])
+    plan, results = make_plan(family, Extent(task["extent"]))
     for result in results:
         _answer(out, result=result.as_dict())
     Path(task["file"]).write_bytes(pickle.dumps(plan))

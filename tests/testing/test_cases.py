@@ -15,6 +15,7 @@ from opc.testing.cases.arguments import LAYOUTS, TensorArg, special_values
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.samples import attribute_samples
+from opc.testing.extent import Extent
 from opc.testing.truths.examples import check_examples
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -58,9 +59,10 @@ def test_a_sample_has_every_kind_of_call_and_element_type(name: str) -> None:
         kinds = {c.name.split("-")[1] for c in cases}
         return kinds, {(name, str(a.data.dtype)) for c in cases for name, a in c.inputs.items() if a is not None}
 
-    every, sample = accepted(op), accepted(op, sample=True)
-    assert told(sample) == told(every)
+    every, cover, sample = (accepted(op, extent=e) for e in (Extent.WHOLE, Extent.COVER, Extent.SAMPLE))
+    assert told(sample) == told(cover) == told(every)
     assert len(sample) < len(every) / 2
+    assert len(sample) < len(cover) < len(every)
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu"])

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from opc.build import imports
 from opc.testing import runner
+from opc.testing.extent import Extent
 from opc.testing.html import write_html
 from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker
@@ -193,17 +194,18 @@ def test_the_covering_tier_builds_all_backends_for_chosen_specs_only(monkeypatch
 
     def build(_: object, specs: list[Path], backends: list[SimpleNamespace], *rest: object) -> list[SimpleNamespace]:
         asked.append(([s.stem for s in specs], [b.name for b in backends]))
-        return [runner._Package(s.stem, s, Path(), {}) for s in specs]
+        return [runner._Package(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
     monkeypatch.setattr(runner, "_build", build)
     backends = [SimpleNamespace(name=name) for name in ("numpy", "onnx", "torch")]
-    specs, report = [Path("a.yaml"), Path("b.yaml")], Report()
-    found = runner._build_in_tiers(report, specs, backends, [specs[1]], Path(), None, None)
-    assert asked == [(["b"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
-    assert [(p.op, p.sample) for p in found] == [("b", False), ("a", True)]
+    specs, report = [Path("a.yaml"), Path("b.yaml"), Path("c.yaml")], Report()
+    found = runner._build_in_tiers(report, specs, backends, specs[1:], specs[2:], Path(), None, None)
+    assert asked == [(["b", "c"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
+    assert [(p.op, p.extent) for p in found] == [("b", Extent.COVER), ("c", Extent.WHOLE), ("a", Extent.SAMPLE)]
     said = {(r.op, r.backend, r.status): r.message for r in report.results}
     assert said == {
         ("a", "numpy", Status.NOT_RUN): runner.SAMPLED,
         ("a", "onnx", Status.NOT_RUN): runner.OUTSIDE,
         ("a", "torch", Status.NOT_RUN): runner.SAMPLED,
+        **{("b", b.name, Status.NOT_RUN): runner.THINNED for b in backends},
     }

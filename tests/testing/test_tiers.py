@@ -46,6 +46,20 @@ def test_a_sample_has_every_kind_of_outcome(whole: Report, sample: Report) -> No
     assert 20 < sum(sample.totals().values()) < sum(whole.totals().values()) / 2
 
 
+def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_checks(
+    tmp_path: Path, spec: Path, whole: Report, sample: Report
+) -> None:
+    found = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], whole_specs=[])
+    assert found.ok
+    assert found.totals().keys() == whole.totals().keys()
+    assert sum(sample.totals().values()) < sum(found.totals().values()) < sum(whole.totals().values())
+    told = [(r.op, r.backend) for r in found.results if r.message == runner.THINNED]
+    assert told == [("leaky_relu", "numpy")]
+    again = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], whole_specs=[])
+    assert again.remembered == sum(found.totals().values())
+    assert again.not_run == found.not_run
+
+
 def test_a_sample_is_told(sample: Report) -> None:
     told = {(r.op, r.backend) for r in sample.results if r.status is Status.NOT_RUN and r.message == runner.SAMPLED}
     assert told == {("leaky_relu", "numpy")}

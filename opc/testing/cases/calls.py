@@ -35,6 +35,7 @@ from opc.testing.cases.sizes import (
     table_sizes,
     windows_of,
 )
+from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
 
 Fill = Callable[[np.random.Generator, Shape, DType], Array]
@@ -79,11 +80,11 @@ class Case:
 class Maker:
     """Builds the cases of one op. `limit` is the number of points the largest loop of an ordinary case may have.
 
-    With `sample` it makes as many calls of each kind as `SAMPLE` says and no others.
+    Of less than the whole `extent` it makes as many calls of each kind as follows from `SAMPLE` and no others.
     """
 
-    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, sample: bool = False) -> None:
-        self.op, self.limit, self.sample = op, limit, sample
+    def __init__(self, op: Op, parent: Op | None = None, limit: int = POINTS, *, extent: Extent = Extent.WHOLE) -> None:
+        self.op, self.limit, self.extent = op, limit, extent
         self.made: Counter[tuple[str, tuple[DType, ...]]] = Counter()
         self.seeds, self.owners = _seeds(op, parent), _owners(op, parent)
         self.rng = np.random.default_rng(zlib.crc32(op.name.encode()))
@@ -115,7 +116,7 @@ class Maker:
         """
         absent = absent | {seed for seed, of in self.seeds.items() if of in absent}
         binding, chosen = binding or self.bindings[0], attributes or {}
-        if self.sample and self.enough(label, binding):
+        if self.enough(label, binding):
             return None
         for _ in range(TURNS if self.turning(chosen) else 1):
             given = {**self.required(), **axis_attributes(self.op, sizes, negative_axis), **chosen}
@@ -127,11 +128,12 @@ class Maker:
         return None
 
     def enough(self, label: str, binding: Mapping[str, DType]) -> bool:
-        """Whether a sample has all calls of this kind that it needs; otherwise count one more."""
+        """Whether there are as many calls of this kind as wanted; otherwise count one more."""
         kind = "sizes" if label.startswith("sizes") else label
         types = tuple(binding.values()) if kind in BY_TYPE else ()
         self.made[kind, types] += 1
-        return self.made[kind, types] > SAMPLE.get(kind, 1)
+        most = self.extent.limit(SAMPLE.get(kind, 1))
+        return most is not None and self.made[kind, types] > most
 
     def case(
         self,
@@ -366,17 +368,17 @@ def _ranks(sizes: Sizes) -> str:
     return "".join(f"-{'x'.join(map(str, s)) or 'scalar'}" for s in sizes.groups.values())
 
 
-def accepted(op: Op, parent: Op | None = None, *, random: int = 60, sample: bool = False) -> list[Case]:
+def accepted(op: Op, parent: Op | None = None, *, random: int = 60, extent: Extent = Extent.WHOLE) -> list[Case]:
     """Return the calls of `op` that every backend must carry out, in a fixed order.
 
-    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. A `sample` has
-    few calls of each kind.
+    A derived op gets a part of the table that keeps every kind of case; `parent` is the op it is derived from. Less than
+    the whole `extent` has few calls of each kind.
     """
-    maker, derived = Maker(op, parent, sample=sample), op.derivation is not None
-    if sample:
-        random = min(random, 2 * SAMPLE["random"])
+    maker, derived = Maker(op, parent, extent=extent), op.derivation is not None
+    few, drawn = extent.most(FEW, 4), extent.limit(2 * SAMPLE["random"])
+    random = random if drawn is None else min(random, drawn)
     table = [c for c in maker.table() if c is not None]
-    if derived and len(table) > (FEW // 4 if sample else FEW):
+    if derived and len(table) > few:
         kinds: dict[str, list[Case]] = {}
         for case in table:
             kind = case.name.split("-")[1]
@@ -384,7 +386,7 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60, sample: bool
             named = kind in ("wanted", "without", "attribute")
             kinds.setdefault(case.name.split("-", 1)[1] if named else kind, []).append(case)
         turns = itertools.zip_longest(*kinds.values())
-        table = [c for turn in turns for c in turn if c is not None][: FEW // 4 if sample else FEW]
+        table = [c for turn in turns for c in turn if c is not None][:few]
     count = random // 4 if derived else random
     return table + [c for c in (maker.random(count) if count else []) if c is not None]
 

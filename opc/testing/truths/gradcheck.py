@@ -316,9 +316,9 @@ def check_family(family: Family, chosen: Iterable[Case] | None = None) -> list[G
     return results
 
 
-def check_sample(family: Family) -> list[GradientResult]:
+def check_sample(family: Family, count: int = FEW) -> list[GradientResult]:
     """Prove every derived op of a family at a few points, or, where these are too vague to decide, at those of `check_family`."""
-    found = check_family(family, islice(points(family.forward, FEW), FEW))
+    found = check_family(family, islice(points(family.forward, count), count))
     return found if all(result.ok for result in found) else check_family(family)
 
 

@@ -1,0 +1,33 @@
+"""How much of an op's proof is run: the whole, or a part that the quick tier has time for."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Extent(Enum):
+    """The whole proof of an op, that of an op of the covering set, or that of any other op.
+
+    `COVER` and `SAMPLE` have few calls of each kind, `COVER` twice as many and the checks of what a framework's own tools make of
+    the op.
+    """
+
+    WHOLE = "whole"
+    COVER = "cover"
+    SAMPLE = "sample"
+
+    @property
+    def times(self) -> int | None:
+        """How many times the calls of a sample are run, None for all there are."""
+        return {Extent.WHOLE: None, Extent.COVER: 2, Extent.SAMPLE: 1}[self]
+
+    def limit(self, sample: int) -> int | None:
+        """Return how many there are of what a sample has that many of; None for no limit."""
+        return None if self.times is None else self.times * sample
+
+    def most(self, every: int, part: int) -> int:
+        """Return how many of `every` are run, of which a sample has one in `part`."""
+        return every if self.times is None else min(every, every * self.times // part)
+
+
+__all__ = ["Extent"]
