@@ -27,6 +27,8 @@ UNARY = (
     "erf", "erfc", "asin", "acos", "atan",
 )  # fmt: skip
 
+WHOLE = ("int8", "uint8", "int16", "int32", "int64")
+
 SOURCE = """
 #include "opc/loops.h"
 extern "C" {
@@ -47,6 +49,11 @@ EXPORT void same_double(double *to, const double *from, int64_t n, double y) { L
 """ + "".join(
     f"EXPORT void {name}_{kind}({kind} *to, const {kind} *from, int64_t n) {{ LOOP to[i] = opc::{name}(from[i]); }}\n"
     for name in UNARY
+    for kind in ("float", "double")
+) + "".join(
+    f"EXPORT void through_{whole}_{kind}({kind} *to, const {kind} *from, int64_t n) {{"
+    f" LOOP to[i] = opc::cast<{kind}>(opc::cast<{whole}_t>(from[i])); }}\n"
+    for whole in WHOLE
     for kind in ("float", "double")
 ) + "}\n"  # fmt: skip
 
@@ -88,6 +95,16 @@ def floats(step: int) -> Array:
 def test_widening_is_exact(convert: Convert, name: str, dtype: Any) -> None:
     bits = np.arange(1 << 16, dtype=np.uint16)
     np.testing.assert_array_equal(convert(f"widen_{name}", bits, np.float32), bits.view(dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("whole", WHOLE)
+def test_zeros_that_were_integers_have_no_sign(convert: Convert, whole: str, kind: Any) -> None:
+    """g++ makes a trunc of a conversion to an integer and back, which keeps the sign of what it makes 0."""
+    values = np.linspace(-100, 100, 1601).astype(kind)
+    got = convert(f"through_{whole}_{'float' if kind is np.float32 else 'double'}", values, kind)
+    np.testing.assert_array_equal(got, values.clip(np.iinfo(whole).min, None).astype(whole).astype(kind))
+    assert not np.signbit(got[got == 0]).any()
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])

@@ -228,6 +228,11 @@ OPC_INLINE To cast(From x) {
     if (x >= above) return limits<To>::highest;
     if (x <= From(limits<To>::lowest)) return limits<To>::lowest;
     return static_cast<To>(x);
+  } else if constexpr (to_float && !from_float) {
+    /* An integer's zero has no sign: adding 0 takes the one away that g++ gives it where, under -fno-trapping-math,
+       it makes a trunc of a conversion to an integer and back. */
+    const To value = static_cast<To>(x);
+    return value + To(0);
   } else {
     return static_cast<To>(x);
   }
