@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from opc.analysis.shapes.plan import undetermined
-from opc.ir.affine import Affine, Dim
+from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
 from opc.ir.expr import (
     Axis,
     Call,
     Const,
     Expr,
+    GroupAxis,
     GroupRef,
     IndexValue,
     Present,
@@ -26,7 +26,7 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
-from opc.ir.op import Assign, Derivation, Op, Operand, Role
+from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.transform.decide import decide
 from opc.transform.inline import inline, merge
 from opc.transform.normalize import hoist, nest_products, prune, share, sink
@@ -196,21 +196,26 @@ def _unbound(op: Op) -> tuple[str, ...]:
 
 def _missing(op: Op) -> tuple[str, ...]:
     """Return the sizes and types that the op uses and its inputs do not determine."""
-    used = {a.name for s in op.body for size in _sizes(s.value) for a in size.atoms() if isinstance(a, Dim)}
-    bound = {d.single.name for o in op.inputs for d in o.dims if isinstance(d, Affine) and isinstance(d.single, Dim)}
-    bound |= {name for name, _ in op.dims}
-    return (*undetermined(op), *sorted(used - bound))
+    nodes = [node for s in op.body for node in walk(s.value)]
+    used = {a for node in nodes for size in _sizes(node) for a in size.atoms() if isinstance(a, Dim | GroupSize)}
+    used |= {GroupSize(a.name) for node in nodes if isinstance(node, Reduce) for a in node.axes if isinstance(a, GroupAxis)}
+    bound: set[Dim | GroupSize] = {Dim(name) for name, _ in op.dims}
+    for d in (d for o in op.inputs for d in o.dims):
+        if isinstance(d, Group):
+            bound.add(GroupSize(d.name))
+        elif isinstance(d.single, Dim):
+            bound.add(d.single)
+    return (*undetermined(op), *sorted(a.name for a in used - bound))
 
 
-def _sizes(e: Expr) -> Iterable[Affine]:
-    for node in walk(e):
-        match node:
-            case IndexValue():
-                yield node.value
-            case Reduce():
-                yield from (a.extent for a in node.axes if isinstance(a, Axis))
-            case _:
-                pass
+def _sizes(node: Expr) -> tuple[Affine, ...]:
+    match node:
+        case IndexValue():
+            return (node.value,)
+        case Reduce():
+            return tuple(a.extent for a in node.axes if isinstance(a, Axis))
+        case _:
+            return ()
 
 
 def _with_inputs(whole: Op, kept: list[tuple[Operand, tuple[Role, str]]], draft: Draft) -> Op:

@@ -253,23 +253,30 @@ class CallTyper:
             if not is_floating(t):
                 self._error(f"mean needs a floating value, not {type_text(t)}", body.span, "convert with cast(float32, x)")
                 return None
-            size = Affine.of(1)
+            count: Expr = IndexValue(Affine.of(1), span)
             for axis in axes:
                 match axis:
                     case Axis():
-                        size = size * axis.extent
+                        count = _times(count, axis.extent, span)
                     case GroupAxis():
-                        size = size * self.scope.group_size(axis.name)
+                        count = _times(count, self.scope.group_size(axis.name), span)
                     case BroadcastAxis():
                         self._error("mean does not run over broadcast axes", span)
                         return None
-            return Call("div", (Reduce("sum", axes, body, t, span), IndexValue(size, span)), t, span)
+            return Call("div", (Reduce("sum", axes, body, t, span), count), t, span)
         result = reduction_type(kind, t)
         if result is None:
             return None
         return self.typer.widths.remember(
             Reduce(kind, axes, body, result, span), reduction_type(kind, self.typer.widths.own(body))
         )
+
+
+def _times(count: Expr, extent: Affine, span: Span) -> Expr:
+    """Return a product of extents, as it would be written: those that vary by point are no index value together."""
+    if not isinstance(count, IndexValue) or (count.value.indices() and extent.indices()):
+        return Call("mul", (count, IndexValue(extent, span)), count.type, span)
+    return IndexValue(count.value * extent, span)
 
 
 def _groups_hint(scope: Scope) -> str | None:

@@ -359,8 +359,10 @@ class ReducingEmitter(ArrayEmitter):
             if index
             else self.body_frame(replace(e, body=s.body), tuple(order), [s.axis])
         )
-        points = tuple(s.axis if i == index else i for i in scope.around)
-        inner = Scope(frame, {**scope.extents, s.axis: s.size}, scope.guards, points)
+        # Of what is cumulated, that counts which lies before the bound, or behind it, at a point that is asked for.
+        counts = Call("ge" if s.reverse else "lt", (IndexValue(Affine.of(Index(s.axis))), IndexValue(s.bound)), DType.BOOL)
+        points = (*(i for i in scope.around if i not in frame), s.axis)
+        inner = Scope(frame, {**scope.extents, s.axis: s.size}, (*scope.guards, counts), points)
         body = self.filled(self.reduced(replace(e, body=s.body), inner), inner)
         where = position(frame, frame.index(s.axis))
         text = self.cumulate(s, body, where, inner)

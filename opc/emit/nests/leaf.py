@@ -219,6 +219,7 @@ class Leaf(ExprText):
         w = self.writer
         kind = c_compute(e.type)
         key = self.place_key(e)
+        step, self.step = self.step, None  # Rows are fetched ahead of where the step has its name.
         places = self.scope.places.get(key)
         if places is None:
             places = w.names.fresh(f"{e.operand}_places")
@@ -236,6 +237,7 @@ class Leaf(ExprText):
             self.before.append(f"{call};")
         else:
             self.before += [f"if (!{call}) {{", *(f"  {line}" for line in self._refusal(e)), "}"]
+        self.step = step
         return name
 
     def _refusal(self, e: Read) -> list[str]:
