@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS
+from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS, VARIANTS, instruction_sets
 from tests.emit.compilers import NO_CLANG, clang, run_compiler
 from tests.emit.kernel_library import INCLUDE
 
@@ -60,7 +60,7 @@ EXPORT void same_double(double *to, const double *from, int64_t n, double y) { L
 COMPILERS = {"g++": ("g++",), "clang++": clang()}
 
 
-@pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("x86-64", "x86-64-v3")], ids="-".join)
+@pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("baseline", "v3")], ids="-".join)
 def convert(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Convert:
     compiler, machine = request.param
     if COMPILERS[compiler] is None:
@@ -68,7 +68,7 @@ def convert(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     directory = tmp_path_factory.mktemp("runtime")
     (directory / "runtime.cpp").write_text(SOURCE)
     library, loops = directory / "runtime.so", directory / "runtime.o"
-    flags = [*COMMON_FLAGS, *LOOP_FLAGS, f"-march={machine}", f"-I{INCLUDE}"]
+    flags = [*COMMON_FLAGS, *LOOP_FLAGS, *VARIANTS[machine], f"-I{INCLUDE}"]
     run_compiler(COMPILERS[compiler], *flags, "-c", directory / "runtime.cpp", "-o", loops)
     # No -lm nor -lmvec: what the functions are written with is here.
     subprocess.run(["g++", "-shared", "-nodefaultlibs", "-Wl,--no-undefined", loops, "-o", library], check=True)
@@ -99,6 +99,7 @@ def test_widening_is_exact(convert: Convert, name: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("whole", WHOLE)
+@pytest.mark.parametrize("convert", [("g++", m) for m in instruction_sets()], ids="-".join, indirect=True)
 def test_zeros_that_were_integers_have_no_sign(convert: Convert, whole: str, kind: Any) -> None:
     """g++ makes a trunc of a conversion to an integer and back, which keeps the sign of what it makes 0."""
     values = np.linspace(-100, 100, 1601).astype(kind)
