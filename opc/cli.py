@@ -98,7 +98,7 @@ def prove(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
     cover: Annotated[
-        bool, typer.Option("--cover", help="Slow frameworks and sanitizers run only on the covering set and on changed specs.")
+        bool, typer.Option("--cover", help="Run what changed whole, other ops in part: slow backends on the covering set alone.")
     ] = False,
     part: Annotated[
         str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")

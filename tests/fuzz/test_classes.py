@@ -189,6 +189,10 @@ FORMS = {
         "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
         "y[..., i] = s\n  t[..., k:K] = sum[j:k + 1](v[0, j] if N > 0 else 0)\n  z[..., i] = sum[k:K](v[i, k] * t[..., k]) + s",
     ),
+    "positions_nobody_asks_for": (
+        "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M]', z: 'int64[M]'}\n",
+        "y[m] = argmax[n](x[m, n])\n  z[m] = argmin[n](x[m, n])",
+    ),
     "positions_in_ranges_that_vary": (
         "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M, N]', z: 'int64[M, N]'}\n",
         """y[m, n] = argmax[k:M, l:n + 1](x[k, l])

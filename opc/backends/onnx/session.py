@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opc.backends import package as packages
 from opc.backends.base import Check, Unsupported, WithoutAutograd
@@ -13,6 +17,29 @@ from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
+
+
+@functools.cache
+def places_of_nothing() -> list[Any]:
+    """Return ArgMax and ArgMin for the evaluator that have an answer where no place is asked for.
+
+    A result of no elements has none to find, whatever lies along the axis: ONNX Runtime returns it, where NumPy's argmax,
+    which ONNX's evaluator calls, refuses an axis of size 0.
+    """
+    from onnx.reference.op_run import OpRun
+
+    def made(name: str, place: Callable[..., Any]) -> type[OpRun]:
+        def run(self: OpRun, data: Any, axis: int, keepdims: int, select_last_index: int) -> tuple[Any]:
+            if select_last_index:
+                raise NotImplementedError(f"{name} of the last of equal values")
+            shape = list(data.shape)
+            shape[axis] = 1
+            found = place(data, axis=axis, keepdims=True) if math.prod(shape) else np.zeros(shape)
+            return ((found if keepdims else found.squeeze(axis)).astype(np.int64),)
+
+        return type(name, (OpRun,), {"op_domain": "", "_run": run})
+
+    return [made("ArgMax", np.argmax), made("ArgMin", np.argmin)]
 
 
 class OnnxSession(WithoutAutograd):
@@ -74,7 +101,7 @@ class OnnxSession(WithoutAutograd):
             except onnx.shape_inference.InferenceError:
                 # What is known of values goes on as if every tensor were a vector, so that sums of columns and rows are refused.
                 onnx.shape_inference.infer_shapes(inlined, check_type=True, strict_mode=True)
-            self._evaluators[key] = ReferenceEvaluator(inlined)
+            self._evaluators[key] = ReferenceEvaluator(inlined, new_ops=places_of_nothing())
         evaluator = self._evaluators[key]
         return call.run(lambda feeds: evaluator.run(None, feeds))
 
