@@ -146,8 +146,9 @@ def finish(op: Op, draft: Draft) -> Op:
     whole = replace(whole, temporaries=tuple(o for o in whole.temporaries if o.name in recomputed))
     derived = _with_inputs(whole, kept, draft)
     spare = [o for o in op.inputs if o.name not in used]
-    while (missing := _unbound(derived)) and spare:
-        helpful = next((o for o in spare if _fewer(derived, o, missing)), None)
+    never = _unbound(replace(derived, inputs=(*derived.inputs, *spare)))  # an optional input alone tells it
+    while (missing := _unbound(derived) - never) and spare:
+        helpful = next((o for o in spare if not o.optional and len(_told(derived, o) & missing)), None)
         chosen = helpful or spare[0]
         spare.remove(chosen)
         kept.append((chosen, (Role.INPUT, chosen.name)))
@@ -181,17 +182,22 @@ def tidy(op: Op) -> Op:
     return prune(simplify(inline(op)), {o.name for o in op.outputs})
 
 
-def _fewer(derived: Op, candidate: Operand, missing: tuple[str, ...]) -> bool:
-    trial = replace(derived, inputs=(*derived.inputs, candidate))
-    return not candidate.optional and len(_unbound(trial)) < len(missing)
+def _told(derived: Op, candidate: Operand) -> set[str]:
+    """Return what one more input would determine."""
+    return _unbound(derived) - _unbound(replace(derived, inputs=(*derived.inputs, candidate)))
 
 
-def _unbound(op: Op) -> tuple[str, ...]:
-    """Return the sizes and types that the op uses and that some call does not determine: one with a single optional input."""
-    firm = tuple(o for o in op.inputs if not o.optional)
-    optional = [o for o in op.inputs if o.optional]
-    calls = [tuple(i for i in op.inputs if i in firm or i is o) for o in optional] or [firm]
-    return tuple(dict.fromkeys(name for inputs in calls for name in _missing(replace(op, inputs=inputs))))
+def _unbound(op: Op) -> set[str]:
+    """Return the sizes and types that the op uses and that some call does not determine.
+
+    Such a call leaves out what it may: every optional input but one cotangent or tangent, where all of these are optional.
+    """
+    roles = {} if op.derivation is None else dict(zip((o.name for o in op.inputs), op.derivation.inputs, strict=False))
+    firm = [o for o in op.inputs if not o.optional]
+    seeds = [o for o in op.inputs if roles.get(o.name, (Role.INPUT,))[0] in (Role.COTANGENT, Role.TANGENT)]
+    one_of = [None] if not seeds or any(o in firm for o in seeds) else seeds
+    calls = [tuple(i for i in op.inputs if i in firm or i is o) for o in one_of]
+    return {name for inputs in calls for name in _missing(replace(op, inputs=inputs))}
 
 
 def _missing(op: Op) -> tuple[str, ...]:

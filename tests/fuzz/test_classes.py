@@ -189,6 +189,16 @@ FORMS = {
         "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
         "y[..., i] = s\n  t[..., k:K] = sum[j:k + 1](v[0, j] if N > 0 else 0)\n  z[..., i] = sum[k:K](v[i, k] * t[..., k]) + s",
     ),
+    "extent_that_an_absent_input_tells": (
+        "inputs: {w: 'T[K, C, 3]', c: 'T[C]', 'b?': 'T[K]'}\noutputs: {y: 'T[C]'}\n",
+        "y[i] = sum[k:K](b[k] if present(b) else c[i])",
+    ),
+    "dividend_that_an_absent_input_tells": (
+        "inputs: {z: 'T[M, N]', v: 'T[R]', 's?': 'T[N]'}\noutputs: {t: 'T[M, R]'}\n"
+        "attributes: {groups: {type: int, default: 2, check: groups > 0 and groups < 4}}\n"
+        "shape: {R: N // groups}\nrequire: [N % groups == 0, N > 0]\n",
+        "t[i, j] = min[k:N](s[k] if present(s) else v[k % R])",
+    ),
     "positions_nobody_asks_for": (
         "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M]', z: 'int64[M]'}\n",
         "y[m] = argmax[n](x[m, n])\n  z[m] = argmin[n](x[m, n])",
@@ -308,10 +318,9 @@ def test_every_target(name: str, tmp_path: Path) -> None:
     refer, session, above = reference(one), load(one, tmp_path), parents(one)
     found = []
     for op in one.ops:
-        maker = Maker(op, above.get(id(op)), 2_000)
+        maker, optional = Maker(op, above.get(id(op)), 2_000), [o.name for o in op.inputs if o.optional]
         for turn, sizes in enumerate((*sizes_of(op), *shared_sizes(op))):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
-            optional = [o.name for o in op.inputs if o.optional]
             absent = frozenset(optional[turn // 4 % 2 :] if turn % 4 == 3 else ())  # all, or all but one
             label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
             case = maker.make(label, sizes, attributes=attributes, absent=absent)
@@ -324,6 +333,9 @@ def test_every_target(name: str, tmp_path: Path) -> None:
             if want is not None:
                 found += [f"numpy of {case.name}: {m}" for m in wrong_answer(refer, op, case, want)]
                 found += [f"onnx of {case.name}: {m}" for m in wrong_answer(functions(session), op, case, want, signed=False)]
+        if op is one.forward and optional:  # what is absent may be what tells a gradient's sizes
+            bare = [maker.make("bare", sizes, absent=frozenset(optional)) for sizes in sizes_of(op)]
+            found += [f"gradient of {case.name}: {m}" for case in bare if case for m in judge.wrong_gradients(text, one, case)]
     assert not found, "\n".join(found[:5])
 
 
