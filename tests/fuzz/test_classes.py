@@ -199,6 +199,10 @@ FORMS = {
         "shape: {R: N // groups}\nrequire: [N % groups == 0, N > 0]\n",
         "t[i, j] = min[k:N](s[k] if present(s) else v[k % R])",
     ),
+    "axis_of_one_part": (
+        "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
+        "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",
+    ),
     "positions_nobody_asks_for": (
         "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M]', z: 'int64[M]'}\n",
         "y[m] = argmax[n](x[m, n])\n  z[m] = argmin[n](x[m, n])",

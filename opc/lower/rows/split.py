@@ -69,7 +69,8 @@ def _places(index: Affine, whole: Affine, extents: Mapping[str, Affine]) -> Iter
         size = index.coefficient(part)
         if size is None or not names <= extents.keys() or size != extents[point]:
             continue
-        if index == size * Affine.of(Index(part)) + Index(point):
+        # One part, or parts of one point, are the axis itself, which others walk by one index.
+        if whole not in (size, extents[part]) and index == size * Affine.of(Index(part)) + Index(point):
             yield _Split(whole, extents[part], size), part, point
 
 
