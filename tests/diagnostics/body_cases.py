@@ -6,6 +6,7 @@ VECTOR = {"inputs": "{x: 'T[N]'}", "outputs": "{y: 'T[N]'}"}
 MATRIX = {"inputs": "{x: 'T[N, C]'}", "outputs": "{y: 'T[N, C]'}"}
 ROWS = {"inputs": "{x: 'T[..., D]'}", "outputs": "{y: 'T[..., D]'}"}
 OPTIONAL = {"inputs": "{x: 'T[..., D]', 'b?': 'T[D]'}", "outputs": "{y: 'T[..., D]'}"}
+APART = {"inputs": "{x: 'T[N]', 'b?': 'T[M]'}", "outputs": "{y: 'T[N]'}"}
 KINDS = {"attributes": "{m: {type: str, values: [one, two]}, a: float, k: 'int[2]', f: 'float[]', i: int}"}
 PLACED = {
     "inputs": "{x: 'T[*A, N, *B]'}",
@@ -124,6 +125,9 @@ TYPES: list[Case] = [
     kernel("y = x if present(⟦x⟧) else 0", "'x' is always present"),
     kernel("y[..., d] = x[..., d] + ⟦b[d]⟧", "'b' may be absent", **OPTIONAL),
     kernel("y[..., d] = x[..., d] if present(b) else ⟦b[d]⟧", "'b' may be absent", **OPTIONAL),
+    kernel("y[i] = x[i] + ⟦sum[m](b[m] if present(b) else x[i])⟧", "'M' is known only when an optional input is given", **APART),
+    kernel("y[i] = x[i] + (⟦M⟧ if N > 3 else sum[m](b[m]) if present(b) else 0)", "'M' is known only when", **APART),
+    kernel("y[i] = ⟦x[minimum(i, M)]⟧", "'M' is known only when an optional input is given", **APART),
     kernel("y = x * ⟦size(x, x)⟧", "size takes an axis group"),
     kernel("y = x * ⟦size(*A)⟧", "there is no axis group *A"),
     kernel(

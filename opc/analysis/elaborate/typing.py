@@ -9,6 +9,7 @@ from functools import lru_cache
 from opc.analysis.bounds.access import check_inplace
 from opc.analysis.bounds.checker import check_bounds, knowledge_of
 from opc.analysis.bounds.value_range import without_needless_checks
+from opc.analysis.elaborate.absence import check_sizes
 from opc.analysis.elaborate.body import Body, BodyTyper
 from opc.analysis.elaborate.examples import ExampleTyper
 from opc.analysis.elaborate.explicit import explicit_backward
@@ -118,6 +119,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
     op = replace(op, inplace=tuple(pairs), stands_for=None if given else reference)
     verify(op)
     check_bounds(op, found)
+    check_sizes(op, found)
     examples = ExampleTyper(spec, op, signature.attribute_typer, found).examples()
     if model.gradient.mode == "body":
         backward = explicit_backward(spec, op, found)
