@@ -220,6 +220,8 @@ def _sizes(node: Expr) -> tuple[Affine, ...]:
             return (node.value,)
         case Reduce():
             return tuple(a.extent for a in node.axes if isinstance(a, Axis))
+        case Read():
+            return tuple(i for i in node.indices if isinstance(i, Affine))
         case _:
             return ()
 
@@ -264,8 +266,11 @@ def _mentioned(op: Op) -> set[str]:
 
 
 def _saved(whole: Op, op: Op) -> set[str]:
-    """Return the outputs of the original op to save: those without which the derived op would compute more reductions."""
-    names = [o.name for o in op.outputs]
+    """Return the outputs of the original op to save: those without which the derived op would compute more reductions.
+
+    Those of a derived op are none: each may be left out, and what calls it twice has them no more.
+    """
+    names = [o.name for o in op.outputs] if op.derivation is None else []
     saved = {n for n in names if n in {s.target for s in whole.body}}
     for name in names:
         if name in saved and _reductions(whole, saved - {name}) <= _reductions(whole, saved):
