@@ -209,6 +209,12 @@ FORMS = {
         "inputs: {r: 'int64[K]', x: 'T[M, N]'}\noutputs: {y: 'T[M, N]'}\nrequire: [K > 0]\n",
         "y[i, j] = x[i // K, j]",
     ),
+    "product_with_one_element": (
+        "inputs: {q: 'T[..., N]', v: 'T[N, N, K]'}\noutputs: {y: 'T[..., N, K]', z: 'T[..., N, K]'}\n",
+        """t[...] = 2*q[..., 0] if N > 0 else 1
+  y[..., i, j] = sum[k:K](t[...] * v[i, i, j])
+  z[..., i, j] = sum[k:K](t[...] * v[i, i, k])""",
+    ),
     "axis_of_one_part": (
         "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",

@@ -50,6 +50,7 @@ static void describe_windows(const contraction_plan &p, const slab_layout &s, vo
 static bool rows_overlap(const contraction_plan &p) {
   const contraction_term &t = p.term[0];
   const contraction_factor &f = t.factors[0];
+  if (f.f->places == 0) return false; /* a single element has no lines to copy */
   for (int32_t n = 0; n < f.f->places; ++n) {
     if (!is_even_place(p, f, n)) return false;
   }
