@@ -38,13 +38,22 @@ def test(
     from opc.testing.sanitize import run_sanitized
 
     kinds = _sanitizers(sanitize, backends)
-    covering, touched = _covering(specs, out) if cover else (None, None)
+    covering, interface, touched = _covering(specs, out) if cover else (None, None, None)
     with progress_line() as progress:
         if kinds:
             report = run_sanitized(specs if covering is None else covering, kinds, jobs, progress=progress)
         else:
             report = run_tests(
-                specs, backends, out, jobs, chosen_specs=covering, whole_specs=touched, again=again, progress=progress, say=note
+                specs,
+                backends,
+                out,
+                jobs,
+                chosen_specs=covering,
+                interface_specs=interface,
+                whole_specs=touched,
+                again=again,
+                progress=progress,
+                say=note,
             )
     if as_json:
         say(json.dumps(data(report), indent=2))
@@ -107,17 +116,18 @@ def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
     return OK if report.ok else FAILED
 
 
-def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], tuple[Path, ...]]:
-    """Return the specs of the covering set with those that a change touched, in order, and these; say which they are."""
+def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path], tuple[Path, ...]]:
+    """Return the specs of the covering set, and those of interfaces, each with those that a change touched, and these."""
     from opc.testing.cover import changed, covering_set
 
     chosen = covering_set(specs, out)
     touched = changed(specs)
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
+    note(f"interfaces, {sum(c.interface for c in chosen)} of these: {', '.join(sorted(c.name for c in chosen if c.interface))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
-    wanted = {*(c.spec for c in chosen), *touched}
-    return [s for s in specs if s in wanted], touched
+    every, faces = ({*(c.spec for c in chosen if c.interface or not faces), *touched} for faces in (False, True))
+    return [s for s in specs if s in every], [s for s in specs if s in faces], touched
 
 
 def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
@@ -132,6 +142,8 @@ def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
         told = c.adds if every else c.adds[-3:]
         more = "" if len(told) == len(c.adds) else f"; and {len(c.adds) - len(told)} more"
         say(f"{c.name}: {'; '.join(told)}{more}")
+    faces = [c.name for c in chosen if c.interface]
+    say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
     touched = changed(specs)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
     return OK

@@ -26,7 +26,7 @@ from opc.build import manifest
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
 
-SETTINGS = ("CXX", "CXXFLAGS", "LDFLAGS", "PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "OPC_VARIANT")
+SETTINGS = ("CXX", "CXXFLAGS", "LDFLAGS", "PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "OPC_VARIANT", "OPC_OPTIMIZE")
 """Environment variables that change what a compiler does or which one is found."""
 
 _NAME = re.compile(rb"^op:[ \t]*[\"']?([A-Za-z][A-Za-z0-9_]*)", re.MULTILINE)

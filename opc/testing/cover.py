@@ -28,7 +28,10 @@ from opc.pipeline import load_family
 from opc.testing.origin import git as run_git
 
 EVERY_OP = ("numpy", "torch")
-"""The backends that every op is run on; all others are run on the covering set and on what has changed."""
+"""The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
+
+INTERFACE = ("attribute", "op", "operand", "rank", "type")
+"""What a backend's code depends on where it calls the compiled kernel: not what is computed, nor in what loops."""
 
 NAMED = ("kind", "fn")
 """Fields whose text is one of few words of the language; any other text is a name or a message."""
@@ -42,11 +45,15 @@ OPAQUE = (Span, TypeVar, Example, CodeLine)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """An op of a covering set: its spec, and the features that it was chosen for."""
+    """An op of a covering set: its spec, and the features that it was chosen for.
+
+    The ops of an `interface` alone have all features of `INTERFACE`; backends that wrap the kernel run these.
+    """
 
     name: str
     spec: Path
     adds: tuple[str, ...]
+    interface: bool
 
 
 def features(family: Family) -> frozenset[str]:
@@ -183,7 +190,9 @@ def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
             files.write(known, json.dumps(now), known.parent)
     found = {e["name"]: frozenset(e["features"]) for e in now.values()}
     cost = {e["name"]: float(e["cost"]) for e in now.values()}
-    return tuple(Chosen(name, families[name], adds) for name, adds in cover(found, cost).items())
+    chosen = cover(found, cost)
+    faces = cover({name: frozenset(f for f in found[name] if f.partition(" ")[0] in INTERFACE) for name in chosen}, cost)
+    return tuple(Chosen(name, families[name], adds, name in faces) for name, adds in chosen.items())
 
 
 def _entry(family: Family) -> dict[str, Any]:
@@ -223,4 +232,4 @@ def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(spec for spec in specs if spec.absolute() in touched or spec.resolve() in touched)
 
 
-__all__ = ["EVERY_OP", "Chosen", "changed", "cover", "covering_set", "features"]
+__all__ = ["EVERY_OP", "INTERFACE", "Chosen", "changed", "cover", "covering_set", "features"]

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ from typing import Any
 from opc import config
 from opc.backends import environments
 from opc.backends.base import Backend
-from opc.testing.cover import EVERY_OP
 from opc.testing.extent import Extent
 from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, CrashedError, Worker
 from opc.testing.results import BUILD, IDLE, ORACLE, Column, Report, Result, Status
+from opc.testing.tiers import SAMPLED, THINNED, Tiers, unoptimised
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished tasks, their total, and what was finished."""
@@ -52,6 +53,7 @@ def run_tests(
     jobs: int | None = None,
     *,
     chosen_specs: Collection[Path] | None = None,
+    interface_specs: Collection[Path] | None = None,
     whole_specs: Collection[Path] | None = None,
     again: bool = False,
     progress: Progress | None = None,
@@ -63,8 +65,9 @@ def run_tests(
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
     What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` tells what counts.
-    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, and those run a sample of the calls of
-    the other ops; of the chosen ones all calls are run, or only of those in `whole_specs` where these are given.
+    With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, or of these, where they wrap the kernel,
+    those in `interface_specs`. EVERY_OP runs a sample of the calls of the other ops, of kernels compiled without optimisation
+    where they are for this machine alone. Of the chosen ones all calls are run, or only of those in `whole_specs`.
 
     Raises:
         SpecError: when nothing can be run at all: an unknown backend, no compiler, an output folder that can't be written.
@@ -79,7 +82,8 @@ def run_tests(
     report.backends |= {b.name: Column(b.name, reason=b.diagnostic.message) for b in broken}
     report.cpu = dict.fromkeys((BUILD, ORACLE, *(b.name for b in chosen)), 0.0)
     before = _cpu()
-    tasks = _build_in_tiers(report, specs, chosen, chosen_specs, whole_specs, out or Path("generated"), say, jobs)
+    tiers = None if chosen_specs is None else Tiers(chosen_specs, interface_specs, whole_specs)
+    tasks = _build_in_tiers(report, specs, chosen, tiers, out or Path("generated"), say, jobs)
     report.spend(BUILD, _cpu() - before)
     memory = Memory(out or Path("generated"))
     keys = _keys(memory, tasks, chosen)
@@ -171,42 +175,33 @@ class _Package:
     extent: Extent = Extent.WHOLE
 
 
-THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
-"""What is said of an op of the covering set on every backend."""
-
-SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
-"""What is said of an op on the backends that run every op."""
-
-OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
-"""Why an op was not run on a backend."""
-
-
 def _build_in_tiers(
     report: Report,
     specs: Sequence[Path],
     backends: Sequence[Backend],
-    chosen: Collection[Path] | None,
-    whole: Collection[Path] | None,
+    tiers: Tiers | None,
     out: Path,
     say: Callable[[str], None] | None,
     jobs: int | None,
 ) -> list[_Package]:
-    """Bring the packages up to date: for all backends those of the chosen specs, of the others only where every op is run."""
-    if chosen is None:
+    """Bring the packages up to date, each for the backends that run it; say of each what is not run."""
+    if tiers is None:
         return _build(report, specs, backends, out, say, jobs)
-    always = [b for b in backends if b.name in EVERY_OP]
-    found = _build(report, [s for s in specs if s in chosen], backends, out, say, jobs)
-    if whole is not None:
-        found = [p if p.spec in whole else replace(p, extent=Extent.COVER) for p in found]
-    for package in (p for p in found if p.extent is Extent.COVER):
-        report.add(Result(package.op, name, "op", package.op, Status.NOT_RUN, message=THINNED) for name in package.backends)
-    rest = _build(report, [s for s in specs if s not in chosen], always, out, say, jobs) if always else []
-    for package in rest:
+    groups: dict[tuple[bool, ...], list[Path]] = {}
+    for spec in specs:
+        groups.setdefault((spec in tiers.chosen, *(tiers.runs(spec, b) for b in backends)), []).append(spec)
+    found: list[_Package] = []
+    for (chosen, *runs), group in sorted(groups.items(), reverse=True):
+        wanted = [b for b, own in zip(backends, runs, strict=True) if own]
+        with nullcontext() if chosen else unoptimised():
+            built = _build(report, group, wanted, out, say, jobs) if wanted else []
+        found += [replace(package, extent=tiers.extent(package.spec)) for package in built]
+    for package in found:
         report.add(
-            Result(package.op, b.name, "op", package.op, Status.NOT_RUN, message=SAMPLED if b in always else OUTSIDE)
-            for b in backends
+            Result(package.op, name, "op", package.op, Status.NOT_RUN, message=why)
+            for name, why in tiers.left_out(package.spec, backends, package.backends)
         )
-    return found + [replace(package, extent=Extent.SAMPLE) for package in rest]
+    return found
 
 
 def _build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from opc.build import imports
-from opc.testing import runner
+from opc.testing import runner, tiers
 from opc.testing.extent import Extent
 from opc.testing.html import write_html
 from opc.testing.markdown import markdown
@@ -189,23 +190,33 @@ def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
     assert as_json(report)["cells"][-1]["refused"] == ["relu has | in it"]
 
 
-def test_the_covering_tier_builds_all_backends_for_chosen_specs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def build(_: object, specs: list[Path], backends: list[SimpleNamespace], *rest: object) -> list[SimpleNamespace]:
-        asked.append(([s.stem for s in specs], [b.name for b in backends]))
+        asked.append(([s.stem for s in specs], [b.name for b in backends], os.environ.get("OPC_OPTIMIZE")))
         return [runner._Package(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
     monkeypatch.setattr(runner, "_build", build)
-    backends = [SimpleNamespace(name=name) for name in ("numpy", "onnx", "torch")]
-    specs, report = [Path("a.yaml"), Path("b.yaml"), Path("c.yaml")], Report()
-    found = runner._build_in_tiers(report, specs, backends, specs[1:], specs[2:], Path(), None, None)
-    assert asked == [(["b", "c"], ["numpy", "onnx", "torch"]), (["a"], ["numpy", "torch"])]
-    assert [(p.op, p.extent) for p in found] == [("b", Extent.COVER), ("c", Extent.WHOLE), ("a", Extent.SAMPLE)]
-    said = {(r.op, r.backend, r.status): r.message for r in report.results}
-    assert said == {
-        ("a", "numpy", Status.NOT_RUN): runner.SAMPLED,
-        ("a", "onnx", Status.NOT_RUN): runner.OUTSIDE,
-        ("a", "torch", Status.NOT_RUN): runner.SAMPLED,
-        **{("b", b.name, Status.NOT_RUN): runner.THINNED for b in backends},
+    monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
+    backends = [SimpleNamespace(name=name, wraps=name == "paddle") for name in ("numpy", "onnx", "paddle", "torch")]
+    _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
+    report, which = Report(), tiers.Tiers([b, c, d], [b, d], [d])
+    found = runner._build_in_tiers(report, specs, backends, which, Path(), None, None)
+    assert asked == [
+        (["b", "d"], ["numpy", "onnx", "paddle", "torch"], None),
+        (["c"], ["numpy", "onnx", "torch"], None),
+        (["a"], ["numpy", "torch"], "0"),
+    ]
+    assert "OPC_OPTIMIZE" not in os.environ
+    assert {p.op: p.extent for p in found} == {"a": Extent.SAMPLE, "b": Extent.COVER, "c": Extent.COVER, "d": Extent.WHOLE}
+    assert all(r.status is Status.NOT_RUN for r in report.results)
+    assert {(r.op, r.backend): r.message for r in report.results} == {
+        ("a", "numpy"): tiers.SAMPLED,
+        ("a", "onnx"): tiers.OUTSIDE,
+        ("a", "paddle"): tiers.OUTSIDE,
+        ("a", "torch"): tiers.SAMPLED,
+        ("c", "paddle"): tiers.OUTSIDE,
+        **{("b", backend.name): tiers.THINNED for backend in backends},
+        **{("c", name): tiers.THINNED for name in ("numpy", "onnx", "torch")},
     }

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from opc.pipeline import load_family
-from opc.testing import runner
+from opc.testing import tiers
 from opc.testing.report import print_report
 from opc.testing.results import Report, Status, as_json
 from opc.testing.runner import run_tests
@@ -53,7 +53,7 @@ def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_chec
     assert found.ok
     assert found.totals().keys() == whole.totals().keys()
     assert sum(sample.totals().values()) < sum(found.totals().values()) < sum(whole.totals().values())
-    told = [(r.op, r.backend) for r in found.results if r.message == runner.THINNED]
+    told = [(r.op, r.backend) for r in found.results if r.message == tiers.THINNED]
     assert told == [("leaky_relu", "numpy")]
     again = run_tests([spec], ["numpy"], tmp_path, chosen_specs=[spec], whole_specs=[])
     assert again.remembered == sum(found.totals().values())
@@ -61,11 +61,11 @@ def test_an_unchanged_op_of_the_covering_set_has_more_than_a_sample_and_all_chec
 
 
 def test_a_sample_is_told(sample: Report) -> None:
-    told = {(r.op, r.backend) for r in sample.results if r.status is Status.NOT_RUN and r.message == runner.SAMPLED}
+    told = {(r.op, r.backend) for r in sample.results if r.status is Status.NOT_RUN and r.message == tiers.SAMPLED}
     assert told == {("leaky_relu", "numpy")}
     text = io.StringIO()
     print_report(sample, Console(file=text, width=300))
-    assert runner.SAMPLED in text.getvalue()
+    assert tiers.SAMPLED in text.getvalue()
 
 
 def test_what_a_sample_proved_is_remembered_as_a_sample(out: Path, spec: Path, sample: Report) -> None:

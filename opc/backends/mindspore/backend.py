@@ -38,6 +38,7 @@ class MindSporeBackend:
 
     name = "mindspore"
     title = "MindSpore"
+    wraps = True
     environment = Environment("mindspore")
 
     def probe(self) -> Availability:

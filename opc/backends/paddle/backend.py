@@ -41,6 +41,7 @@ class PaddleBackend:
 
     name = "paddle"
     title = "Paddle"
+    wraps = True
     environment = Environment("paddle")
 
     def probe(self) -> Availability:

@@ -21,6 +21,7 @@ class RknnBackend:
 
     name = "rknn"
     title = "RKNN"
+    wraps = True
     takes_name = True
     environment = Environment("rknn", alone=("rknn-toolkit2",))
 

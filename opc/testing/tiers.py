@@ -1,0 +1,66 @@
+"""What the quick tier runs of each op: on which backends, how much of its proof, and how its kernels are compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from opc.backends.base import Backend
+from opc.backends.kernel.backend import OPTIMIZE
+from opc.testing.cover import EVERY_OP
+from opc.testing.extent import Extent
+
+THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
+"""What is said of an op of the covering set on every backend."""
+
+SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
+"""What is said of an op on the backends that run every op."""
+
+OUTSIDE = "outside the covering set, which this backend is run on; without --cover it runs"
+"""Why an op was not run on a backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The specs of the covering set, and of these those for backends that wrap the kernel and those of which all is run."""
+
+    chosen: Collection[Path]
+    interface: Collection[Path] | None = None
+    whole: Collection[Path] | None = None
+
+    def runs(self, spec: Path, backend: Backend) -> bool:
+        """Whether a backend runs a spec."""
+        wraps = self.interface is not None and getattr(backend, "wraps", False)
+        return backend.name in EVERY_OP or spec in ((self.interface or ()) if wraps else self.chosen)
+
+    def extent(self, spec: Path) -> Extent:
+        """Return how much of the proof of a spec is run."""
+        if spec not in self.chosen:
+            return Extent.SAMPLE
+        return Extent.WHOLE if self.whole is None or spec in self.whole else Extent.COVER
+
+    def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""
+        part = {Extent.COVER: THINNED, Extent.SAMPLE: SAMPLED}.get(self.extent(spec))
+        for backend in backends:
+            if not self.runs(spec, backend):
+                yield backend.name, OUTSIDE
+            elif part is not None and backend.name in ran:
+                yield backend.name, part
+
+
+@contextmanager
+def unoptimised() -> Iterator[None]:
+    """Compile the kernels of libraries for this machine alone without optimisation, which takes a quarter of the time."""
+    before = os.environ.get(OPTIMIZE)
+    os.environ[OPTIMIZE] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[OPTIMIZE]
+        else:
+            os.environ[OPTIMIZE] = before
