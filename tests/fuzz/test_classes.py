@@ -320,6 +320,14 @@ def sizes_of(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
 
+def sizes_without_groups(op: Op) -> Iterator[Sizes]:
+    """Yield sizes of which no group has an axis, where there are groups, so that operands are single elements."""
+    for size in (3, 9):
+        found = Sizes(dict.fromkeys(dims_of(op), size), dict.fromkeys(groups_of(op), ()), {})
+        if found.groups:
+            yield found
+
+
 def shared_sizes(op: Op) -> Iterator[Sizes]:
     """Yield sizes of operands that broadcast: some smaller than what they share, or all but one."""
     yield from islice(broadcast_variants(op), 0, None, 4)
@@ -339,7 +347,7 @@ def test_every_target(name: str, tmp_path: Path) -> None:
     found = []
     for op in one.ops:
         maker, optional = Maker(op, above.get(id(op)), 2_000), [o.name for o in op.inputs if o.optional]
-        for turn, sizes in enumerate((*sizes_of(op), *shared_sizes(op))):
+        for turn, sizes in enumerate((*sizes_of(op), *sizes_without_groups(op), *shared_sizes(op))):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
             absent = frozenset(optional[turn // 4 % 2 :] if turn % 4 == 3 else ())  # all, or all but one
             label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
