@@ -215,6 +215,10 @@ FORMS = {
   y[..., i, j] = sum[k:K](t[...] * v[i, i, j])
   z[..., i, j] = sum[k:K](t[...] * v[i, i, k])""",
     ),
+    "position_in_no_group": (
+        "inputs: {x: 'T[N, *S]'}\noutputs: {y: 'bool[N, *S]', z: 'int64[N, *S]'}\n",
+        "y[i, *S] = position(*S) % 2 == 0\n  z[i, *S] = minimum(position(*S), i) + abs(position(*S) - 2) // 3",
+    ),
     "axis_of_one_part": (
         "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",

@@ -214,7 +214,9 @@ class ExprText:
 
     def _argument(self, e: Expr, text: Text) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
-        return _exact(text) if isinstance(e, Select) or _is_loose(e) else text.text
+        # An index that is known, as along an axis of one point, is a literal too.
+        known = isinstance(e, IndexValue) and text.text.isdigit()
+        return _exact(text) if known or isinstance(e, Select) or _is_loose(e) else text.text
 
     def _text_comparison(self, e: Call) -> Text:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
