@@ -257,6 +257,12 @@ FORMS = {
 SHARED = "broadcast: true\ninputs: {z: 'T[..., N]', x: 'T[..., N]', 'b?': 'T[..., N]', q: 'int16[..., N]'}\n"
 
 BROADCAST = {
+    "sums_of_an_own_group": (
+        "broadcast: true\ninputs: {z: 'T[..., N]', o: 'bool[..., K]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., N]'}\n",
+        """y[..., i] = sum[k:3, n:N](z[..., n])
+  s[..., n] = sum[m:n + 1](z[..., m] * v[n, 0] if K > 0 else z[..., m])
+  u[..., n] = max[m](s[..., m]) + s[..., n]""",
+    ),
     "read_in_part": (
         SHARED + "outputs: {y: 'T[..., N]', m: 'T[..., N]', a: 'T[...]', p: 'int64[...]'}\n",
         """y[..., i] = x[..., N - 1 - i]

@@ -141,7 +141,8 @@ class ArrayEmitter(ABC):
     def statement(self, s: Assign) -> Text:
         """Return the value of a statement at every point of its target."""
         target = self.operands[s.target]
-        scope = Scope(s.indices, self.extents_of(target, s.indices))
+        own = frozenset(d for d in target.dims if isinstance(d, Group) and d.of is not None)
+        scope = Scope(s.indices, self.extents_of(target, s.indices), own=own)
         value = self.assigned(s, target, scope)
         if self.is_full(value, self.wanted(target, scope.frame)):
             return value
@@ -182,6 +183,11 @@ class ArrayEmitter(ABC):
         """Return the support that means an entry of a frame has its full size."""
         sharers = self.sharers(entry.name) if isinstance(entry, GroupRef) else []
         return {f"{entry}@{name}" for name in sharers} or {str(entry)}
+
+    def full_in(self, entry: Entry, scope: Scope) -> set[str]:
+        """As `full`, in a frame that may be one operand's own."""
+        group = scope.group(entry) if isinstance(entry, GroupRef) else None
+        return self.full(entry) if group is None or group.of is None else {f"{entry}@{group.of}"}
 
     def is_full(self, value: Text, wanted: Sequence[set[str]]) -> bool:
         """Whether a value has its full size along every axis."""

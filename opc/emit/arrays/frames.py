@@ -12,7 +12,7 @@ from typing import TypeAlias
 from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, reads, rewrite
-from opc.ir.op import Op
+from opc.ir.op import Group, Op
 
 # Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
 TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
@@ -55,12 +55,18 @@ class Scope:
     """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for.
 
     What does not vary along some entries of the points at which it is asked for is computed over a frame without these.
+    `own` are the groups of an operand whose axes may be broadcast, where the frame is that operand's and not what all share.
     """
 
     frame: Frame
     extents: Mapping[str, Affine] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
     points: Frame = ()
+    own: frozenset[Group] = frozenset()
+
+    def group(self, entry: GroupRef) -> Group:
+        """Return whose group an entry of the frame is: that of the operand that the statement assigns, or what operands share."""
+        return next((g for g in self.own if g.name == entry.name), Group(entry.name))
 
     @property
     def around(self) -> Frame:

@@ -189,7 +189,9 @@ class ReducingEmitter(ArrayEmitter):
     def within(self, e: Reduce, frame: Frame, scope: Scope) -> Scope:
         """Return the scope of a reduction's body."""
         extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
-        return Scope(frame, extents, scope.guards, (*scope.around, *own_entries(e)))
+        across = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
+        own = frozenset(g for g in scope.own if g.name not in across)
+        return Scope(frame, extents, scope.guards, (*scope.around, *own_entries(e)), own)
 
     def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """Return a value over some entries of a scope's frame as one that broadcasts to it."""
@@ -262,7 +264,7 @@ class ReducingEmitter(ArrayEmitter):
 
     def filled(self, value: Text, scope: Scope) -> Text:
         """Return a value with its full size along every axis of the frame."""
-        if self.is_full(value, [self.full(entry) for entry in scope.frame]):
+        if self.is_full(value, [self.full_in(entry, scope) for entry in scope.frame]):
             return value
         return self.composed([value], lambda parts: self.broadcast(parts[0], scope))
 
@@ -305,7 +307,7 @@ class ReducingEmitter(ArrayEmitter):
             outer = self.outer(e, scope)
             frame = tuple(j for i in outer for j in (parts if i == index else [i]))
             points = tuple(j for i in scope.around for j in (parts if i == index else [i]))
-            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards), points)
+            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards), points, scope.own)
             value = self.filled(self.reduction(changed, inner), inner)
             return self.put_back(self.reshape(value, outer, scope), outer, scope)
         return None
@@ -362,7 +364,7 @@ class ReducingEmitter(ArrayEmitter):
         # Of what is cumulated, that counts which lies before the bound, or behind it, at a point that is asked for.
         counts = Call("ge" if s.reverse else "lt", (IndexValue(Affine.of(Index(s.axis))), IndexValue(s.bound)), DType.BOOL)
         points = (*(i for i in scope.around if i not in frame), s.axis)
-        inner = Scope(frame, {**scope.extents, s.axis: s.size}, (*scope.guards, counts), points)
+        inner = Scope(frame, {**scope.extents, s.axis: s.size}, (*scope.guards, counts), points, scope.own)
         body = self.filled(self.reduced(replace(e, body=s.body), inner), inner)
         where = position(frame, frame.index(s.axis))
         text = self.cumulate(s, body, where, inner)
@@ -383,7 +385,7 @@ class ReducingEmitter(ArrayEmitter):
         """Put an array over a frame into a variable that expressions can read as an operand; return the operand's name."""
         local = self.named(Text(text)).text
         name = f"{local}'"  # No operand of a spec is called that.
-        dims: tuple[DimSpec, ...] = tuple(Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame)
+        dims: tuple[DimSpec, ...] = tuple(scope.group(i) if isinstance(i, GroupRef) else scope.extents[i] for i in frame)
         kind = DType.INT64 if isinstance(e.type, Weak) else e.type
         self.operands[name], self.local[name] = Operand(name, kind, dims), local
         return name

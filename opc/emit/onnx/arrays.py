@@ -62,7 +62,7 @@ class OnnxArrays(OnnxSizes):
         """Return a tensor with one axis for each entry of a frame with all axes of its groups."""
         if not any(isinstance(i, GroupRef) for i in frame):
             return text
-        dims = [Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame]
+        dims = [scope.group(i) if isinstance(i, GroupRef) else scope.extents[i] for i in frame]
         return self.named(Text(f"{BUILDER}.reshape({text}, {self.shape(dims)})")).text
 
     def reshaped(self, text: str, sizes: Sequence[str]) -> str:

@@ -363,8 +363,8 @@ class _OnnxEmitter(OnnxWindows):
         return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
 
     def broadcast(self, body: Text, scope: Scope) -> Text:
-        dims = [scope.extents[i] if isinstance(i, str) else Group(i.name) for i in scope.frame]
-        support = frozenset[str]().union(*(self.full(i) for i in scope.frame))
+        dims = [scope.extents[i] if isinstance(i, str) else scope.group(i) for i in scope.frame]
+        support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
         return Text(f"{BUILDER}.Expand({body.text}, {self.shape(dims)})", ATOM, support)
 
     def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
