@@ -219,6 +219,10 @@ FORMS = {
         "inputs: {x: 'T[N, *S]'}\noutputs: {y: 'bool[N, *S]', z: 'int64[N, *S]'}\n",
         "y[i, *S] = position(*S) % 2 == 0\n  z[i, *S] = minimum(position(*S), i) + abs(position(*S) - 2) // 3",
     ),
+    "presence_behind_conditions": (
+        "inputs: {x: 'T[..., N, N]', z: 'T[..., N]', v: 'T[N, K]', 'w?': 'T[..., K]'}\noutputs: {y: 'T[..., K]'}\n",
+        "y[..., k] = sum[n](0 if n + 1 < N else x[..., n, n] * w[..., k] * v[n, k] if present(w) else 0)",
+    ),
     "axis_of_one_part": (
         "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",

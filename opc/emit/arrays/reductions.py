@@ -15,9 +15,11 @@ from opc.analysis.patterns import (
     Entry,
     Scan,
     Scatter,
+    conjunction,
     conjuncts,
     contraction,
     entries_of,
+    guarded,
     is_number,
     own_entries,
     scan,
@@ -163,6 +165,14 @@ class ReducingEmitter(ArrayEmitter):
                     return None
                 then, other = (s if is_number(s, 0) else replace(e, body=s) for s in (body.then, body.other))
                 return replace(body, then=then, other=other, type=e.type)
+            case Select() as body if any(self.is_static(c) for c in guarded(body)[0]):
+                # Wherever it stands, what Python decides comes first: it may tell that an operand is there.
+                conditions, value = guarded(body)
+                outer = [c for c in conditions if self.is_static(c)]
+                zero = Const(0, body.type)
+                if rest := [c for c in conditions if not self.is_static(c)]:
+                    value = Select(conjunction(rest), value, zero, body.type)
+                return self.spread(replace(e, body=Select(conjunction(outer), value, zero, body.type)))
             case Select(cond=cond) as body if any(self.is_static(c) for c in conjuncts(cond)):
                 return self.spread(replace(e, body=self.static_first(body)))
             case Call(fn="add" | "sub", args=(left, right)) as body if self.splits_sums and is_floating(e.type):

@@ -242,6 +242,8 @@ class OnnxArrays(OnnxSizes):
         values = [self.named(self.fit(f.expr, e.type, s)) for f, s in zip((first, second), scopes, strict=True)]
         batch, rows, columns, summed = parts
         straight = len(rows) == len(columns) == len(summed) == 1 and outer == (*batch, *rows, *columns)
+        # A group may have any number of axes, where a product of matrices has one.
+        straight = straight and not any(isinstance(i, GroupRef) for i in (*rows, *columns, *summed))
         if straight and terms == [(*batch, *rows, *summed), (*batch, *summed, *columns)]:
             # MatMul broadcasts what stands before the last two axes itself.
             ends = [({str(i)} for i in t[-2:]) for t in terms]
@@ -260,6 +262,7 @@ class OnnxArrays(OnnxSizes):
         batch, rows, columns, summed = parts
         (left, right), (left_term, right_term) = tensors, terms
         plain = not batch and len(columns) == 1 and len(summed) == 1 and outer == (*rows, *columns)
+        plain = plain and not any(isinstance(i, GroupRef) for i in (*columns, *summed))
         if plain and left_term == (*rows, *summed):
             return self.named(Text(f"{BUILDER}.MatMul({left}, {self.permuted(right, right_term, (*summed, *columns))})")).text
         left = self.permuted(self.flatten(left, left_term, scope), left_term, (*batch, *rows, *summed))
