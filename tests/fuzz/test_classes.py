@@ -223,6 +223,12 @@ FORMS = {
         "inputs: {x: 'T[..., N, N]', z: 'T[..., N]', v: 'T[N, K]', 'w?': 'T[..., K]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](0 if n + 1 < N else x[..., n, n] * w[..., k] * v[n, k] if present(w) else 0)",
     ),
+    "sums_that_end_before_they_begin": (
+        "inputs: {w: 'T[N]', v: 'T[N, K]', x: 'T[M, N]'}\noutputs: {y: 'T[M, K]', z: 'T[M]', u: 'T[M]'}\n",
+        """y[i, j] = sum[k:N - 2](x[i, k] * v[k, j])
+  z[i] = sum[k:N - 2](-1.5)
+  u[i] = sum[k:N - 2](w[0]) + sum[k:K - 3, n:N](v[n, k])""",
+    ),
     "axis_of_one_part": (
         "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",

@@ -145,7 +145,7 @@ static inline term &add_term(contraction &c) {
 
 /* Adds a loop that the last term sums over. */
 static inline axes add_inner(contraction &c, int64_t size) {
-  c.size[c.loops] = size;
+  c.size[c.loops] = size < 0 ? 0 : size;
   c.term_list[c.terms - 1].end = c.loops + 1;
   return {c.loops++, 1, false};
 }

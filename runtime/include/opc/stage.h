@@ -125,8 +125,9 @@ static inline void start(stage &s, const opc_context *context, operand *operands
   s.streams = false;
 }
 
+/* A sum may be over a range that ends before it begins: it is then over nothing. */
 static inline axes add_axis(stage &s, int64_t size) {
-  s.size[s.rank] = size;
+  s.size[s.rank] = size < 0 ? 0 : size;
   return {s.rank++, 1, false};
 }
 
