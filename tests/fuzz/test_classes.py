@@ -229,6 +229,12 @@ FORMS = {
   z[i] = sum[k:N - 2](-1.5)
   u[i] = sum[k:N - 2](w[0]) + sum[k:K - 3, n:N](v[n, k])""",
     ),
+    "bools_by_index": (
+        "inputs: {c: 'T[K]', ids: 'int64[N]', o: 'bool[K]'}\noutputs: {y: 'T[N]', z: 'bool[N]'}\nrequire: [K > 0]\n",
+        """p[n] = ids[n] % K
+  y[n] = 0 if not (n <= p[n] and not o[p[n]]) else c[p[n]]
+  z[n] = not (n < 2 and not o[p[n]])""",
+    ),
     "axis_of_one_part": (
         "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
         "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",

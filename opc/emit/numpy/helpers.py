@@ -138,6 +138,8 @@ def inside(index, size, what, points=1, where=True):
 
 def take(x, indices, pad=0):
     """Return x at arrays of indices, `pad` outside."""
+    if x.dtype == np.bool_:
+        pad = np.asarray(pad, np.bool_)  # with a number the result would be one
     within = np.bool_(True)
     clipped = []
     for index, size in zip(indices, x.shape, strict=True):
