@@ -279,6 +279,18 @@ BROADCAST = {
   s[..., n] = sum[m:n + 1](z[..., m] * v[n, 0] if K > 0 else z[..., m])
   u[..., n] = max[m](s[..., m]) + s[..., n]""",
     ),
+    "places_in_an_own_group": (
+        SHARED.replace("z: 'T[..., N]'", "z: 'T[..., N]', v: 'T[N, N]', ids: 'int64[M]'")
+        + "outputs: {y: 'T[..., N]', p: 'T[..., N]'}\n",
+        """a[..., n:N] = pad(z[..., n - 1], 0.5) * z[..., n // 2]
+  c[..., n] = sum[m](z[..., m] * v[m, n])
+  d[..., n:N] = sum[m:N](a[..., m] if (2*m) % N == n else 0) if N > 0 else 0
+  e[..., n:N] = max[m:n + 1](z[..., m] * v[n, m])
+  f[..., n:N] = sum[m:M](pad(z[..., ids[m]], 0) if m < N else 0)
+  g[..., n] = sum[m](v[m, n]) + (c[..., n] if n > 0 else 1)
+  y[..., n] = a[..., n] * c[..., n] + d[..., N - 1 - n] * e[..., n]
+  p[..., n] = f[..., n] * sin(g[..., n]) + x[..., n]""",
+    ),
     "read_in_part": (
         SHARED + "outputs: {y: 'T[..., N]', m: 'T[..., N]', a: 'T[...]', p: 'int64[...]'}\n",
         """y[..., i] = x[..., N - 1 - i]

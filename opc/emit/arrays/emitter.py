@@ -141,8 +141,7 @@ class ArrayEmitter(ABC):
     def statement(self, s: Assign) -> Text:
         """Return the value of a statement at every point of its target."""
         target = self.operands[s.target]
-        own = frozenset(d for d in target.dims if isinstance(d, Group) and d.of is not None)
-        scope = Scope(s.indices, self.extents_of(target, s.indices), own=own)
+        scope = self.scope_of(s)
         value = self.assigned(s, target, scope)
         if self.is_full(value, self.wanted(target, scope.frame)):
             return value
@@ -151,6 +150,12 @@ class ArrayEmitter(ABC):
     @abstractmethod
     def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
         """The array repeated to the target's shape."""
+
+    def scope_of(self, s: Assign) -> Scope:
+        """Return the scope of a statement's value."""
+        target = self.operands[s.target]
+        own = frozenset(d for d in target.dims if isinstance(d, Group) and d.of is not None)
+        return Scope(s.indices, self.extents_of(target, s.indices), own=own)
 
     def extents_of(self, target: Operand, indices: Sequence[str | GroupRef]) -> dict[str, Affine]:
         """Return the extent of each index variable of a statement."""

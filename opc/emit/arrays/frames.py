@@ -12,7 +12,7 @@ from typing import TypeAlias
 from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, reads, rewrite
-from opc.ir.op import Group, Op
+from opc.ir.op import DimSpec, Group, Op
 
 # Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
 TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
@@ -67,6 +67,10 @@ class Scope:
     def group(self, entry: GroupRef) -> Group:
         """Return whose group an entry of the frame is: that of the operand that the statement assigns, or what operands share."""
         return next((g for g in self.own if g.name == entry.name), Group(entry.name))
+
+    def dims(self, frame: Sequence[Entry]) -> list[DimSpec]:
+        """Return the sizes of an array over a frame: extents of indices, and groups."""
+        return [self.group(i) if isinstance(i, GroupRef) else self.extents[i] for i in frame]
 
     @property
     def around(self) -> Frame:

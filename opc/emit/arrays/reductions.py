@@ -82,7 +82,7 @@ class ReducingEmitter(ArrayEmitter):
             return []
         needs = outputs_that_need(self.op)[s.target]
         users = [o for o in self.op.outputs if o.name in needs]
-        scope = Scope(s.indices, self.extents_of(self.operands[s.target], s.indices))
+        scope = self.scope_of(s)
         own = set(self.operands[s.target].dims)
         some = [all(d in own or not self.is_maybe_nothing(d, scope) for d in o.dims) for o in users]
         return [] if any(some) else users
@@ -395,7 +395,7 @@ class ReducingEmitter(ArrayEmitter):
         """Put an array over a frame into a variable that expressions can read as an operand; return the operand's name."""
         local = self.named(Text(text)).text
         name = f"{local}'"  # No operand of a spec is called that.
-        dims: tuple[DimSpec, ...] = tuple(scope.group(i) if isinstance(i, GroupRef) else scope.extents[i] for i in frame)
+        dims = tuple(scope.dims(frame))
         kind = DType.INT64 if isinstance(e.type, Weak) else e.type
         self.operands[name], self.local[name] = Operand(name, kind, dims), local
         return name

@@ -147,7 +147,7 @@ class ExprText:
             case AttrRef():
                 return Text(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
             case IndexValue():
-                return Text(self.affine(e.value), _ATOM if e.value.single is not None else _SUM, Weak.INT)
+                return self._index_value(e.value)
             case Read():
                 return self.read(e)
             case Call():
@@ -214,9 +214,7 @@ class ExprText:
 
     def _argument(self, e: Expr, text: Text) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
-        # An index that is known, as along an axis of one point, is a literal too.
-        known = isinstance(e, IndexValue) and text.text.isdigit()
-        return _exact(text) if known or isinstance(e, Select) or _is_loose(e) else text.text
+        return _exact(text) if isinstance(e, Select) or _is_loose(e) else text.text
 
     def _text_comparison(self, e: Call) -> Text:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
@@ -228,6 +226,12 @@ class ExprText:
         if declared.values:
             return Text(f"{name} {operator} {declared.values.index(constant.value)}", _EQUAL, DType.BOOL)
         return Text(f"strcmp({name}, {string_literal(constant.value)}) {operator} 0", _EQUAL, DType.BOOL)
+
+    def _index_value(self, value: Affine) -> Text:
+        """Return the value of an index; where it is known, as along an axis of one point, its literal has the exact type too."""
+        text = Text(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
+        known = all(self._atom(a).isdigit() for monomial, _ in value.terms for a in monomial)
+        return Text(_exact(text), _ATOM, Weak.INT) if known else text
 
     def affine(self, value: Affine) -> str:
         """Return an integer expression over indices, sizes and attributes, as int64_t."""

@@ -93,7 +93,7 @@ class NumpyOperations(NumpySizes):
 
     def place_of(self, e: Place, scope: Scope) -> Text:
         """As `ArrayEmitter.place_of` says."""
-        sizes = self.group(e.group)
+        sizes = self.group_in(GroupRef(e.group), scope)
         text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")
         missing = missing_entries(scope.frame, (GroupRef(e.group),))
         return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
@@ -248,14 +248,13 @@ class NumpyOperations(NumpySizes):
 
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
         """As `ReducingEmitter.sum_to` says."""
-        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
+        sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"sum_to({body.text}, {self.shape(sizes)})"
 
     def broadcast(self, body: Text, scope: Scope) -> Text:
         """As `ArrayEmitter.broadcast` says."""
-        dims = [scope.extents[i] if isinstance(i, str) else scope.group(i) for i in scope.frame]
         support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return Text(f"np.broadcast_to({body.text}, {self.shape(dims)})", ATOM, support)
+        return Text(f"np.broadcast_to({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
 
     def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
         """As `ArrayEmitter.broadcast_target` says."""
@@ -310,7 +309,7 @@ class NumpyOperations(NumpySizes):
     def position_of(self, i: Affine | GroupRef | Expr, scope: Scope) -> Text:
         """Return the positions along one axis of an operand over a frame, or along each of a group, with a star."""
         if isinstance(i, GroupRef):
-            return Text(f"*{self.grid(i, scope.frame, self.group(i.name))}", ATOM, frozenset(self.full(i)))
+            return Text(f"*{self.grid(i, scope.frame, self.group_in(i, scope))}", ATOM, frozenset(self.full(i)))
         if isinstance(i, Affine):
             value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
             return value if i.indices() else replace(value, support=frozenset())
@@ -321,7 +320,7 @@ class NumpyOperations(NumpySizes):
         guards = [g for g in scope.guards if not self.is_static(g)]
         if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
             return ""
-        condition = self.expr(conjunction(guards), Scope(scope.frame, scope.extents))
+        condition = self.expr(conjunction(guards), Scope(scope.frame, scope.extents, own=scope.own))
         return f", where={self.named(condition).text if len(condition.text) > LIMIT // 2 else condition.text}"
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
@@ -344,7 +343,7 @@ class NumpyOperations(NumpySizes):
         arguments = [equation, f"[{', '.join(values)}]"]
         groups = [i for i in order if isinstance(i, GroupRef)]
         if len(groups) > 1:
-            arguments.append(f"{{{', '.join(f'{quoted(names[g])}: len({self.group(g.name)})' for g in groups)}}}")
+            arguments.append(f"{{{', '.join(f'{quoted(names[g])}: len({self.group_in(g, scope)})' for g in groups)}}}")
         if c.is_conditional:
             arguments.append(f"where=[{', '.join(conditions)}]")
         support = frozenset[str]().union(*(self.full(i) for i in outer))
@@ -352,7 +351,7 @@ class NumpyOperations(NumpySizes):
 
     def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """As `ReducingEmitter.reshape` says."""
-        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
+        shape = self.shape(scope.dims(frame))
         return Text(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
 
     def computes_floating(self, t: ValueType) -> str:
@@ -400,7 +399,7 @@ class NumpyOperations(NumpySizes):
                 places.append(self.named(self.position_of(positions[i], inner)))
             else:
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
-        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
+        shape = self.shape(scope.dims(frame))
         support = frozenset[str]().union(*(self.full(i) for i in frame))
         return Text(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
-from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Text
+from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Scope, Text
 from opc.emit.arrays.reductions import ReducingEmitter
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import WIDTH
@@ -23,6 +23,7 @@ from opc.ir.dtypes import (
     is_floating,
     is_integer,
 )
+from opc.ir.expr import GroupRef
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
@@ -143,6 +144,11 @@ class NumpySizes(ReducingEmitter):
             shapes = [self.own_group(Group(name, of), "()") for of in sharers]
             return self.once(("group", name), wanted, spread("np.broadcast_shapes", shapes, 4 + len(wanted) + 4))
         return self.once(("group", name), wanted, self.own_group(Group(name)))
+
+    def group_in(self, entry: GroupRef, scope: Scope) -> str:
+        """Return the text of the sizes that a group has in a frame, which may be one operand's own."""
+        group = scope.group(entry)
+        return self.group(group.name) if group.of is None else self.own_group(group)
 
     def own_group(self, group: Group, absent: str | None = None) -> str:
         """Return the text of a group's sizes, from the first given operand that has it; `absent` where none is."""

@@ -49,7 +49,7 @@ class OnnxArrays(OnnxSizes):
     def flat_size(self, entry: Entry, scope: Scope) -> str:
         """Return the size of an index's range, or the number of points of a group, a scalar."""
         if isinstance(entry, GroupRef):
-            return f"{BUILDER}.count({self.group_shape(Group(entry.name))})"
+            return f"{BUILDER}.count({self.group_shape(scope.group(entry))})"
         return self.size(scope.extents[entry])
 
     def flatten(self, text: str, frame: Sequence[Entry], scope: Scope) -> str:
@@ -62,8 +62,7 @@ class OnnxArrays(OnnxSizes):
         """Return a tensor with one axis for each entry of a frame with all axes of its groups."""
         if not any(isinstance(i, GroupRef) for i in frame):
             return text
-        dims = [scope.group(i) if isinstance(i, GroupRef) else scope.extents[i] for i in frame]
-        return self.named(Text(f"{BUILDER}.reshape({text}, {self.shape(dims)})")).text
+        return self.named(Text(f"{BUILDER}.reshape({text}, {self.shape(scope.dims(frame))})")).text
 
     def reshaped(self, text: str, sizes: Sequence[str]) -> str:
         """Return a tensor with axes of these sizes."""
@@ -100,8 +99,8 @@ class OnnxArrays(OnnxSizes):
             return self.expr(self.without_pad(e), scope)
         operand = self.operands[e.operand]
         text = self.local[e.operand]
-        full = [Group(d.name) if isinstance(d, Group) else d for d in operand.dims]
-        if any(isinstance(d, Group) and d.of is not None for d in operand.dims):
+        full = [scope.group(GroupRef(d.name)) if isinstance(d, Group) else d for d in operand.dims]
+        if full != list(operand.dims):
             text = self.named(Text(f"{BUILDER}.Expand({text}, {self.shape(full)})")).text
         needed = [self.index_entries(i, scope) for i in e.indices]
         frame = tuple(i for i in scope.frame if any(i in n for n in needed))
@@ -279,8 +278,7 @@ class OnnxArrays(OnnxSizes):
 
     def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """As `ReducingEmitter.reshape` says."""
-        shape = self.shape([Group(i.name) if isinstance(i, GroupRef) else scope.extents[i] for i in frame])
-        return Text(f"{BUILDER}.reshape({value.text}, {shape})", ATOM, self.full_support(frame))
+        return Text(f"{BUILDER}.reshape({value.text}, {self.shape(scope.dims(frame))})", ATOM, self.full_support(frame))
 
     def accumulated(self, text: str, t: ValueType) -> str:
         """Return a tensor in the type that sums of its own are held in."""

@@ -359,13 +359,12 @@ class _OnnxEmitter(OnnxWindows):
         raise NotExpressible(f"a function can't refuse the {e.kind} of nothing")
 
     def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
-        sizes = [scope.extents[i] if isinstance(i, str) else own if i.name == own.name else Group(i.name) for i in scope.frame]
+        sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
 
     def broadcast(self, body: Text, scope: Scope) -> Text:
-        dims = [scope.extents[i] if isinstance(i, str) else scope.group(i) for i in scope.frame]
         support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return Text(f"{BUILDER}.Expand({body.text}, {self.shape(dims)})", ATOM, support)
+        return Text(f"{BUILDER}.Expand({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
 
     def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
         if not target.dims:
