@@ -147,9 +147,8 @@ def finish(op: Op, draft: Draft) -> Op:
     derived = _with_inputs(whole, kept, draft)
     spare = [o for o in op.inputs if o.name not in used]
     never = _unbound(replace(derived, inputs=(*derived.inputs, *spare)))  # an optional input alone tells it
-    while (missing := _unbound(derived) - never) and spare:
-        helpful = next((o for o in spare if not o.optional and len(_told(derived, o) & missing)), None)
-        chosen = helpful or spare[0]
+    while (missing := (_unbound(derived) - never) | set(_missing(derived))) and spare:
+        chosen = next((o for o in sorted(spare, key=lambda o: o.optional) if _told(derived, o) & missing), spare[0])
         spare.remove(chosen)
         kept.append((chosen, (Role.INPUT, chosen.name)))
         order = {o.name: n for n, o in enumerate((*op.inputs, *op.outputs, *(o for o, _ in draft.seeds)))}
@@ -183,8 +182,9 @@ def tidy(op: Op) -> Op:
 
 
 def _told(derived: Op, candidate: Operand) -> set[str]:
-    """Return what one more input would determine."""
-    return _unbound(derived) - _unbound(replace(derived, inputs=(*derived.inputs, candidate)))
+    """Return what one more input would determine, an optional one where it is given."""
+    more = replace(derived, inputs=(*derived.inputs, candidate))
+    return set(_missing(derived)) - set(_missing(more)) if candidate.optional else _unbound(derived) - _unbound(more)
 
 
 def _unbound(op: Op) -> set[str]:

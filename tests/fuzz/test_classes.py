@@ -205,6 +205,14 @@ FORMS = {
         "require: [N % 2 == 0, C % groups == 0, C > 0]\n",
         "y[i, j] = w[j] / (2 + sum[k:j](pad(c[k], 0)))",
     ),
+    "sizes_of_what_has_no_gradient": (
+        "inputs: {q: 'int32[M, C]', c: 'T[C]'}\noutputs: {y: 'T[M, C]', z: 'T[C]'}\n",
+        "y[i, j] = cast(T, q[i, j])\n  z[i] = 2",
+    ),
+    "numbers_of_two_kinds": (
+        "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",
+    ),
     "sizes_in_indices": (
         "inputs: {r: 'int64[K]', x: 'T[M, N]'}\noutputs: {y: 'T[M, N]'}\nrequire: [K > 0]\n",
         "y[i, j] = x[i // K, j]",
@@ -228,6 +236,10 @@ FORMS = {
         """y[i, j] = sum[k:N - 2](x[i, k] * v[k, j])
   z[i] = sum[k:N - 2](-1.5)
   u[i] = sum[k:N - 2](w[0]) + sum[k:K - 3, n:N](v[n, k])""",
+    ),
+    "quotients_by_a_size_of_nothing": (
+        "inputs: {x: 'T[N, N]', s: 'T[]', z: 'T[M, N]', p: 'T[N, N, K]'}\noutputs: {t: 'T[N, N, K]', y: 'T[N, K]'}\n",
+        "t[i, j, k] = s[()] * s[()]\n  y[i, j] = max[k:N](sum[m:M](x[k, i] * t[j % N, N - 1, j]))",
     ),
     "bools_by_index": (
         "inputs: {c: 'T[K]', ids: 'int64[N]', o: 'bool[K]'}\noutputs: {y: 'T[N]', z: 'bool[N]'}\nrequire: [K > 0]\n",

@@ -155,7 +155,7 @@ class _OnnxEmitter(OnnxWindows):
 
     def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
         """Return a value in the type `t`, where its own is weak: a literal, size or attribute takes the type of what it meets."""
-        if not isinstance(e.type, Weak) or isinstance(t, Weak):
+        if not isinstance(e.type, Weak) or e.type is t or t is Weak.INT:
             return self.expr(e, scope)
         like = self.like(t)
         if isinstance(e, Const):

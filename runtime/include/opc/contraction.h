@@ -194,7 +194,7 @@ static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int
   p.stride = stride;
   p.size = size;
   p.offset = offset;
-  p.divisor = divisor;
+  p.divisor = divisor == 0 ? 1 : divisor; /* the size of nothing: no point is asked for */
   p.guarded = guarded;
   p.parts = 0;
   return p;
@@ -220,9 +220,9 @@ static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t time
   return p;
 }
 
-/* Adds times * floor((scale * i + shift) / divisor). */
+/* Adds times * floor((scale * i + shift) / divisor), and nothing where the divisor is 0, as floordiv has it. */
 static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times, int64_t scale, int64_t shift, int64_t divisor) {
-  p.part_list[p.parts++] = {loop.first, times, scale, shift, divisor};
+  p.part_list[p.parts++] = divisor == 0 ? part{loop.first, 0, 1, 0, 1} : part{loop.first, times, scale, shift, divisor};
   return p;
 }
 
