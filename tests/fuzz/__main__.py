@@ -10,13 +10,18 @@ import multiprocessing
 import os
 import re
 import sys
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
-from tests.fuzz.check import check, drawn
+from tests.fuzz.check import check, compiled, drawn
 from tests.fuzz.shrink import shrunk
 
-Answer = tuple[int, list[str], str, float]
+Answer = tuple[int, list[str], str]
+
+TOGETHER = 8
+"""The kernels of so many ops are compiled as one library."""
 
 
 def _kind(messages: list[str]) -> str:
@@ -25,13 +30,16 @@ def _kind(messages: list[str]) -> str:
 
 
 def _work(numbers: list[int], seed: str, shrinking: bool, answers: multiprocessing.SimpleQueue[Answer]) -> None:
-    for number in numbers:
-        start = time.monotonic()
-        text = drawn(seed, number)
-        found = check(text, f"{seed}/{number}")
-        if found and shrinking:
-            text, found = shrunk(text, found, lambda other, n=number: check(other, f"{seed}/{n}", seconds=20))
-        answers.put((number, found, text, time.monotonic() - start))
+    for begin in range(0, len(numbers), TOGETHER):
+        texts = {number: drawn(seed, number) for number in numbers[begin : begin + TOGETHER]}
+        optimise = "-O1" if begin // TOGETHER % 4 == 3 else "-O0"
+        with tempfile.TemporaryDirectory() as folder:
+            library = compiled([*texts.values()], Path(folder), optimise) if len(texts) > 1 else None
+            for number, text in texts.items():
+                found = check(text, f"{seed}/{number}", library=library)
+                if found and shrinking:
+                    text, found = shrunk(text, found, lambda other, n=number: check(other, f"{seed}/{n}", seconds=20))
+                answers.put((number, found, text))
 
 
 def main() -> int:
@@ -55,7 +63,7 @@ def main() -> int:
     for job in jobs:
         job.start()
     for done in range(1, len(numbers) + 1):
-        number, found, text, _ = answers.get()
+        number, found, text = answers.get()
         if found:
             kinds[_kind(found)] += 1
             print(f"--- op {number} of seed {given.seed}", *found, text, sep="\n", flush=True)
