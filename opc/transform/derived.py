@@ -147,8 +147,16 @@ def finish(op: Op, draft: Draft) -> Op:
     derived = _with_inputs(whole, kept, draft)
     spare = [o for o in op.inputs if o.name not in used]
     never = _unbound(replace(derived, inputs=(*derived.inputs, *spare)))  # an optional input alone tells it
-    while (missing := (_unbound(derived) - never) | set(_missing(derived))) and spare:
-        chosen = next((o for o in sorted(spare, key=lambda o: o.optional) if _told(derived, o) & missing), spare[0])
+    # Of a gradient there is a gradient too, which takes what is like its results.
+    further = tuple(replace(o, optional=True) for o in results) if draft.kind == "vjp" and op.derivation is None else ()
+
+    def missing(*more: Operand) -> set[str]:
+        known = replace(derived, inputs=(*derived.inputs, *more))
+        later = replace(known, inputs=(*known.inputs, *further), outputs=(), temporaries=())
+        return (_unbound(known) - never) | set(_missing(known)) | set(undetermined(later))
+
+    while spare and (now := missing()):
+        chosen = next((o for o in sorted(spare, key=lambda o: o.optional) if missing(o) < now), spare[0])
         spare.remove(chosen)
         kept.append((chosen, (Role.INPUT, chosen.name)))
         order = {o.name: n for n, o in enumerate((*op.inputs, *op.outputs, *(o for o, _ in draft.seeds)))}
@@ -179,12 +187,6 @@ def tidy(op: Op) -> Op:
     op = inline(merge(simplify(decide(op))))
     op = merge(share(hoist(simplify(op))))
     return prune(simplify(inline(op)), {o.name for o in op.outputs})
-
-
-def _told(derived: Op, candidate: Operand) -> set[str]:
-    """Return what one more input would determine, an optional one where it is given."""
-    more = replace(derived, inputs=(*derived.inputs, candidate))
-    return set(_missing(derived)) - set(_missing(more)) if candidate.optional else _unbound(derived) - _unbound(more)
 
 
 def _unbound(op: Op) -> set[str]:

@@ -209,6 +209,11 @@ FORMS = {
         "inputs: {q: 'int32[M, C]', c: 'T[C]'}\noutputs: {y: 'T[M, C]', z: 'T[C]'}\n",
         "y[i, j] = cast(T, q[i, j])\n  z[i] = 2",
     ),
+    "ranks_that_a_gradient_of_the_gradient_needs": (
+        "inputs: {z: 'T[*A, *B]', s: 'T[]', q: 'int32[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]', u: 'T[*A, N, *B]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: 0}}\n",
+        "y[*A, i, *B] = s[()]\n  u[*A, i, *B] = cast(T, q[*A, i, *B])",
+    ),
     "numbers_of_two_kinds": (
         "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",
