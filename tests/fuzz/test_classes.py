@@ -214,6 +214,11 @@ FORMS = {
         "attributes: {axis: {type: axis, dim: N, default: 0}}\n",
         "y[*A, i, *B] = s[()]\n  u[*A, i, *B] = cast(T, q[*A, i, *B])",
     ),
+    "groups_of_none": (
+        "inputs: {q: 'T[H, S, D]', k: 'T[G, D, L]'}\noutputs: {y: 'T[H, S, L]'}\nshape: {R: H // G}\n"
+        "require: [G > 0, H % G == 0]\n",
+        "y[h, i, j] = sum[d](q[h, i, d] * k[h // R, d, j])",
+    ),
     "numbers_of_two_kinds": (
         "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",

@@ -104,7 +104,8 @@ class Boxes:
     def groups_of(self, extent: Affine, size: Affine) -> Affine | None:
         """Return how many groups of a size an extent is, None where the size is not known to divide it."""
         plain = self.known.plain
-        inner = size.single
+        inner = self.known.expand(size).single
+        # Where there is nothing, the whole divided by the size is no such count: that is what it was divided by.
         counts = [inner.denominator] if isinstance(inner, FloorDiv) else []
         counts += [self.known.expand(extent) // size, extent // size]
         return next((c for c in counts if plain(c * size - extent) == Affine.of(0)), None)
