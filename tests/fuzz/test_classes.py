@@ -219,6 +219,14 @@ FORMS = {
         "require: [G > 0, H % G == 0]\n",
         "y[h, i, j] = sum[d](q[h, i, d] * k[h // R, d, j])",
     ),
+    "position_for_an_output_that_is_not_wanted": (
+        "inputs: {z: 'T[*S]', w: 'T[I, J, K]'}\noutputs: {y: 'T[*S]', m: 'T[]', u: 'T[I, J, K]'}\n",
+        "y[*S] = z[*S]\n  m[()] = max[*S](sin(y[*S]))\n  u[i, j, k] = w[i, j, k] * 2",
+    ),
+    "extent_over_a_size_of_nothing": (
+        "inputs: {v: 'T[C, 3]', x: 'T[M, C, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
+        "t[i:M, j:C, k:2*H] = pad(v[j, 1], 1)\n  y[i, j, k] = sum[l:j](t[l % M, l, k])",
+    ),
     "numbers_of_two_kinds": (
         "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",

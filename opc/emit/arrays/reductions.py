@@ -77,14 +77,15 @@ class ReducingEmitter(ArrayEmitter):
         return super().statement(s)
 
     def users_of(self, s: Assign) -> list[Operand]:
-        """Return the outputs that need a temporary, unless one of these has elements wherever the temporary has."""
+        """Return the outputs that need a temporary, unless one that is always wanted has elements wherever the temporary has."""
         if not any(t.name == s.target for t in self.op.temporaries):
             return []
         needs = outputs_that_need(self.op)[s.target]
         users = [o for o in self.op.outputs if o.name in needs]
         scope = self.scope_of(s)
         own = set(self.operands[s.target].dims)
-        some = [all(d in own or not self.is_maybe_nothing(d, scope) for d in o.dims) for o in users]
+        always = [o for o in users if not o.optional]
+        some = [all(d in own or not self.is_maybe_nothing(d, scope) for d in o.dims) for o in always]
         return [] if any(some) else users
 
     def is_maybe_nothing(self, dim: DimSpec, scope: Scope) -> bool:
