@@ -5,6 +5,7 @@ See `opc.analysis.sharding` for what a cut is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -27,6 +28,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    asked_for,
     reads,
 )
 from opc.ir.op import Assign, Group, Op, Operand
@@ -88,21 +90,31 @@ Free: TypeAlias = tuple[Placement | None, ...]
 """Placements, None where any will do: of an absent input, and of an output that is 0."""
 
 
+Known: TypeAlias = dict[tuple[str, frozenset[str], tuple[_State | None, ...]], tuple[_State | None, dict[str, Placement]]]
+"""What statements' targets are, None where they can't be cut, and the inputs taken as partial, by all that tells it: the target,
+what its value asks for and is absent, and what it reads."""
+
+
 @dataclass(slots=True)
 class Cut:
-    """One dimension cut, with some optional inputs absent."""
+    """One dimension cut, with some optional inputs absent.
+
+    `known` may be shared by cuts of one op along one dimension: calls differ in what few statements ask of optional inputs.
+    """
 
     op: Op
     along: Dim | GroupSize
     absent: frozenset[str]
+    known: Known = field(default_factory=dict)
     states: dict[str, _State] = field(default_factory=dict)
     partial_inputs: dict[str, Placement] = field(default_factory=dict)
+    values: dict[tuple[Expr, _Indices], _State] = field(default_factory=dict)
 
     def placements(self) -> tuple[Free, Free] | None:
         """Return the placements of inputs and outputs; None when the dimension can't be cut."""
         try:
             for statement in self.op.body:
-                self.states[statement.target] = self.assign(statement)
+                self.states[statement.target] = self.assigned(statement)
         except _SpreadError:
             return None
         inputs = tuple(None if o.name in self.absent else self.input_placement(o) for o in self.op.inputs)
@@ -134,6 +146,23 @@ class Cut:
 
     # Statements
 
+    def assigned(self, statement: Assign) -> _State:
+        """Return what the target of a statement is on each device, as another call may have found out."""
+        read = tuple(self.states.get(r.operand) for r in reads(statement.value))
+        given = statement.target, self.absent & asked_for(statement.value), read
+        if given not in self.known:
+            before, self.partial_inputs = self.partial_inputs, {}
+            state: _State | None = None
+            with suppress(_SpreadError):
+                state = self.assign(statement)
+            self.known[given] = state, self.partial_inputs
+            self.partial_inputs = before
+        state, partial = self.known[given]
+        if state is None:
+            raise _SpreadError
+        self.partial_inputs |= partial
+        return state
+
     def assign(self, statement: Assign) -> _State:
         """Return what the target of a statement is on each device."""
         target = self.op.operand(statement.target)
@@ -157,6 +186,11 @@ class Cut:
         Raises:
             _SpreadError: when it needs other devices' values.
         """
+        if (e, cut) not in self.values:
+            self.values[e, cut] = self._value(e, cut)
+        return self.values[e, cut]
+
+    def _value(self, e: Expr, cut: _Indices) -> _State:
         match e:
             case Const():
                 return _ZERO if not isinstance(e.value, bool) and e.value == 0 else _WHOLE

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from opc.analysis.cut import Cut, Free, Placement, is_along, mentions
+from opc.analysis.cut import Cut, Free, Known, Placement, is_along, mentions
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.expr import (
     IndexValue,
@@ -79,8 +79,9 @@ def _along(op: Op, along: Dim | GroupSize) -> Iterator[Sharding]:
     few = len(optional) <= MOST_OPTIONAL
     sizes = range(len(optional) + 1) if few else (0, len(optional))
     found: dict[tuple[str, ...], tuple[Free, Free] | None] = {}
+    known: Known = {}
     for chosen in (c for n in sizes for c in combinations(optional, n)):
-        found[chosen] = Cut(op, along, frozenset(optional) - frozenset(chosen)).placements()
+        found[chosen] = Cut(op, along, frozenset(optional) - frozenset(chosen), known).placements()
     together = _merged(list(found.values())) if few else None
     if together is not None:
         yield Sharding(_name(along), *together)

@@ -20,10 +20,14 @@ class Node:
     """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
 
     __slots__ = (
+        "_asked",
         "_atoms",
+        "_attributes",
         "_bound",
+        "_canonical",
         "_chooses",
         "_contractions",
+        "_form",
         "_groups",
         "_hash",
         "_indices",
@@ -37,6 +41,8 @@ class Node:
         "_reads",
         "_reduces",
         "_scatters",
+        "_settled",
+        "_simpler",
         "_size",
         "_text",
     )
@@ -89,13 +95,18 @@ def remembering(cls: _C) -> _C:
     by_fields: Callable[[Any, object], bool] = cls.__eq__
     by_hash: Callable[[Any], int] = cls.__hash__
     own_hash = remembered("_hash")(by_hash)
+    known_hash = Node.__dict__["_hash"].__get__
 
     def equal(self: Any, other: object) -> bool:
         if self is other:
             return True
-        if other.__class__ is not self.__class__ or own_hash(self) != own_hash(other):
+        if other.__class__ is not self.__class__:
             return False
-        return by_fields(self, other)
+        try:
+            differ = known_hash(self) != known_hash(other)
+        except AttributeError:
+            differ = own_hash(self) != own_hash(other)
+        return not differ and by_fields(self, other)
 
     for name, method in (("__hash__", own_hash), ("__eq__", equal)):
         setattr(cls, name, method)

@@ -15,10 +15,10 @@ from opc.ir.expr import (
     GroupAxis,
     GroupRef,
     IndexValue,
-    Present,
     Read,
     Reduce,
     Select,
+    asked_for,
     children,
     has_reduction,
     reads,
@@ -263,8 +263,7 @@ def _requirements(derived: Op, op: Op) -> Op:
 
 def _mentioned(op: Op) -> set[str]:
     """Return every operand that the body reads or asks the presence of."""
-    used = {r.operand for s in op.body for r in reads(s.value)}
-    return used | {node.operand for s in op.body for node in walk(s.value) if isinstance(node, Present)}
+    return {name for s in op.body for name in (*(r.operand for r in reads(s.value)), *asked_for(s.value))}
 
 
 def _saved(whole: Op, op: Op) -> set[str]:

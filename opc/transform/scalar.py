@@ -22,11 +22,11 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    asked_for,
     children,
     free_groups,
     free_indices,
     reads,
-    walk,
     with_children,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
@@ -92,7 +92,7 @@ def raw(fn: str, *args: Expr) -> Expr:
 
 def asks_presence(e: Expr) -> bool:
     """Whether `e` asks if an operand is present, so that what it guards may not be read without it."""
-    return any(isinstance(node, Present) for node in walk(e))
+    return bool(asked_for(e))
 
 
 def any_reads(e: Expr) -> bool:

@@ -1,7 +1,7 @@
 """Specs of real size, which once took minutes or did not end: what is made of them is counted, not timed.
 
-A count says the same on every machine. It is that of the nodes of all derived ops, of the proofs that were looked for, and of the
-nodes that lowering makes of the op and its gradient in all cases of their attributes.
+A count says the same on every machine. It is that of the nodes of all derived ops, of the proofs that were looked for, of the
+nodes that lowering makes of the op and its gradient in all cases of their attributes, and of what is computed once and shared.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.ir.expr import size
-from opc.ir.op import Op
+from opc.analysis.cut import Cut
+from opc.analysis.sharding import shardings
+from opc.ir.expr import Expr, size
+from opc.ir.op import Assign, Op
+from opc.lower import specialise
 from opc.lower.lower import lower
 from opc.pipeline import load_family
 
@@ -28,7 +31,9 @@ def nodes(*ops: Op) -> int:
     [
         ("add_layer_norm", 1_000, 10, 200),
         ("deform_conv2d", 2_000, 140, 500),
+        ("grid_modes", 11_500, 170, 1_500),
         ("grid_reflect", 5_500, 180, 2_000),
+        ("grid_volumes", 2_800, 140, 1_250),
         ("roi_align", 5_000, 120, 2_000),
         ("upsample_bicubic", 3_000, 500, 1_200),
     ],
@@ -47,6 +52,39 @@ def test_what_is_made_of_a_spec(name: str, most: int, proofs: int, lowered: int,
     assert nodes(*family.ops) <= most
     assert len(looked_for) <= proofs
     assert nodes(*(c.case.op for c in cases)) <= lowered
+
+
+def test_statements_are_asked_once_for_how_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of calls with and without optional inputs, those that give the same for all that a statement reads find out once."""
+    asked: list[tuple[object, ...]] = []
+    assign = Cut.assign
+
+    def counted(self: Cut, s: Assign) -> object:
+        asked.append((self.op.name, self.along, s.target))
+        return assign(self, s)
+
+    monkeypatch.setattr(Cut, "assign", counted)
+    family = load_family(SPECS / "grid_modes.yaml")
+    for op in family.ops:
+        shardings(op)
+    assert len(asked) <= 1.2 * len(set(asked))
+
+
+def test_cases_share_the_statements_that_do_not_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of attributes are put into those statements alone that ask for them."""
+    asked: list[Expr] = []
+    decided = specialise._decided
+
+    def counted(e: Expr, values: dict[str, object]) -> Expr:
+        asked.append(e)
+        return decided(e, values)
+
+    monkeypatch.setattr(specialise, "_decided", counted)
+    op = load_family(SPECS / "grid_volumes.yaml").ops[2]
+    cases = specialise.specialise(op)
+    different = sum(len({id(s.value) for s in same}) > 1 for same in zip(*(c.op.body for c in cases), strict=True))
+    assert 0 < different < len(op.body) / 2
+    assert len(asked) <= len(op.body) + len(cases) * different
 
 
 def test_a_proof_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
