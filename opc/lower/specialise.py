@@ -14,6 +14,7 @@ from itertools import islice
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
+    NOTHING,
     AttrRef,
     Call,
     Const,
@@ -25,10 +26,12 @@ from opc.ir.expr import (
     Select,
     StrConst,
     children,
+    reads,
     rewrite,
     walk,
     with_children,
 )
+from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
 
 _MOST_CASES = 8
@@ -92,20 +95,18 @@ def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: 
     elif attribute is None:
         yield Case(values, op)
     else:
-        for value in range(len(attribute.values)) if attribute.values else (True, False):
-            yield from _cases(_with(op, {attribute.name: value}), (*values, (attribute.name, value)), numbers)
+        for value, put in enumerate(attribute.values) if attribute.values else ((True, True), (False, False)):
+            yield from _cases(_with(op, {attribute.name: put}), (*values, (attribute.name, value)), numbers)
 
 
 def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
     """Yield the numbers that attributes are compared with where the answer chooses between values of operands."""
     for statement in op.body:
         for e in walk(statement.value):
-            if isinstance(e, Select) and _reads(e.then) and _reads(e.other) and _work(e.then) != _work(e.other):
+            if not isinstance(e, Select) or not _attributes(e.cond):
+                continue
+            if reads(e.then) and reads(e.other) and _work(e.then) != _work(e.other):
                 yield from (found for c in walk(e.cond) for found in [_comparison(c)] if found is not None)
-
-
-def _reads(e: Expr) -> bool:
-    return any(isinstance(n, Read) for n in walk(e))
 
 
 def _work(e: Expr) -> Expr:
@@ -129,18 +130,38 @@ def _comparison(e: Expr) -> tuple[str, int | float] | None:
 
 def _asked(op: Op) -> set[str]:
     """Return the enumerations and bools that the body asks for."""
-    kinds = {a.name: a for a in op.attributes}
-    found = set()
-    for statement in op.body:
-        for e in walk(statement.value):
-            if isinstance(e, AttrRef) and e.element < 0:
-                a = kinds[e.name]
-                if (a.kind is AttributeKind.STR and a.values) or a.kind is AttributeKind.BOOL:
-                    found.add(e.name)
-    return found
+    used = NOTHING.union(*(_attributes(s.value) for s in op.body))
+    kinds = (a for a in op.attributes if a.name in used)
+    return {a.name for a in kinds if (a.kind is AttributeKind.STR and a.values) or a.kind is AttributeKind.BOOL}
 
 
-def _with(op: Op, values: Mapping[str, int | bool | Equal]) -> Op:
+@remembered("_attributes")
+def _attributes(e: Expr) -> frozenset[str]:
+    """Return the attributes that `e` asks for, elements of lists aside."""
+    if isinstance(e, AttrRef) and e.element < 0:
+        return frozenset((e.name,))
+    return NOTHING.union(*(_attributes(c) for c in children(e)))
+
+
+def _with(op: Op, values: Mapping[str, str | bool | Equal]) -> Op:
+    """Return the op with values put in: most statements ask for none of these, and are the same in all cases."""
+    body = []
+    for s in op.body:
+        value = _decided(s.value, values) if _attributes(s.value) & values.keys() else _settled(s.value) or s.value
+        body.append(s if value is s.value else replace(s, value=value))
+    return replace(op, body=tuple(body))
+
+
+@remembered("_settled")
+def _settled(e: Expr) -> Expr | None:
+    """Return what is left of an expression where no value is put in, None if that is all of it."""
+    found = _decided(e, {})
+    return None if found is e else found
+
+
+def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
+    """Return an expression with the values of attributes put in, and what they decide decided."""
+
     def rule(e: Expr) -> Expr:
         match e:
             case AttrRef(name=name) if isinstance(values.get(name), bool):
@@ -154,9 +175,7 @@ def _with(op: Op, values: Mapping[str, int | bool | Equal]) -> Op:
                 attribute, text = (a, b) if isinstance(b, StrConst) else (b, a)
                 if not isinstance(attribute, AttrRef) or not isinstance(text, StrConst) or attribute.name not in values:
                     return e
-                value = values[attribute.name]
-                assert isinstance(value, int), "a string is one of its attribute's values"
-                same = op.attribute(attribute.name).values[value] == text.value
+                same = values[attribute.name] == text.value
                 return Const(same == (e.fn == "eq"), DType.BOOL, e.span)
             case Call(fn="not", args=(Const(value=value),)):
                 return Const(not value, DType.BOOL, e.span)
@@ -176,8 +195,7 @@ def _with(op: Op, values: Mapping[str, int | bool | Equal]) -> Op:
             case _:
                 return e
 
-    body = tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body)
-    return replace(op, body=body)
+    return rewrite(e, rule)
 
 
 def _as(chosen: Expr, e: Select) -> Expr:
