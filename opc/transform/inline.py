@@ -10,14 +10,15 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, reads, rewrite, size
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
+from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
-from opc.transform.normalize import canonical, placed, put, runs
+from opc.transform.normalize import placed, put, runs
 
 
 def merge(op: Op) -> Op:
     """Return the op with every temporary that holds the same as an operand assigned before it read from there."""
-    temporaries = {o.name: o for o in op.temporaries}
-    known: dict[tuple[object, ...], str] = {}
+    temporaries = {o.name for o in op.temporaries}
+    known: dict[tuple[object, ...], list[Assign]] = {}
     gone: dict[str, str] = {}
     body: list[Assign] = []
 
@@ -28,12 +29,13 @@ def merge(op: Op) -> Op:
         s = replace(s, value=rewrite(s.value, rule))
         operand = op.operand(s.target)
         layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
-        key = canonical(s.value, s.indices), layout, operand.dims, operand.type
-        if s.target in temporaries and key in known:
-            gone[s.target] = known[key]
-            continue
         if s.target in temporaries:
-            known[key] = s.target
+            alike = known.setdefault((form(s.value), layout, operand.dims, operand.type), [])
+            same = next((t for t in alike if canonical(t.value, t.indices) == canonical(s.value, s.indices)), None)
+            if same is not None:
+                gone[s.target] = same.target
+                continue
+            alike.append(s)
         body.append(s)
     return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
 

@@ -38,8 +38,9 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform import scalar
+from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
-from opc.transform.indices import Namer, bare, index_names, op_names, rename, rename_bound, substitute
+from opc.transform.indices import Namer, bare, index_names, op_names, rename_bound, substitute
 from opc.transform.inside import Inside
 
 CHEAP = frozenset({
@@ -141,22 +142,6 @@ def _placed(index: Affine | GroupRef, wanted: Collection[str | GroupRef]) -> str
         return index
     found = index.indices() & {i for i in wanted if isinstance(i, str)}
     return next(iter(found)) if len(found) == 1 else None
-
-
-def canonical(e: Expr, indices: tuple[str | GroupRef, ...]) -> Expr:
-    """Return `e` with index variables named by position, so that expressions equal up to names compare equal."""
-    names = {i: f"#{n}" for n, i in enumerate(indices) if isinstance(i, str)}
-    counter = iter(range(1_000_000))
-
-    def bound(node: Expr) -> Expr:
-        node = with_children(node, tuple(bound(c) for c in children(node)))
-        if not isinstance(node, Reduce):
-            return node
-        own = {a.index: f"#b{next(counter)}" for a in node.axes if isinstance(a, Axis)}
-        axes = tuple(Axis(own[a.index], a.extent.rename(own)) if isinstance(a, Axis) else a for a in node.axes)
-        return replace(node, axes=axes, body=rename(node.body, own))
-
-    return bound(rename(e, names))
 
 
 def nest_products(op: Op) -> Op:
@@ -292,17 +277,21 @@ def _repeated(e: Reduce, domain: Domain) -> bool:
 def share(op: Op) -> Op:
     """Return the op with expensive expressions that occur more than once computed once."""
     op = unshadow(op)
+    candidates = [found for s in op.body for found in _candidates(s, op)]
+    forms = Counter(form(e) for e, _ in candidates)
     counts: Counter[tuple[Expr, tuple[DimSpec, ...]]] = Counter()
-    for s in op.body:
-        for e, domain in _candidates(s, op):
+    for e, domain in candidates:
+        if forms[form(e)] > 1:
             indices, dims = signature(e, domain)
             counts[canonical(e, indices), dims] += 1
+    if not any(count > 1 for count in counts.values()):
+        return op
     namer = Namer(op_names(op) | index_names(op))
     extractor = Extractor(op, namer)
     body: list[Assign] = []
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
-        value = _shared(s.value, domain, True, counts, extractor)
+        value = _shared(s.value, domain, True, (forms, counts), extractor)
         body += [*extractor.statements, replace(s, value=value)]
         extractor.statements.clear()
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
@@ -347,23 +336,24 @@ def _shared(
     e: Expr,
     domain: Domain,
     root: bool,
-    counts: Counter[tuple[Expr, tuple[DimSpec, ...]]],
+    counted: tuple[Counter[int], Counter[tuple[Expr, tuple[DimSpec, ...]]]],
     extractor: Extractor,
     around: tuple[Expr, ...] = (),
 ) -> Expr:
-    if _expensive(e, extractor.op):
+    forms, counts = counted
+    if _expensive(e, extractor.op) and forms[form(e)] > 1:
         indices, dims = signature(e, domain)
         if counts[canonical(e, indices), dims] > 1:
             first = reads(e)[0].operand
             name = f"{NOUNS.get(e.fn, e.fn)}_{first}" if isinstance(e, Call) else first
             # Parts of a shared expression that occur elsewhere too are shared in their turn.
-            kept = with_children(e, tuple(_shared(c, domain, False, counts, extractor, around) for c in children(e)))
+            kept = with_children(e, tuple(_shared(c, domain, False, counted, extractor, around) for c in children(e)))
             new = extractor.extract(kept, domain, name, around)
             if new is not None:
                 return new
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
     parts = scalar.conditioned(e)
-    return with_children(e, tuple(_shared(c, inner, False, counts, extractor, (*around, *more)) for c, more in parts))
+    return with_children(e, tuple(_shared(c, inner, False, counted, extractor, (*around, *more)) for c, more in parts))
 
 
 def sink(op: Op) -> Op:

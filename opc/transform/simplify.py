@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, rewrite
+from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.transform import scalar
 
@@ -31,9 +32,16 @@ def erase(op: Op) -> Op:
 
 def simplify_expr(e: Expr) -> Expr:
     """Return an expression with the same value at every point, NaN and signed zeros included."""
+    return _simpler(e) or e
+
+
+@remembered("_simpler")
+def _simpler(e: Expr) -> Expr | None:
+    """Return what is simpler than `e`, None where that is as simple as it gets: a node keeps others alive, but not itself."""
     kept = children(e)
-    new = tuple(simplify_expr(c) for c in kept)
-    return _rule(e if new == kept else scalar.rebuilt(e, new))
+    new = tuple([simplify_expr(c) for c in kept])
+    found = _rule(e if new == kept else scalar.rebuilt(e, new))
+    return None if found is e else found
 
 
 def _rule(e: Expr) -> Expr:
