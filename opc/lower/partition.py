@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from opc.ir.expr import reads
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.lower.alone import of_statement
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nests.scatter import scatter_plan
 from opc.lower.recompute import with_values_again
 from opc.lower.rows.flatten import IrregularError, counted, flatten
-from opc.lower.rows.schedule import schedule
+from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
 
 
@@ -41,7 +42,10 @@ class _Partition:
         self.memory: set[str] = set()
         self.stages: list[Stage] = []
         self.temporaries: list[Temporary] = []
-        self.regular = {s.target for s in self.pending if not self._is_contraction(s) and self._are_regular([s])}
+        self.outputs_of = {o.name: self._needs([o.name]) for o in op.outputs}
+        single = {s.target: _by_itself(op, s, lazy) for s in self.pending if not self._is_contraction(s)}
+        self.regular = {name for name, (regular, _) in single.items() if regular}
+        self.countable = {name for name, (regular, countable) in single.items() if countable and not regular}
         self.joining = {s.target for s in self.pending if s.target not in alone and self._joins(s)}
         self.left = frozenset[str]()
         """The statements that were to join a row stage, and found none."""
@@ -49,24 +53,17 @@ class _Partition:
     def _are_regular(self, statements: list[Assign]) -> bool:
         group = self._group(statements)
         try:
-            schedule(group, flatten(group, lazy=self.lazy))
+            check_stages(group, flatten(group, lazy=self.lazy))
         except IrregularError:
             return False
         return True
 
     def _joins(self, s: Assign) -> bool:
         """Whether a statement that is not regular by itself becomes part of a row stage together with what it is made of."""
-        if s.target in self.regular or self._is_contraction(s) or not self._is_countable(s):
+        if s.target not in self.countable:
             return False
         made_of = self._made_of(s)
         return self._are_regular([t for t in self.pending if t.target in made_of])
-
-    def _is_countable(self, s: Assign) -> bool:
-        """Whether nothing but the use of an index as a number keeps a statement from being regular."""
-        try:
-            return any(map(counted, flatten(self._group([s]), lazy=self.lazy)))
-        except IrregularError:
-            return False
 
     def _made_of(self, s: Assign) -> set[str]:
         """Return a statement and the regular ones that it is computed from, as far as they are not in memory, by target."""
@@ -141,7 +138,7 @@ class _Partition:
                 self.temporaries.append(_temporary(self.op.operand(s.target), self._needed_by(s.target)))
 
     def _needed_by(self, name: str) -> tuple[str, ...]:
-        return tuple(o.name for o in self.op.outputs if name in self._needs([o.name]))
+        return tuple(output for output, needed in self.outputs_of.items() if name in needed)
 
     def _together(self, statements: list[Assign]) -> None:
         """Append the row stages of a group of regular statements, or of each alone where they don't go together."""
@@ -164,7 +161,8 @@ class _Partition:
 
     def _outputs_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the outputs of the op that need one of `names`."""
-        return tuple(o.name for o in self.op.outputs if self._needs([o.name]) & set(names))
+        wanted = set(names)
+        return tuple(output for output, needed in self.outputs_of.items() if needed & wanted)
 
     def _group(self, statements: list[Assign]) -> Op:
         """Return an op of these statements alone: what they read from memory are its inputs, what others need its outputs."""
@@ -202,6 +200,24 @@ class _Partition:
         operands = tuple(place(o) for o in stage.operands)
         once = None if stage.once is None else replace(stage.once, operands=tuple(place(o) for o in stage.once.operands))
         return replace(stage, operands=operands, once=once)
+
+
+@of_statement
+def _by_itself(op: Op, s: Assign, lazy: bool) -> tuple[bool, bool]:
+    """Whether a statement is regular by itself, and whether it uses an index as a number where all else is regular."""
+    used = {r.operand for r in reads(s.value)} - {s.target}
+    stored = (replace(o, optional=False) for o in (*op.temporaries, *op.outputs) if o.name in used)
+    target = replace(op.operand(s.target), optional=False)
+    alone = replace(op, inputs=(*op.inputs, *stored), outputs=(target,), temporaries=(), body=(s,), inplace=())
+    try:
+        steps = flatten(alone, lazy=lazy)
+    except IrregularError:
+        return False, False
+    try:
+        check_stages(alone, steps)
+    except IrregularError:
+        return False, any(map(counted, steps))
+    return True, any(map(counted, steps))
 
 
 def _temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:

@@ -80,6 +80,8 @@ def specialise(op: Op) -> tuple[Case, ...]:
         cases = tuple(islice(_cases(op, (), numbers), _MOST_CASES + 1))
         if len(cases) <= _MOST_CASES:
             return cases
+        if not any(isinstance(value, Equal) for case in cases for _, value in case.values):
+            break
     return (Case((), op),)
 
 

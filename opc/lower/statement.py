@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.expr import Reduce, walk
-from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Op
+from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nests.decided import with_decided_conditions
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
@@ -25,7 +25,7 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
     return replace(_nest(op, assign), name=name)
 
 
-@remembered_each("_nests")
+@of_statement
 def _nest(op: Op, assign: Assign) -> NestStage:
     """Return the nest of one statement, without a name."""
     assign = with_decided_conditions(op, assign)

@@ -28,8 +28,8 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
-from opc.ir.node import remembered_each
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.lower.alone import of_statement
 from opc.lower.contractions.terms import Shape, conjuncts, is_fixed, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -49,7 +49,7 @@ def contraction_stage(op: Op, assign: Assign, name: str) -> ContractionStage | N
     return None if found is None else replace(found, name=name, epilogue=replace(found.epilogue, name=name))
 
 
-@remembered_each("_contractions")
+@of_statement
 def _contraction(op: Op, assign: Assign) -> ContractionStage | None:
     """Return a statement as a contraction without a name, None when it is none."""
     found = _sums(op, assign)

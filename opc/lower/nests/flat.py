@@ -31,6 +31,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
+from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
@@ -45,6 +46,7 @@ def without_trailing(flat: Flat) -> Flat:
     return Flat(flat.target, flat.indices[:-1], flat.extents[:-1], value)
 
 
+@of_statement
 def flat_statement(op: Op, assign: Assign) -> Flat | None:
     """Return a statement with groups as index variables; None where operands broadcast, so that a group differs from operand to
     operand."""

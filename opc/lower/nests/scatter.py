@@ -34,10 +34,10 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
-from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Op, Operand
 from opc.ir.op import Scatter as AddOrder
 from opc.ir.rules import converted
+from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
 from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
@@ -45,7 +45,7 @@ from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 
 
-@remembered_each("_scatters")
+@of_statement
 def scatter_plan(op: Op, assign: Assign) -> Scatter | None:
     """Return how a statement whose whole value is such a sum is run, else None."""
     flat = flat_statement(op, assign)

@@ -7,7 +7,7 @@ in stages without rows. Values that are no reduction are never stored between st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opc.ir.affine import Affine, Index
@@ -57,6 +57,12 @@ def schedule(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[
     return _Scheduler(op, steps).run()
 
 
+def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
+    """As `schedule`, of which only the errors are wanted."""
+    for _ in _Scheduler(op, steps).plans():
+        pass
+
+
 class _Scheduler:
     def __init__(self, op: Op, steps: tuple[Step, ...]) -> None:
         self.op = op
@@ -86,10 +92,19 @@ class _Scheduler:
         return found
 
     def run(self) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
-        memory: dict[str, str] = {}
-        pending = list(self.roots)
         stages: list[Stage] = []
         temporaries: list[Temporary] = []
+        for plan, kept, memory in self.plans():
+            stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
+            temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
+        if len(stages) == 1 and isinstance(stages[0], RowStage):
+            stages = [replace(stages[0], name=self.op.name)]
+        return tuple(stages), tuple(temporaries)
+
+    def plans(self) -> Iterator[tuple[Plan, dict[Step, str], dict[str, str]]]:
+        """Yield what each stage computes, what of it is kept for later ones, and what is in memory before."""
+        memory: dict[str, str] = {}
+        pending = list(self.roots)
         while pending:
             plan = self._next(memory, pending)
             if not plan.produced:
@@ -97,12 +112,8 @@ class _Scheduler:
             plan.produced = self._fitting(plan, memory)
             pending = [s for s in pending if s not in plan.produced]
             kept = self._kept(plan, pending, frozenset(memory))
-            stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
-            memory |= {t.target: name for t, name in kept.items()}
-            temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
-        if len(stages) == 1 and isinstance(stages[0], RowStage):
-            stages = [replace(stages[0], name=self.op.name)]
-        return tuple(stages), tuple(temporaries)
+            yield plan, kept, memory
+            memory = memory | {t.target: name for t, name in kept.items()}
 
     def _fitting(self, plan: Plan, memory: Mapping[str, str]) -> list[Step]:
         """Return as much of what a plan produces as one stage has operands for.
