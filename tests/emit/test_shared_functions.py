@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from opc.emit.kernel.files import kernel_files
-from opc.pipeline import load_family
+from opc.emit.nests.rows import RowNestText
+from opc.lower import alone
+from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"
+GROWTH = Path(__file__).parents[1] / "transform" / "growth"
 
 
 @pytest.mark.parametrize("op", ["y", "backward_d_x", "jvp_t_y", "backward_jvp_t_d_x"])
@@ -25,6 +28,20 @@ def test_ops_of_a_family_share_functions_whatever_their_arguments_and_statements
     """The gradient adds up the weights, and what a term of the loss is, as the op itself does."""
     loops = kernel_files(load_family(SPECS / "cross_entropy.yaml"))["kernel/cross_entropy_loops.cpp"]
     assert not re.search(rf"void cross_entropy_backward_{op}\(", loops)
+
+
+def test_what_cases_share_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    function = RowNestText._function
+
+    def counted(self: RowNestText) -> None:
+        written.append(self.stage.assign.target)
+        function(self)
+
+    monkeypatch.setattr(RowNestText, "_function", counted)
+    alone._answers.cache_clear()
+    header = kernel_files(compile_text((GROWTH / "grid_reflect.yaml").read_text()))["kernel/grid_reflect_loops.h"]
+    assert 0 < len(written) <= 0.7 * header.count("opc::row_nest_function ")
 
 
 def test_an_op_fills_what_its_loops_read_of_the_arguments_they_share() -> None:

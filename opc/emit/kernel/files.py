@@ -126,7 +126,7 @@ class _Kernel:
     def loops(self) -> str:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
-        functions = "\n\n".join(self.tiles[name].text for name in dict.fromkeys(self.functions.values()))
+        functions = "\n\n".join(_text(name, self.tiles[name]) for name in dict.fromkeys(self.functions.values()))
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
         contraction = '#include "opc/contraction_kernels.h"\n' if self._contractions else ""
@@ -159,6 +159,10 @@ def _function(variant: Variant, stage: Stage) -> StageText:
         return TileText(variant.case.op, stage.epilogue)
     nest = row_nest_text(variant.case.op, stage)
     return NestText(variant.case.op, stage, frozenset(t.name for t in variant.program.temporaries)) if nest is None else nest
+
+
+def _text(name: str, function: StageText) -> str:
+    return function.text if isinstance(function, TileText) else function.text(name)
 
 
 def _kind(function: StageText) -> str:
@@ -203,10 +207,14 @@ def _functions(tiles: Mapping[str, StageText]) -> dict[str, str]:
     """
     found: dict[tuple[str, str, str], str] = {}
     names: dict[str, str] = {}
+    first: dict[int, str] = {}
     for name, tile in tiles.items():
+        if first.setdefault(id(tile), name) != name:
+            names[name] = names[first[id(tile)]]
+            continue
         own = [name, *tile.functions] if isinstance(tile, TileText) else [name]
         # A longer name may break its lines elsewhere, and comments tell what is computed in the names of one op.
-        text = " ".join(re.sub(rf"\b({'|'.join(own)})\b", "", _COMMENT.sub("", tile.text)).split())
+        text = " ".join(re.sub(rf"\b({'|'.join(own)})\b", "", _COMMENT.sub("", _text(name, tile))).split())
         names[name] = found.setdefault((_kind(tile), _extents(tile), text), name)
     return names
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from opc.emit.cpp.layout import ARGUMENTS, Names, present_member, size_member, spec_names
+from opc.emit.cpp.layout import ARGUMENTS, Names, present_member, size_member, spec_names, wrap
 from opc.ir.affine import Affine, Dim, GroupSize, Index
 from opc.ir.dtypes import Acc
 from opc.ir.expr import ELLIPSIS, GroupRef, reads, walk
@@ -38,7 +38,7 @@ class NestWriter:
     """The names, arguments and lines of one nest's function.
 
     `operands` are the tensors it takes in order, the target last; `symbols` the members of the arguments struct it reads; `types`
-    the type variables it is a template over.
+    the type variables of what it computes. What stages are called stands in no part of it but the `text` under that name.
     """
 
     def __init__(self, op: Op, stage: NestStage, own_names: frozenset[str]) -> None:
@@ -56,6 +56,24 @@ class NestWriter:
         self.indices: dict[str, str] = {}
         self.lines: list[str] = []
         self.margin = "  "
+        self.signature = ("", "")
+        self.after: list[str] = []
+
+    def define(self, signature: tuple[str, str], after: Iterable[str]) -> None:
+        """Take down what stands before and after the name of the function, and what follows on that line."""
+        self.signature = signature
+        self.after = [line for text in after for piece in text.split("\n") for line in wrap(piece)]
+
+    def text(self, name: str) -> str:
+        """Return the definition of the function under a name: stages that compute alike are written once."""
+        template = ", ".join(f"typename {t}" for t in self.template)
+        head = [f"template <{template}>"] if template else []
+        return "\n".join([*(line for text in (*head, name.join(self.signature)) for line in wrap(text)), *self.after])
+
+    @property
+    def template(self) -> tuple[str, ...]:
+        """The types that the function is a template over."""
+        return tuple(t.name for t in self.types)
 
     def put(self, *lines: str) -> None:
         """Write lines at the present depth."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from opc.emit.abi import C_STORAGE
 from opc.emit.cpp.expressions import ExprText, Text, c_compute
-from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, string_literal
 from opc.emit.nests.base import NestWriter, parenthesised
 from opc.ir.affine import Affine
@@ -29,7 +28,7 @@ _OWN_NAMES = frozenset(("nest", "call", "begin", "end", "at", "point", "argument
 
 
 class NestText(NestWriter):
-    """The function of one nest, point by point: `text` is its definition."""
+    """The function of one nest, point by point."""
 
     def __init__(self, op: Op, stage: NestStage, temporaries: frozenset[str]) -> None:
         super().__init__(op, stage, _OWN_NAMES)
@@ -38,7 +37,7 @@ class NestText(NestWriter):
         self.margin = "    "
         self.conditional = False
         self.expr = _LazyText(self)
-        self.text = self._function()
+        self._function()
 
     def _stored(self, name: str) -> str:
         """Return the C++ type an operand is stored as; temporaries are stored as they are computed."""
@@ -53,7 +52,7 @@ class NestText(NestWriter):
             case _:
                 return c_compute(t)
 
-    def _function(self) -> str:
+    def _function(self) -> None:
         assign = self.stage.assign
         target = self.op.operand(assign.target)
         for n, (entry, dim) in enumerate(zip(assign.indices, target.dims, strict=True)):
@@ -65,10 +64,7 @@ class NestText(NestWriter):
                     self.lines.append(f"    const int64_t {name} = at[nest.start[{n}]];")
         value = self.expr.convert(assign.value, target.type)
         place = f"{self.view(assign.target)}.data + point"
-        template = ", ".join(f"typename {t.name}_stored" for t in self.types)
-        head = [f"template <{template}>"] if template else []
-        head.append(f"void {self.stage.name}(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {{")
-        head += [f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types]
+        head = [f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types]
         head += self.prologue()
         for n, name in enumerate(self.operands):
             const = "" if name == assign.target else "const "
@@ -84,7 +80,12 @@ class NestText(NestWriter):
             "  }",
             "}",
         ]
-        return "\n".join(line for text in (*head, *body) for piece in text.split("\n") for line in wrap(piece))
+        self.define(("void ", "(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {"), [*head, *body])
+
+    @property
+    def template(self) -> tuple[str, ...]:
+        """The types as which operands are stored."""
+        return tuple(f"{t.name}_stored" for t in self.types)
 
     def read(self, e: Read) -> Text:
         """Return a read; one that may fall outside is a lambda that decides."""

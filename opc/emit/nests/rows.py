@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.emit.cpp.expressions import c_compute
-from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment
 from opc.emit.nests.base import NestWriter, Unsupported, gathered
 from opc.emit.nests.places import write_places
@@ -20,8 +19,9 @@ from opc.emit.nests.scan import write_scan
 from opc.emit.nests.scatter import write_scatter
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import Expr, Read, Select, free_indices, map_affine
-from opc.ir.op import Op
+from opc.ir.op import Assign, Op
 from opc.ir.printer import format_assign
+from opc.lower.alone import of_statement
 from opc.lower.guards import is_identity
 from opc.lower.loop_ir import Lanes, NestStage, Scan, Scatter
 from opc.lower.nests.flat import in_phase, is_positive, period
@@ -60,7 +60,7 @@ _OWN_NAMES = frozenset(
 
 
 class RowNestText(NestWriter):
-    """The function of one statement that is run row by row: `text` is its definition.
+    """The function of one statement that is run row by row.
 
     Raises:
         Unsupported: when the statement has no such form.
@@ -72,7 +72,7 @@ class RowNestText(NestWriter):
         self.gathered = gathered(stage)
         self._positive: dict[Affine, bool] = {}
         self.planes: PlaneBlocks | None = None
-        self.text = self._function()
+        self._function()
 
     def positive(self, size: Affine) -> bool:
         """Whether a size is known to be greater than zero."""
@@ -87,18 +87,13 @@ class RowNestText(NestWriter):
         kept = [n for n, d in enumerate(dims) if d != trailing]
         return kept[-1] if kept else len(dims) - 1
 
-    def _function(self) -> str:
+    def _function(self) -> None:
         first = self.stage.plans[0]
         if len(self.stage.plans) > 1:
             with self.block("if (nest.alone)"):
                 self._plan(self.stage.plans[1], alone=True)
                 self.put("return;")
         self._plan(first, alone=False)
-        template = ", ".join(f"typename {t.name}" for t in self.types)
-        head = [f"template <{template}>"] if template else []
-        head.append(
-            f"OPC_ROW_NEST void {self.stage.name}(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {{"
-        )
         body = "\n".join(self.lines)
         views = []
         for n, name in enumerate(self.operands[:-1]):
@@ -107,8 +102,8 @@ class RowNestText(NestWriter):
                 kind = c_compute(self.op.operand(name).type)
                 form = "stored_flat" if name in self.gathered else "flat"
                 views.append(f"  const opc::{form}<{kind}> {view} = opc::{form}_of<{kind}>(nest, {n});")
-        text = [*head, *self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"]
-        return "\n".join(line for t in text for piece in t.split("\n") for line in wrap(piece))
+        signature = "OPC_ROW_NEST void ", "(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {"
+        self.define(signature, [*self.prologue(), *views, comment(format_assign(self.stage.assign), 2), body, "}"])
 
     def _plan(self, plan: Lanes | Scatter | Scan, alone: bool) -> None:
         """Write the loop over units of work of one plan."""
@@ -254,7 +249,12 @@ class RowNestText(NestWriter):
 
 
 def row_nest_text(op: Op, stage: NestStage) -> RowNestText | None:
-    """Return the function of a statement that can be run row by row, else None."""
+    """Return the function of a statement that can be run row by row, else None; of stages alike but for their names, the same."""
+    return _row_nest_text(op, stage.assign, replace(stage, name=""))
+
+
+@of_statement
+def _row_nest_text(op: Op, assign: Assign, stage: NestStage) -> RowNestText | None:
     if not stage.plans:
         return None
     try:
