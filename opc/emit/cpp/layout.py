@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from opc.emit.cpp.text import WIDTH
@@ -12,8 +13,11 @@ from opc.ir.op import Op
 ARGUMENTS = "call_arguments"
 """The struct of what the loops of a family take beside their operands."""
 
-# What a line may be broken before, loosest binding first.
-_OPERATORS = (("? ", ": "), ("|| ",), ("&& ",), ("== ", "!= "), ("< ", "> ", "<= ", ">= "), ("+ ", "- "), ("* ", "/ "))
+_OPERATOR = re.compile(r"([?:] )|(\|\| )|(&& )|([=!]= )|([<>]=? )|([+-] )|([*/] )")
+"""What a line may be broken before, loosest binding first."""
+
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[][(){} ]')
+"""Literals, in which nothing counts, brackets, and blanks."""
 
 
 def wrap(line: str) -> list[str]:
@@ -38,7 +42,7 @@ def wrap(line: str) -> list[str]:
         piece = line[begin + 1 : end]
         joined = f"{lines[-1]} {piece}"
         fills = lines[-1].endswith(",") or len(lines) > 1
-        if fills and len(joined) <= WIDTH and not piece.startswith(_OPERATORS[0]):
+        if fills and len(joined) <= WIDTH and not piece.startswith(("? ", ": ")):
             lines[-1] = joined
         else:
             lines.append(indent + piece)
@@ -52,24 +56,17 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
     """Return where a line may be broken, with a rank: depth of brackets and looseness of the operator."""
     places = []
     depth = 0
-    quoted = escaped = False
-    for at, char in enumerate(line):
-        if escaped or quoted:
-            escaped, quoted = not escaped and char == "\\", escaped or char != '"'
-            continue
-        if char == '"':
-            quoted = True
-        elif char in "([{":
+    for token in _TOKEN.finditer(line):
+        at, char = token.start(), line[token.start()]
+        if char in "([{":
             depth += 1
         elif char in ")]}":
             depth -= 1
         elif char == " " and at > start:
-            rest = line[at + 1 :]
-            level = next((n for n, names in enumerate(_OPERATORS) if rest.startswith(names)), None)
             if line[at - 1] == ",":
                 places.append(((depth, 0), at))
-            elif level is not None:
-                places.append(((depth, level), at))
+            elif (operator := _OPERATOR.match(line, at + 1)) is not None:
+                places.append(((depth, (operator.lastindex or 0) - 1), at))
             elif line[at - 1] == "=" and at < WIDTH:
                 places.append(((_LAST_RESORT, 0), at))
     return places
