@@ -53,10 +53,13 @@ class System(Loops):
         self._digits()
         self._divide()
         self.windows = set().union(*(e.right.indices() for e in self.equations if isinstance(e.right, Affine)))
+        solutions: dict[str, Affine] = {}
         for index in [a.index for a in sorted(self.loops, key=self._length)]:
             equation = self._best(index)
             if equation is not None:
-                self._eliminate(next(a for a in self.loops if a.index == index), equation)
+                found = {index: self._eliminate(next(a for a in self.loops if a.index == index), equation)}
+                solutions = {name: s.substitute(lookup(found)) for name, s in solutions.items()} | found
+        self.value = substitute(self.value, solutions)
         for equation in self.equations:
             right = equation.right
             if isinstance(right, Affine):
@@ -330,8 +333,8 @@ class System(Loops):
                     waiting.append(name)
         return False
 
-    def _eliminate(self, axis: Axis, equation: Equation) -> None:
-        """Solve `left == c * i + rest` for loop i, and put the solution in everywhere."""
+    def _eliminate(self, axis: Axis, equation: Equation) -> Affine:
+        """Solve `left == c * i + rest` for loop i, and put the solution in everywhere but in the adjoint."""
         c = coefficient_of(equation, axis.index)
         if c is None or not isinstance(equation.right, Affine):
             raise AssertionError("only an equation affine in the loop is solved")
@@ -353,4 +356,5 @@ class System(Loops):
         self.guards += guards
         if axis.extent.indices():
             self.sloped += guards
-        self._put({axis.index: solution})
+        self._put_beside({axis.index: solution})
+        return solution

@@ -58,6 +58,10 @@ class Loops:
     def _put(self, values: dict[str, Affine]) -> None:
         """Put solutions in everywhere."""
         self.value = substitute(self.value, values)
+        self._put_beside(values)
+
+    def _put_beside(self, values: dict[str, Affine]) -> None:
+        """Put solutions in everywhere but in the adjoint, which is large."""
         self.guards = [substitute(g, values) for g in self.guards]
         self.sloped = [substitute(g, values) for g in self.sloped]
         loops = [Axis(a.index, a.extent.substitute(lookup(values))) for a in self.loops]

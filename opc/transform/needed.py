@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from opc.analysis.bounds.checker import Knowledge
-from opc.ir.dtypes import ValueType
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, Read, Select, size, walk
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import algebra, scalar
@@ -25,6 +24,16 @@ SMALL = 20
 """The number of nodes up to which a condition is written where it is asked, and not as a temporary."""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A read, inside loops, of a temporary whose gradient has these indices, and the condition under which the read is chosen."""
+
+    read: Read
+    inside: Domain
+    condition: Expr
+    target: tuple[str | GroupRef, ...]
+
+
 @dataclass(slots=True)
 class Needed:
     """What reverse mode has learnt of where each temporary is needed, statement by statement from the last."""
@@ -36,11 +45,12 @@ class Needed:
     fresh: list[Operand]
     asked: bool
     """Whether there is a temporary that is read inside a conditional and was not put there; otherwise nothing is counted."""
-    chosen: dict[str, list[Expr]] = field(default_factory=dict)
+    chosen: dict[str, list[Choice]] = field(default_factory=dict)
     everywhere: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.everywhere = {o.name for o in self.op.outputs}
+        # Of an input nobody asks.
+        self.everywhere = {o.name for o in (*self.op.inputs, *self.op.outputs)}
 
     def where(self, s: Assign) -> Expr:
         """Return the condition, at a point of a statement's target, under which its value is needed."""
@@ -48,9 +58,11 @@ class Needed:
         if s.target in self.everywhere or not parts:
             return TRUE
         operand = self.op.operand(s.target)
+        one = scalar.cast_literal(operand.type, scalar.ONE)
         total: Expr = ZERO
         for part in parts:
-            total = algebra.add(total, part)
+            count = scalar.select(part.condition, one, ZERO)
+            total = algebra.add(total, transpose(part.read, part.inside, count, part.target, operand.dims, self.knowledge))
         condition = _condition(total)
         if condition is not None:
             return condition
@@ -67,10 +79,7 @@ class Needed:
         if condition == TRUE:
             self.everywhere.add(read.operand)
             return
-        operand = self.op.operand(read.operand)
-        one = scalar.select(condition, _one(operand.type), ZERO)
-        moved = transpose(read, inside, one, target, operand.dims, self.knowledge)
-        self.chosen.setdefault(read.operand, []).append(moved)
+        self.chosen.setdefault(read.operand, []).append(Choice(read, inside, condition, target))
 
 
 def guarded(part: Expr, need: Expr, factor: Expr) -> Expr:
@@ -121,10 +130,6 @@ def _factored(a: Expr, b: Expr) -> Expr | None:
             found = found if c is mine[0] else scalar.conjunction(found, c)
         return found
     return None
-
-
-def _one(t: ValueType) -> Expr:
-    return scalar.cast_literal(t, scalar.ONE)
 
 
 def _condition(total: Expr) -> Expr | None:
