@@ -198,7 +198,8 @@ class Backend(Protocol):
 
     A backend may have more members: `environment`, an `Environment`, when `opc env create` is to make one for it; `takes_name`,
     True when a spec may give the op another name for it; `wraps`, True when its code calls the compiled kernel, and so depends on
-    the interfaces of ops and not on what they compute; and `execution`, which is "native" when it is left out, "emulated" when
+    the interfaces of ops and not on what they compute; `imports`, names of modules that take long to import, which the proof does
+    while packages are built; and `execution`, which is "native" when it is left out, "emulated" when
     what the session runs is not the real target, and "compiled" when nothing can be run at all.
     """
 

@@ -55,6 +55,7 @@ def build_specs(
     backends: Sequence[str] | None = None,
     *,
     strict: bool = True,
+    ahead: Callable[[], None] | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
     jobs: int | None = None,
@@ -62,7 +63,8 @@ def build_specs(
     """Generate and build the packages of `specs` below `out`, and return what became of each, in order.
 
     One spec's mistake does not stop the others. `backends` are names, None for all; with `strict`, an op that one of those named
-    can't carry is a mistake. `say` gets a message when the build has to wait for another process;
+    can't carry is a mistake. `ahead` is called before anything is built, if anything has to be. `say` gets a message when the
+    build has to wait for another process;
     `jobs` is the number of compilers run at once, by default one a processor.
 
     Raises:
@@ -75,6 +77,8 @@ def build_specs(
             results[i] = Built(package.name, package, fresh=True)
     rest = [i for i in range(len(specs)) if i not in results]
     if rest:
+        if ahead is not None:
+            ahead()
         from opc.diagnostics import SpecError
         from opc.pipeline import load_family
 

@@ -1,4 +1,4 @@
-"""One worker process as its parent sees it: tasks in, answers out, and what happens when it crashes or hangs."""
+"""Worker processes as their parent sees them: tasks in, answers out, and what happens when it crashes or hangs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 PATIENCE = 300.0
 """Seconds a worker may be silent before it is taken to hang."""
@@ -52,6 +52,15 @@ class Worker:
                 self.lines.put(line)
         self.lines.put(None)
 
+    def prepare(self, modules: Sequence[str]) -> None:
+        """Have the worker import modules before its first task; it answers nothing to that."""
+        with contextlib.suppress(OSError):
+            self._send({"task": "import", "modules": [*modules]})
+
+    def _send(self, task: Mapping[str, Any]) -> None:
+        _opened(self.process.stdin).write(json.dumps(task) + "\n")
+        _opened(self.process.stdin).flush()
+
     def run(self, task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Send a task and yield its answers, the last one `done` or `error`.
 
@@ -59,8 +68,7 @@ class Worker:
             CrashedError: when the worker ends or hangs before the task is done.
         """
         try:
-            _opened(self.process.stdin).write(json.dumps(task) + "\n")
-            _opened(self.process.stdin).flush()
+            self._send(task)
         except OSError:
             raise CrashedError(self.last_words()) from None
         while True:
@@ -108,6 +116,52 @@ class Worker:
             self.process.kill()
             self.process.wait()
         self.errors.close()
+
+
+class Workers:
+    """The workers of a run: those that were started before there was a task for them, and new ones."""
+
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        self.path, self.patience = path, patience
+        self.waiting: dict[tuple[str, str], Worker] = {}
+        self.begun: set[tuple[str, str]] = set()
+
+    def start(self, python: str, backend: str, modules: Sequence[str], most: int) -> None:
+        """Start a worker for a backend, which imports modules until its task comes, unless `most` have been started."""
+        key = python, backend
+        if key not in self.begun and len(self.begun) < most:
+            self.begun.add(key)
+            # An interpreter that can't be started is a failure of the task that needs it.
+            with contextlib.suppress(OSError):
+                self.waiting[key] = Worker(python, self.path, self.patience)
+                self.waiting[key].prepare(modules)
+
+    def waits(self, python: str, backend: str) -> bool:
+        """Whether a worker waits for a task of a backend."""
+        return (python, backend) in self.waiting
+
+    def take(self, python: str, backend: str) -> Worker:
+        """Return the worker that waits for a task of a backend, or a new one.
+
+        Raises:
+            OSError: when the interpreter can't be started.
+        """
+        worker = self.waiting.pop((python, backend), None)
+        if worker is not None and worker.process.poll() is not None:
+            # What it died of would be taken for the task's doing.
+            worker.close()
+            worker = None
+        return worker or Worker(python, self.path, self.patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End those for which no task came."""
+        for worker in self.waiting.values():
+            worker.kill()
+            worker.close()
+        self.waiting.clear()
 
 
 def _opened(pipe: IO[str] | None) -> IO[str]:

@@ -4,20 +4,24 @@ A worker takes tasks from standard input and answers on standard output. What it
 that whoever started it knows which call crashed a framework. Whatever else the process prints goes to standard error.
 
 Tasks: `{"task": "plan", "spec", "file", "extent"}` makes a family's plan; `{"task": "run", "plan", "backend", "entry", "package",
-"skip", "execution"}` runs it on a backend, leaving out the first `skip` steps. Answers: `{"begin": [kind, name]}`,
+"skip", "execution"}` runs it on a backend, leaving out the first `skip` steps; `{"task": "import", "modules"}` imports what later
+tasks need, and is not answered. Answers: `{"begin": [kind, name]}`,
 `{"result": {...}}`, `{"version": text}`, `{"missing": text}` when the framework is not installed, `{"cpu": seconds}` of this
 process since the answer before it, and at the end of a task `{"done": ...}` or `{"error": text}`.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import gc
 import importlib
 import json
 import os
 import pickle
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -69,14 +73,28 @@ def _run(task: Mapping[str, Any], out: IO[str]) -> None:
             _answer(out, result=run(step, op, name, done).as_dict())
 
 
+def _import(modules: Sequence[str]) -> None:
+    """Import modules; where that fails, the task that needs them tells why."""
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    # What is there now stays, and need not be looked through for garbage, which torch asks for in full as it compiles.
+    gc.freeze()
+
+
 def main() -> None:
-    """Serve tasks until standard input ends."""
+    """Serve tasks until standard input ends, and end the process."""
+    # As in `opc.__main__`: frameworks make millions of objects as they are imported, and next to none is garbage.
+    gc.set_threshold(100_000)
     # Frameworks print to standard output as they like; the answers need a channel of their own.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     spent = 0.0
     for line in sys.stdin:
         task = json.loads(line)
+        if task["task"] == "import":
+            _import(task["modules"])
+            continue
         last: dict[str, Any] = {"done": True}
         try:
             (_plan if task["task"] == "plan" else _run)(task, out)
@@ -90,6 +108,11 @@ def main() -> None:
         before, spent = spent, time.process_time()
         _answer(out, cpu=spent - before)
         _answer(out, **last)
+    # What is registered to be done at the end is done, such as removing folders. Python would now take apart each object of the
+    # frameworks, for longer than it took to make them, and the system takes back their memory anyway.
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

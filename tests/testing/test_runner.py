@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -18,9 +19,10 @@ from opc.testing import runner, tiers
 from opc.testing.extent import Extent
 from opc.testing.html import write_html
 from opc.testing.markdown import markdown
-from opc.testing.process import CrashedError, Worker
+from opc.testing.process import CrashedError, Worker, Workers
 from opc.testing.report import print_report, write_junit
 from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
+from opc.testing.schedule import Package, Schedule
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
@@ -149,11 +151,56 @@ def test_a_dead_worker_tells_its_last_words(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
     report = Report()
-    package = runner._Package("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
-    schedule = runner._Schedule(report, [package], tmp_path, FAKES[:1], None, 60.0, tmp_path)
+    package = Package("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
+    schedule = Schedule(report, [package], tmp_path, FAKES[:1], None, Workers(tmp_path))
     schedule.ready = schedule.run_tasks(package)
     schedule.run(1)
     assert "can't start" in report.results[0].message
+
+
+def test_workers_start_ahead_and_import(tmp_path: Path) -> None:
+    (tmp_path / "slow_framework.py").write_text("print('a framework that prints')\n")
+    (tmp_path / "broken_framework.py").write_text("raise RuntimeError\n")
+    modules = ("broken_framework", "no_framework", "slow_framework")
+    with imports.links() as path, Workers(path) as workers, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        workers.start(sys.executable, "fake", modules, most=1)
+        workers.start(sys.executable, "another", modules, most=1)
+        workers.start(str(tmp_path / "nowhere"), "third", modules, most=2)
+        assert {*workers.waiting} == {(sys.executable, "fake")}
+        worker = workers.waiting[sys.executable, "fake"]
+        assert workers.take(sys.executable, "fake") is worker
+        answers = list(worker.run({"task": "plan", "spec": str(tmp_path / "none.yaml"), "file": "", "extent": "whole"}))
+        worker.close()
+        assert [*answers[-1]] == ["error"]
+        assert [answer for answer in answers if "error" in answer] == answers[-1:]
+        assert worker.process.returncode == 0
+
+
+def test_workers_that_died_are_replaced_and_those_not_needed_are_ended(tmp_path: Path) -> None:
+    (tmp_path / "deadly.py").write_text("import os\nos._exit(3)\n")
+    with imports.links() as path, Workers(path) as workers, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        workers.start(sys.executable, "fake", ("deadly",), most=2)
+        workers.start(sys.executable, "idle", (), most=2)
+        dead, idle = (workers.waiting[sys.executable, name] for name in ("fake", "idle"))
+        assert dead.process.wait(60) == 3
+        taken = workers.take(sys.executable, "fake")
+        assert taken is not dead
+        assert taken.process.poll() is None
+        taken.close()
+    assert idle.process.poll() is not None
+
+
+def test_what_is_registered_for_the_end_of_a_worker_is_done(tmp_path: Path) -> None:
+    (tmp_path / "tidy.py").write_text(
+        "import atexit, pathlib\natexit.register(pathlib.Path(__file__).with_suffix('.end').touch)\n"
+    )
+    with imports.links() as path, Workers(path) as workers, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        workers.start(sys.executable, "fake", ("tidy",), most=1)
+        workers.take(sys.executable, "fake").close()
+    assert (tmp_path / "tidy.end").exists()
 
 
 def test_frameworks_may_print(tmp_path: Path) -> None:
@@ -193,16 +240,15 @@ def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
 def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def build(_: object, specs: list[Path], backends: list[SimpleNamespace], *rest: object) -> list[SimpleNamespace]:
+    def build(specs: Sequence[Path], backends: Sequence[SimpleNamespace]) -> list[Package]:
         asked.append(([s.stem for s in specs], [b.name for b in backends], os.environ.get("OPC_OPTIMIZE")))
-        return [runner._Package(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
+        return [Package(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
-    monkeypatch.setattr(runner, "_build", build)
     monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
     backends = [SimpleNamespace(name=name, wraps=name == "paddle") for name in ("numpy", "onnx", "paddle", "torch")]
     _, b, c, d = specs = [Path(f"{name}.yaml") for name in "abcd"]
     report, which = Report(), tiers.Tiers([b, c, d], [b, d], [d])
-    found = runner._build_in_tiers(report, specs, backends, which, Path(), None, None)
+    found = runner._build_in_tiers(report, specs, backends, which, build)
     assert asked == [
         (["b", "d"], ["numpy", "onnx", "paddle", "torch"], None),
         (["c"], ["numpy", "onnx", "torch"], None),

@@ -54,6 +54,17 @@ class TorchBackend:
 
     name = "torch"
     title = "PyTorch"
+    imports = (
+        "torch",
+        # What torch.library.opcheck, torch.compile and torch.onnx.export import when they are first called.
+        "torch.testing._internal.optests",
+        "torch._dynamo.testing",
+        "torch._inductor.compile_fx",
+        "torch.onnx._internal.exporter._compat",
+        "onnxscript.function_libs.torch_lib.ops",
+        # Torch's own sample inputs.
+        "torch.testing._internal.common_methods_invocations",
+    )
 
     def probe(self) -> Availability:
         """Say whether torch is installed, and new enough, without importing it."""
