@@ -68,9 +68,30 @@ MEMBERS = frozenset(
     )
 )
 """What generated classes and helpers are called: attributes are spelled with an underscore."""
+FUNCTIONS = frozenset(
+    (
+        # What the modules with an op's Python functions use or define at their top.
+        *("all", "annotations", "any", "constant", "custom_translation_table", "dispatch", "get_num_threads", "grad_enabled"),
+        *("map", "not_to_static", "or_zeros", "primitive", "register_onnx_symbolic", "set_num_threads", "shape"),
+        *("staticmethod", "torch", "zero"),
+        # What stands beside the functions of loops.
+        *("best", "call_arguments", "loops", "rows", "table"),
+        # What the runtime and the bindings call so with `opc_` in front, as kernels are.
+        *("advise_huge_pages", "after_fork", "bind", "bind_inputs", "clamp_threads", "code", "context", "data", "get_threads"),
+        *("given", "host", "host_parallel_for", "inputs", "job", "lent", "message", "message_text", "outputs", "parallel_for"),
+        *("plan", "pool", "pool_taken", "processors", "range_body", "set_threads", "start_workers", "take_chunks"),
+        *("tensor_type", "tensors", "thread_limit", "types", "work"),
+    )
+)
+"""What generated code has beside the functions of an op: an op of such a name is spelled with an underscore."""
+CLASSES = frozenset(("ReferenceOp", "Derivative", "DEFAULTS", "DOMAIN", "OPS", "Shape", *keyword.kwlist))
+"""What no op type of ONNX is: no class of generated Python can be called so, and ONNX Runtime folds a `Shape` of any domain."""
 KEYWORDS = frozenset(keyword.kwlist)
 """Those that Python, and with it the language of bodies, reads as something else unless they are declared."""
 
+_SPELLED = RESERVED | PARAMETERS | MEMBERS | FUNCTIONS
+"""The names that some declaration spells with an underscore."""
+_DERIVED = re.compile(r"(?<!\w)([a-z]\w*_)(?=(_backward|_jvp)+(?!\w))")
 _PARTS = re.compile(r"((?:[dt]_)*)([A-Za-z][A-Za-z0-9_]*?)(_*)")
 _WORD = re.compile(r"(?<!\w)[A-Za-z]\w*_(?!\w)")
 
@@ -84,16 +105,26 @@ def _word(name: str) -> str:
 def mangled(name: str, taken: Collection[str] = ()) -> str:
     """Return a name as the targets spell it; `taken` are the names of this spec that are so spelled for what they declare."""
     word = _word(name)
-    like = name.endswith("_") and (word in PARAMETERS or word in MEMBERS)
+    like = name.endswith("_") and word in _SPELLED
     return f"{name}_" if word in RESERVED or word in taken or like else name
+
+
+def op_name(name: str) -> str:
+    """Return the name of an op as the targets spell it."""
+    return mangled(name, FUNCTIONS)
+
+
+def registered(name: str) -> str:
+    """Return an op's name for a framework that takes one that ends in an underscore for an op that writes to its input."""
+    return f"{name}_op" if name.endswith("_") else name
 
 
 def spelled(name: str) -> str:
     """Return a name as the spec spells it."""
     word = _word(name)
-    return name[:-1] if name.endswith("_") and (word in RESERVED or word in PARAMETERS or word in MEMBERS) else name
+    return name[:-1] if name.endswith("_") and word in _SPELLED else name
 
 
 def in_words(message: str) -> str:
-    """Return a message with the names in it as the spec spells them."""
-    return _WORD.sub(lambda m: spelled(m.group()), message)
+    """Return a message with the names in it as the spec spells them, those of derived ops too."""
+    return _WORD.sub(lambda m: spelled(m.group()), _DERIVED.sub(lambda m: spelled(m.group()), message))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from opc.names import in_words
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -13,16 +15,19 @@ if TYPE_CHECKING:
 def environment(package: str) -> jinja2.Environment:
     """Return the environment of the templates in the folder `templates` of a package, such as `opc.backends.torch`.
 
-    Block tags leave no blank lines, a name without a value is a mistake, and the line break that ends a file stays.
+    Block tags leave no blank lines, a name without a value is a mistake, and the line break that ends a file stays. `in_words` is
+    a filter for names in messages.
     """
     import jinja2
 
     from opc.backends.template_code import TemplateCode
 
     blanks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         undefined=jinja2.StrictUndefined,
         bytecode_cache=TemplateCode(str(blanks)),
         **blanks,
     )
+    made.filters["in_words"] = in_words
+    return made

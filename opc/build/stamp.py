@@ -22,6 +22,7 @@ from typing import Any
 from opc import config
 from opc.backends import environments
 from opc.build import manifest
+from opc.names import op_name
 
 NAME = "build/stamp.json"
 """The stamp's path inside a package."""
@@ -43,7 +44,7 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         found = _NAME.search(text)
         if found is None:
             return None
-        package = out / found[1].decode()
+        package = out / op_name(found[1].decode())
         stamp = _current(package, hashlib.sha256(text).hexdigest())
         if stamp is None:
             return None

@@ -17,6 +17,7 @@ from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.node import Node, remembered
+from opc.names import CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +196,9 @@ class Op(Node):
 
     @property
     def class_name(self) -> str:
-        """The ONNX op type: what the spec says, else the name in CamelCase, `leaky_relu` -> `LeakyRelu`."""
-        return self.onnx_name or camel_case(self.name)
+        """The ONNX op type: what the spec says, else the name in CamelCase, `leaky_relu` -> `LeakyRelu`, `none` -> `NoneOp`."""
+        own = camel_case(self.name)
+        return self.onnx_name or (f"{own}Op" if own in CLASSES else own)
 
     def input(self, name: str) -> Operand:
         """Return the input of that name; KeyError when there is none."""

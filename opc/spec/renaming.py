@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled
+from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled, op_name
 from opc.spec.text import Text
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 
@@ -23,7 +23,7 @@ _ASSIGNED = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])([A-Za-z]\w*)(?!\w)(?![
 def renamed(root: MappingNode) -> MappingNode:
     """Return a spec's tree in which names are spelled as the targets can have them."""
     spell = _spelling(root)
-    if all(spell(name) == name for name in _words(root)):
+    if all(spell(name) == op_name(name) == name for name in _words(root)):
         return root
     return replace(root, entries=tuple((key, _Renaming(spell).section(key.text.value, node)) for key, node in root.entries))
 
@@ -74,6 +74,8 @@ class _Renaming:
     def section(self, section: str, node: Node) -> Node:
         """Return what stands under a key of the spec with its names and formulas renamed."""
         match section, node:
+            case "op", Scalar():
+                return _Renaming(op_name).name(node)
             case "kernel", Scalar():
                 return self.formula(node, body=True)
             case "require", _:

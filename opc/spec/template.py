@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opc.diagnostics import Diagnostic, SpecError
+from opc.names import op_name
 from opc.spec.schema import EDITOR_LINE
 from opc.spec.text import op_name_problem
 
@@ -42,7 +43,7 @@ def new_spec(name: str) -> str:
     Raises:
         SpecError: when nothing can be called that.
     """
-    problem = op_name_problem(name)
+    problem = op_name_problem(op_name(name))
     if problem is not None:
         raise SpecError([Diagnostic(f"'{name}' can't name an op: {problem}")])
     return _TEMPLATE.format(editor_line=EDITOR_LINE, name=name)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
-from opc.names import KEYWORDS, LANGUAGE, RESERVED, spelled
+from opc.names import CLASSES, KEYWORDS, LANGUAGE, RESERVED, spelled
 
 
 @lru_cache(maxsize=4)
@@ -159,14 +158,12 @@ def name_problem(name: str, derived: bool = False) -> str | None:
 
 
 def op_name_problem(name: str) -> str | None:
-    """Return why `name` can't name an op, or None. The name also becomes a folder and a Python package."""
-    if not _OP_NAME.fullmatch(name):
+    """Return why `name`, spelled as the targets spell it, can't name an op, or None. It is also that of a Python package."""
+    if not _OP_NAME.fullmatch(spelled(name)):
         return "an op's name is snake_case: lower-case ASCII letters, digits and single underscores, such as leaky_relu"
     for suffix in ("_backward", "_jvp", "_infer"):
         if name.endswith(suffix):
             return f"names that end in '{suffix}' are kept for the ops opc derives"
-    if name in RESERVED:
-        return f"'{name}' is a word of Python or C++, and the op's name is that of a package"
     return name_problem(name)
 
 
@@ -199,7 +196,6 @@ def domain_problem(name: str) -> str | None:
 
 
 _TYPE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*")
-_GENERATED_CLASSES = ("ReferenceOp", "Derivative", "DEFAULTS", "DOMAIN", "OPS")
 _QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9_.]*::)?[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -207,8 +203,8 @@ def onnx_name_problem(name: str) -> str | None:
     """Return why `name` can't be an op type in ONNX, or None. It also names the classes of generated Python."""
     if len(name) > _MAX_NAME or not _TYPE_NAME.fullmatch(name) or name.islower():
         return "an op type is ASCII letters and digits with a capital among them, such as LeakyRelu"
-    if keyword.iskeyword(name) or name in _GENERATED_CLASSES:
-        return "generated Python uses the name for something else"
+    if name in CLASSES:
+        return "generated Python or ONNX Runtime uses the name for something else"
     return None
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from opc.backends.base import Backend, OpError, Session, Unsupported
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
-from opc.names import spelled
+from opc.names import in_words, spelled
 from opc.testing.cases.calls import Case
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
@@ -112,7 +112,7 @@ def run_item(session: Session, family: Family, item: Item) -> Outcome:
     arrays = case.arrays()
     before = {n: None if a is None else np.ascontiguousarray(a).tobytes() for n, a in arrays.items()}
     if item.expected is None:
-        return _refusal(session, item, arrays)
+        return _refusal(session, family, item, arrays)
     if item.kind == "gradient":
         got = session.gradient(arrays, case.attributes, item.cotangents)
     elif item.kind == "second gradient":
@@ -136,14 +136,14 @@ def call(session: Session, item: Item, arrays: dict[str, Array | None]) -> dict[
     return session.call(case.op, arrays, case.attributes, only=case.wanted)
 
 
-def _refusal(session: Session, item: Item, arrays: dict[str, Array | None]) -> Outcome:
+def _refusal(session: Session, family: Family, item: Item, arrays: dict[str, Array | None]) -> Outcome:
     try:
         session.call(item.case.op, arrays, item.case.attributes)
     except OpError as error:
         # A refusal must say what it is about: an accident inside the framework is none.
-        onnx_name = "".join(part.capitalize() for part in item.case.op.split("_"))
         own = {*item.case.inputs, *item.case.attributes}
-        named = {item.case.op, onnx_name, *own, *map(spelled, own)}
+        types = {op.class_name for op in family.ops if op.name == item.case.op}
+        named = {item.case.op, in_words(item.case.op), *types, *own, *map(spelled, own)}
         if named & set(re.findall(r"\w+", str(error))):
             return Status.PASSED, 0.0, ""
         return Status.FAILED, float("inf"), f"refused without naming the op or an operand: {error}"

@@ -141,7 +141,7 @@ def test_new_makes_a_spec_that_checks(opc: Opc, tmp_path: Path) -> None:
     again = opc("new", "my_op")
     assert again.code == 1
     assert "specs/my_op.yaml exists already" in again.err
-    for name in ("My Op", "../escape", "class", ""):
+    for name in ("My Op", "../escape", "class_", ""):
         done = opc("new", name)
         assert done.code == 1
         assert "can't name an op" in done.err

@@ -100,7 +100,7 @@ def test_bad_names(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "a/b", "A", "x.y", "con fig", "relu_backward", "relu_jvp", "x_infer", "while", "_a", "a_"]
+    "name", ["../x", "a/b", "A", "x.y", "con fig", "relu_backward", "relu_jvp", "x_infer", "in", "_a", "a_", "while__"]
 )
 def test_bad_op_names(name: str) -> None:
     assert op_name_problem(name) is not None

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ..numpy import dual_residual
+from ..numpy import dual_residual as function
 
 # Inputs, attributes and outputs of each example.
 EXAMPLES = [
@@ -51,18 +51,18 @@ def strided(array):
 def test_example(inputs, attributes, outputs):
     # The second call goes the fast way.
     for _ in range(2):
-        assert_close(dual_residual(**inputs, **attributes), outputs)
+        assert_close(function(**inputs, **attributes), outputs)
 
 
 @pytest.mark.parametrize(("inputs", "attributes", "outputs"), EXAMPLES)
 def test_strided_inputs(inputs, attributes, outputs):
     views = {name: strided(array) for name, array in inputs.items()}
-    assert_close(dual_residual(**views, **attributes), outputs)
+    assert_close(function(**views, **attributes), outputs)
 
 
 @pytest.mark.parametrize(("inputs", "attributes", "outputs"), EXAMPLES)
 def test_out(inputs, attributes, outputs):
-    call = partial(dual_residual, **inputs, **attributes)
+    call = partial(function, **inputs, **attributes)
     out = tuple(np.empty_like(array) for array in call())
     for result, array in zip(call(out=out), out, strict=True):
         assert result is array
@@ -78,11 +78,11 @@ def test_wrong_dtype(name):
     inputs, attributes, _ = EXAMPLES[0]
     wrong = inputs | {name: np.zeros(np.shape(inputs[name]), "complex64")}
     with pytest.raises(TypeError, match=rf"{name}.*complex64"):
-        dual_residual(**wrong, **attributes)
+        function(**wrong, **attributes)
 
 
 def test_wrong_alpha():
     inputs, attributes, _ = EXAMPLES[0]
     wrong = attributes | {"alpha": "text"}
     with pytest.raises(TypeError, match="alpha"):
-        dual_residual(**inputs, **wrong)
+        function(**inputs, **wrong)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.emit.abi import attribute_fields, attributes_type, function_name, infer_name
 from opc.ir.op import Family, Op
+from opc.names import in_words
 
 CDEF = """
 typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
@@ -49,7 +50,7 @@ def prototypes(family: Family, op: Op) -> tuple[str, str]:
     infer = ", ".join(["const DLTensor *opc_plan", "opc_tensor_type *opc_types", *attributes])
     data = [f"const void *{o.name}" for o in op.inputs] + [f"void *{o.name}" for o in op.outputs]
     call = ", ".join(["const DLTensor *opc_plan", *_distinct(data), *attributes])
-    return f"int32_t infer_{op.name}({infer})", f"int32_t call_{op.name}({call})"
+    return f"int32_t infer_{in_words(op.name)}({infer})", f"int32_t call_{in_words(op.name)}({call})"
 
 
 def declarations(family: Family) -> str:

@@ -9,7 +9,7 @@ from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tup
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 from opc.ir.printer import format_dims
-from opc.names import spelled
+from opc.names import in_words, spelled
 
 _ANNOTATION = {
     AttributeKind.INT: "int",
@@ -85,7 +85,7 @@ def _description(op: Op) -> str:
         for o, x in zip(op.outputs, of)
     ]
     keys = [str(i) for i, a in enumerate(op.attributes) if _is_key(a)]
-    items: list[str | Bracket] = ["_extension", quoted(op.name)]
+    items: list[str | Bracket] = ["_extension", quoted(in_words(op.name))]
     for name, parts in (("inputs", inputs), ("attributes", attributes), ("outputs", outputs)):
         items.append(Bracket(f"{name}=(", parts, ")", single=True))
     if keys:

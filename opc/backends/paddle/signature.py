@@ -6,6 +6,7 @@ import re
 
 from opc.ir.dtypes import candidates
 from opc.ir.op import Attribute, AttributeKind, Derivation, Family, Op, Operand, Role
+from opc.names import registered
 
 MAX_RANK = 9
 """The most axes of a Paddle tensor."""
@@ -30,7 +31,7 @@ _LISTS = _TYPES | {AttributeKind.BOOL: "int64_t"}
 def operator_name(family: Family, op: Op) -> str:
     """Return the name Paddle knows an op by, the domain in front: `opc_nn_leaky_relu`."""
     namespace = re.sub(r"\W", "_", family.forward.domain)
-    return f"{namespace}_{op.name}"
+    return f"{namespace}_{registered(op.name)}"
 
 
 def in_place_name(family: Family) -> str:

@@ -13,6 +13,7 @@ from opc.emit.python.layout import bracketed
 from opc.emit.python.text import quoted
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op
+from opc.names import registered
 
 _PARSER = {
     AttributeKind.INT: "i",
@@ -58,6 +59,7 @@ def onnx_source(family: Family) -> str:
         .render(
             source=family.source_name,
             family=family.name,
+            forward=registered(op.name),
             namespace=namespace(family),
             domain=op.domain,
             version=op.version,

@@ -12,6 +12,7 @@ from opc.backends.torch.schema import arguments, has_mask, namespace, shared_typ
 from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
+from opc.names import registered
 
 _RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
 """What the methods of a derivative call things by; an operand of such a name gets an underscore."""
@@ -40,6 +41,7 @@ def operators_source(family: Family) -> str:
         .render(
             source=family.source_name,
             family=family.name,
+            forward=registered(family.name),
             namespace=namespace(family),
             source_hash=family.source_hash,
             operators=operators,
@@ -61,7 +63,7 @@ def late_source(family: Family) -> str:
 def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
     return _Operator(
         name=rule.op.name,
-        made=bracketed(f"{rule.op.name} = Operator(", [quoted(namespace(family)), quoted(rule.op.name)], ")", 0),
+        made=bracketed(f"{rule.op.name} = Operator(", [quoted(namespace(family)), quoted(registered(rule.op.name))], ")", 0),
         class_name=rule.op.class_name,
         about=f"Derivatives of {rule.op.name}." if rule.vjp or rule.jvp else f"{rule.op.name} has no derivatives here.",
         methods=tuple(_Methods(rule, family, batched).all()),

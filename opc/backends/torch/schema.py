@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from opc.ir.dtypes import TypeVar
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
+from opc.names import registered
 
 _TYPES = {
     AttributeKind.INT: "int",
@@ -98,7 +99,7 @@ def arguments(op: Op, *, batched: bool) -> tuple[Argument, ...]:
 def schema(op: Op, *, batched: bool) -> str:
     """Return the schema that returns fresh outputs: `leaky_relu(Tensor x, float alpha=0.01) -> Tensor`."""
     returns = "Tensor" if len(op.outputs) == 1 else f"({', '.join(['Tensor'] * len(op.outputs))})"
-    return f"{op.name}({', '.join(map(str, arguments(op, batched=batched)))}) -> {returns}"
+    return f"{registered(op.name)}({', '.join(map(str, arguments(op, batched=batched)))}) -> {returns}"
 
 
 def out_schema(op: Op) -> str:
@@ -109,7 +110,7 @@ def out_schema(op: Op) -> str:
     inputs = [a for a in arguments(op, batched=False) if a.name != "output_mask"]
     names = out_names(op)
     outputs = [f"Tensor({chr(ord('a') + i)}!) {name}" for i, name in enumerate(names)]
-    return f"{op.name}.out({', '.join([*map(str, inputs), '*', *outputs])}) -> ()"
+    return f"{registered(op.name)}.out({', '.join([*map(str, inputs), '*', *outputs])}) -> ()"
 
 
 def out_names(op: Op) -> tuple[str, ...]:
