@@ -118,21 +118,26 @@ def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
 
 def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path], tuple[Path, ...]]:
     """Return the specs of the covering set, and those of interfaces, each with those that a change touched, and these."""
-    from opc.testing.cover import changed, covering_set
+    from opc.testing.cover import covering_set
+    from opc.testing.touched import changed, joining
 
     chosen = covering_set(specs, out)
     touched = changed(specs)
+    joined = joining(specs, [c.spec for c in chosen], out)
     note(f"covering set, {len(chosen)} of {len(specs)} ops: {', '.join(sorted(c.name for c in chosen))}")
     note(f"interfaces, {sum(c.interface for c in chosen)} of these: {', '.join(sorted(c.name for c in chosen if c.interface))}")
     if touched:
         note(f"changed: {', '.join(s.stem for s in touched)}")
-    every, faces = ({*(c.spec for c in chosen if c.interface or not faces), *touched} for faces in (False, True))
+    if joined:
+        note(f"written otherwise by opc: {', '.join(s.stem for s in joined)}")
+    every, faces = ({*(c.spec for c in chosen if c.interface or not faces), *touched, *joined} for faces in (False, True))
     return [s for s in specs if s in every], [s for s in specs if s in faces], touched
 
 
 def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
     """Print the covering set of specs, with what each op was chosen for: its number of features, and a few of them."""
-    from opc.testing.cover import changed, covering_set
+    from opc.testing.cover import covering_set
+    from opc.testing.touched import changed, joining
 
     specs = find_specs(given)
     chosen = covering_set(specs, out)
@@ -146,6 +151,8 @@ def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
     say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
     touched = changed(specs)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
+    joined = joining(specs, [c.spec for c in chosen], out)
+    say(f"Written otherwise by opc: {', '.join(s.stem for s in joined) or 'none'}.")
     return OK
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from opc.ir.expr import walk
 from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
 from opc.lower.lower import lower
 from opc.pipeline import load_family
-from opc.testing.origin import git as run_git
 
 EVERY_OP = ("numpy", "torch")
 """The backends that every op is run on; all others are run on the covering set, or a part of it, and on what has changed."""
@@ -213,23 +212,4 @@ def _size(op: Op) -> int:
     return sum(1 for statement in op.body for _ in walk(statement.value)) + len(op.inputs)
 
 
-def changed(specs: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the specs that a change touched: of the branch since it left main, or of the last commit, and what is not committed.
-
-    Outside a git repository, or where history ends before, nothing is known to have changed.
-    """
-    folder = specs[0].absolute().parent if specs else Path.cwd()
-    git = partial(run_git, folder)
-    root, head = git("rev-parse", "--show-toplevel"), git("rev-parse", "HEAD")
-    if root is None or head is None:
-        return ()
-    bases = (git("merge-base", "HEAD", name) for name in ("origin/main", "main", "origin/master", "master"))
-    base = next((b for b in bases if b is not None and b != head), None) or git("rev-parse", "--verify", "-q", "HEAD~1")
-    names = (git("diff", "--name-only", base or "HEAD") or "").splitlines()
-    # Paths of `diff` begin at the root, those of `ls-files` at the folder.
-    touched = {Path(root, name) for name in names}
-    touched |= {folder / name for name in (git("ls-files", "--others", "--exclude-standard") or "").splitlines()}
-    return tuple(spec for spec in specs if spec.absolute() in touched or spec.resolve() in touched)
-
-
-__all__ = ["EVERY_OP", "INTERFACE", "Chosen", "changed", "cover", "covering_set", "features"]
+__all__ = ["EVERY_OP", "INTERFACE", "Chosen", "cover", "covering_set", "features"]

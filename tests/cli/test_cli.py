@@ -426,4 +426,4 @@ def test_the_covering_set_is_printed(opc: Opc, tmp_path: Path) -> None:
     assert done.code == 0
     assert done.out.startswith("1 of 1 ops have all ")
     assert "\nrelu: " in done.out
-    assert done.out.endswith("Changed: none.\n")
+    assert done.out.endswith("Changed: none.\nWritten otherwise by opc: none.\n")

@@ -1,15 +1,14 @@
-"""The covering set: everything at least once, few ops, and what a change touched."""
+"""The covering set: everything at least once, and few ops."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from opc.pipeline import load_family
 from opc.testing import cover as covers
-from opc.testing.cover import INTERFACE, changed, cover, covering_set, features
+from opc.testing.cover import INTERFACE, cover, covering_set, features
 
 SPECS = Path(__file__).parents[2] / "specs"
 FEW = [SPECS / f"{name}.yaml" for name in ("add", "argmax", "leaky_relu", "relu", "sigmoid", "softmax")]
@@ -47,29 +46,3 @@ def test_the_set_of_specs_has_every_feature_and_is_kept(tmp_path: Path, monkeypa
     # A second time nothing is compiled.
     monkeypatch.setattr(covers, "features", None)
     assert covering_set(specs, tmp_path) == chosen
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def test_what_a_change_touched(tmp_path: Path) -> None:
-    names = ("one", "two", "three", "four")
-    specs = [tmp_path / f"{name}.yaml" for name in names]
-    for spec in specs[:3]:
-        spec.write_text("op: x\n")
-    assert changed(specs) == ()
-    git(tmp_path, "init", "-b", "main")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "first")
-    assert changed(specs[:3]) == ()
-    specs[0].write_text("op: y\n")
-    git(tmp_path, "commit", "-am", "second")
-    assert changed(specs) == (specs[0],)
-    git(tmp_path, "checkout", "-b", "work")
-    specs[1].write_text("op: z\n")
-    git(tmp_path, "commit", "-am", "third")
-    git(tmp_path, "commit", "--allow-empty", "-m", "fourth")
-    specs[3].write_text("op: new\n")
-    assert changed(specs) == (specs[1], specs[3])
