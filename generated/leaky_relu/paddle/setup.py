@@ -35,7 +35,7 @@ X86 = platform.machine().lower() in ("x86_64", "amd64")
 VARIANTS = {
     "baseline": [],
     "v3": ["-march=x86-64-v3"],
-    "v4": ["-march=x86-64-v4"],
+    "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
 """Instruction sets the loops are compiled for; one is chosen when they run."""
 

@@ -60,3 +60,4 @@ def test_embedding_names_every_instruction_set(pantry: Family, path: str) -> Non
     text = PaddleBackend().emit(pantry)[path]
     assert "-march=x86-64-v3" in text
     assert "-march=x86-64-v4" in text
+    assert "-mprefer-vector-width=512" in text
