@@ -24,7 +24,8 @@ BRUTE = 400
 """The same of those that are evaluated point by point."""
 
 
-def _special(share: float) -> Fill:
+def special(share: float) -> Fill:
+    """Return what fills operands with random values, of which a share are zeros, infinities, bounds of a type and the like."""
     return lambda rng, shape, dtype: mixed_values(rng, shape, dtype, share)
 
 
@@ -84,9 +85,7 @@ def draw(
             found, keep = sizes(op, rng, small=small)
             attributes = {n: rng.choice(v) for n, v in maker.good.items() if v and rng.random() < 0.5}
             absent = frozenset(n for n in optional if rng.random() < 0.3)
-            fill = (
-                random_values if small else rng.choice((random_values, random_values, few_values, _special(0.05), _special(0.5)))
-            )
+            fill = random_values if small else rng.choice((random_values, random_values, few_values, special(0.05), special(0.5)))
             layout = "contiguous" if small else rng.choice(("contiguous", *LAYOUTS))
             case = maker.make(
                 "large" if large else "drawn", _own(op, found, rng), rng.choice(maker.bindings), attributes, absent=absent,
@@ -103,4 +102,4 @@ def parents(family: Family) -> dict[int, Op]:
     return {id(op): further.get(id(op)) or family.forward for op in family.ops if op is not family.forward}
 
 
-__all__ = ["draw", "parents"]
+__all__ = ["draw", "parents", "special"]

@@ -12,13 +12,13 @@ import pytest
 
 from opc.ir.op import Family, Group, Op
 from opc.pipeline import compile_text
-from opc.testing.cases.arguments import TensorArg
+from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Maker
 from opc.testing.cases.sizes import Sizes, broadcast_variants, dims_of, groups_of, split
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
-from tests.fuzz.calls import parents
+from tests.fuzz.calls import parents, special
 from tests.fuzz.kernels import compile_together
 from tests.fuzz.proof import (
     expected,
@@ -227,6 +227,13 @@ FORMS = {
         "inputs: {v: 'T[C, 3]', x: 'T[M, C, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
         "t[i:M, j:C, k:2*H] = pad(v[j, 1], 1)\n  y[i, j, k] = sum[l:j](t[l % M, l, k])",
     ),
+    "masked_products": (
+        "inputs: {a: 'T[I, K]', b: 'T[K, J]', mask: 'bool[I, K]', keep: 'bool[K, J]'}\n"
+        "outputs: {y: 'T[I, J]', z: 'T[I, J]', t: 'T[I, J]'}\n",
+        """y[i, j] = sum[k](a[i, k] * b[k, j] if mask[i, k] else 0)
+  z[i, j] = sum[k]((a[i, k] if mask[i, k] else 0) * (b[k, j] if keep[k, j] else 0))
+  t[i, j] = sum[k](a[i, k] * b[k, j] if i <= k and keep[k, j] else 0)""",
+    ),
     "numbers_of_two_kinds": (
         "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",
@@ -419,7 +426,8 @@ def test_every_target(name: str, tmp_path: Path) -> None:
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
             absent = frozenset(optional[turn // 4 % 2 :] if turn % 4 == 3 else ())  # all, or all but one
             label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
-            case = maker.make(label, sizes, attributes=attributes, absent=absent)
+            fill = special(0.2) if turn % 3 == 2 else random_values  # infinities and numbers that are none among them
+            case = maker.make(label, sizes, attributes=attributes, absent=absent, fill=fill)
             if case is None:
                 continue
             want = expected(op, case)

@@ -67,6 +67,11 @@ class Arrays:
         count = self._reduced("ReduceSum", number, axes)
         return self.Cast(count, to=TensorProto.BOOL)
 
+    def all_finite(self, x: str) -> str:
+        """Add whether no element is infinite or not a number."""
+        rest = self.ReduceSum(self.Sub(x, x), keepdims=0)  # 0 or not a number
+        return self.Equal(rest, self.number(0, x))
+
     def reduce_all(self, x: str, *axes: str) -> str:
         """Add whether all elements along axes are true."""
         return self.Not(self.reduce_any(self.Not(x), *axes))

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from onnx import (
     AttributeProto,
     FunctionProto,
+    GraphProto,
     NodeProto,
     TensorProto,
+    ValueInfoProto,
     helper,
     numpy_helper,
 )
@@ -34,6 +37,20 @@ def first(*values: str | None) -> str | None:
     return next((value for value in values if value is not None), None)
 
 
+class Branch:
+    """The nodes of one branch of `If`, and the name of its result."""
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeProto] = []
+        self.result = ""
+
+    @property
+    def graph(self) -> GraphProto:
+        """The branch as a graph without inputs."""
+        output = ValueInfoProto(name=self.result)
+        return helper.make_graph(self.nodes, "branch", [], [output])
+
+
 class Body(Arrays, Windows):
     """Collects nodes.
 
@@ -47,6 +64,7 @@ class Body(Arrays, Windows):
         self._dtypes = dtypes
         self._half = {t: HALF[dtype] for t, dtype in dtypes.items() if dtype in HALF}
         self._nodes: list[NodeProto] = []
+        self._count = 0
         self._known: dict[str, str] = {}
         self._taken = {p.name for p in (*schema.inputs, *schema.outputs)}
 
@@ -62,13 +80,24 @@ class Body(Arrays, Windows):
     def _node(self, node: NodeProto) -> str:
         key = node.SerializeToString(deterministic=True).hex()
         if key not in self._known:
-            name = f"{node.op_type.lower()}_{len(self._nodes)}"
+            name = f"{node.op_type.lower()}_{self._count}"
+            self._count += 1
             while name in self._taken:
                 name += "_"
             node.output.append(name)
             self._nodes.append(node)
             self._known[key] = name
         return self._known[key]
+
+    @contextmanager
+    def branch(self) -> Iterator[Branch]:
+        """Collect the nodes of a branch of `If`; those before it can be used there."""
+        outer, known, made = self._nodes, self._known, Branch()
+        self._nodes, self._known = made.nodes, dict(known)
+        try:
+            yield made
+        finally:
+            self._nodes, self._known = outer, known
 
     # ---- values ----
 

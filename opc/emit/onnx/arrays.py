@@ -225,10 +225,36 @@ class OnnxArrays(OnnxSizes):
     # ---- patterns ----------------------------------------------------------------------------------------------------
 
     def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
-        """A contraction of two factors: a product of matrices."""
-        roles = c.roles
-        if roles is None:
+        """A contraction of two factors: a product of matrices, as far as it is the sum under its conditions too."""
+        if c.roles is None:
             return None
+        if not c.is_conditional:
+            return self.product_of_matrices(c, c.roles, e, scope)
+        # A term that does not count is 0, but 0 times what is not finite is none.
+        outer = c.outer(scope.frame)
+        inner = self.within(e, (*outer, *c.axes), scope)
+        finite = ""
+        for f in c.factors:
+            if any(g.conditions for g in c.factors if g is not f):
+                over = replace(inner, frame=factor_frame(f, inner.frame))
+                value = self.named(self.fit(f.expr, e.type, over)).text
+                text = f"{BUILDER}.all_finite({value})"
+                finite = self.named(Text(f"{BUILDER}.And({finite}, {text})" if finite else text)).text
+        roles = c.roles
+        branches = [
+            self.capture(lambda: self.named(self.product_of_matrices(c, roles, e, scope))),
+            self.capture(lambda: self.named(self.boxed(e, replace(scope, frame=outer)))),
+        ]
+        names = [self.names.fresh() for _ in branches]
+        for name, (lines, found) in zip(names, branches, strict=True):
+            self.line(f"with {BUILDER}.branch() as {name}:")
+            self.lines += [f"    {line}" for line in (*lines, f"{name}.result = {found.text}")]
+        support = branches[0][1].support & branches[1][1].support
+        then, other = names
+        return Text(f"{BUILDER}.If({finite}, then_branch={then}.graph, else_branch={other}.graph)", ATOM, support)
+
+    def product_of_matrices(self, c: Contraction, roles: Roles, e: Reduce, scope: Scope) -> Text:
+        """Return a contraction of two factors as a product of matrices; what does not count is 0 in one of them."""
         outer = c.outer(scope.frame)
         order = (*outer, *c.axes)
         inner = self.within(e, order, scope)
