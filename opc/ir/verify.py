@@ -23,6 +23,7 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    reads,
     walk,
 )
 from opc.ir.functions import FUNCTIONS, join, result_type
@@ -45,6 +46,19 @@ def verify(op: Op) -> None:
         VerifyError: with the op, the statement and what is wrong with it.
     """
     _Verifier(op).run()
+
+
+def verify_reads(op: Op) -> None:
+    """Check that reads have the types of their operands, which lowered ops keep too: in kernels a type says how memory is read.
+
+    Raises:
+        VerifyError: with the op, the statement and the read.
+    """
+    for s in op.body:
+        for read in reads(s.value):
+            kind = op.operand(read.operand).type
+            if read.type != kind:
+                raise VerifyError(f"{op.name}: {s.target}: a read of '{read.operand}' has type {read.type}, and that is {kind}")
 
 
 class _Verifier:

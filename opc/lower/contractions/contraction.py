@@ -169,7 +169,7 @@ class _Extractor:
                     product = atoms[0]
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
-                    stored.append(product if isinstance(product, Read) else self._stored_factor(product, shape))
+                    stored.append(product if isinstance(product, Read) else self._stored_factor(product, e.type, shape))
                 return replace(e, args=tuple(stored))
             case Select():
                 # Conditions on indices stand outside a product of reads, or it is no contraction.
@@ -177,8 +177,11 @@ class _Extractor:
             case _:
                 return None
 
-    def _stored_factor(self, e: Expr, shape: Shape) -> Read:
-        """Return a read of a temporary that holds `e` along the loops it varies with."""
+    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Read:
+        """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product.
+
+        What is made of numbers and indices alone has no type of its own: it takes that of the other factor.
+        """
         own = free_indices(e)
         groups = free_groups(e)
         indices: list[str | GroupRef] = []
@@ -188,8 +191,9 @@ class _Extractor:
                 indices.append(index)
                 dims.append(dim)
         name = self.namer.fresh("factor")
-        self._append(Operand(name, _element(e.type), tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))
-        return Read(name, bare(tuple(indices)), e.type)
+        kind = _element(product if isinstance(e.type, Weak) else e.type)
+        self._append(Operand(name, kind, tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))
+        return Read(name, bare(tuple(indices)), kind)
 
 
 def _element(t: ValueType) -> ElementType:
