@@ -172,7 +172,13 @@ class Affine(Node):
         return Affine(tuple((m, -c) for m, c in self.terms))
 
     def __sub__(self, other: Affine | Atom | int) -> Affine:
-        return self + -Affine.of(other)
+        other = Affine.of(other)
+        if not self.terms or not other.terms:
+            return -other if not self.terms else self
+        terms = dict(self.terms)
+        for m, c in other.terms:
+            terms[m] = terms.get(m, 0) - c
+        return Affine._make(terms)
 
     def __mul__(self, other: Affine | Atom | int) -> Affine:
         other = Affine.of(other)

@@ -314,6 +314,9 @@ class Prover:
     def _coefficients(self, f: Affine) -> bool:
         """Whether `f` has no negative coefficient in the excess of each symbol over its lower bound."""
         bounded = True
+        degree = max((len(m) for m, _ in f.terms), default=0)
+        if degree and any(c < 0 and len(m) == degree for m, c in f.terms) and not divisions(f):
+            return False  # a bound changes no coefficient of the highest degree
 
         def excess(symbol: Symbol) -> Affine | None:
             nonlocal bounded

@@ -33,6 +33,14 @@ NEUTRAL: Mapping[str, int | float | bool] = {
 """What an element that takes no part counts for. An infinity of integer type stands for the type's least or greatest number."""
 
 
+_MOST_FLAGS = 4
+"""How many bool attributes are told apart: each doubles the cases. Of more, those that the facts alone hold are left open."""
+
+
+def _flags(*expressions: Affine) -> list[AttrInt]:
+    return sorted({a for f in expressions for a in f.atoms() if isinstance(a, AttrInt) and a.flag})
+
+
 class Boxes:
     """What is known of one op's ranges: facts from its checks and requirements."""
 
@@ -130,6 +138,8 @@ class Boxes:
 
     def differs(self, extent: Affine, dim: Affine) -> bool:
         """Whether an index may run over another number of places than an axis has; of sizes that a flag decides, one is meant."""
+        if extent == dim:
+            return False
         difference = self.known.plain(extent - dim)
         if difference not in self._differ:
             self._differ[difference] = self._may_differ(difference)
@@ -137,7 +147,9 @@ class Boxes:
 
     def _may_differ(self, difference: Affine) -> bool:
         facts = self.known.prover({}).facts
-        flags = sorted({a for f in (difference, *facts) for a in f.atoms() if isinstance(a, AttrInt) and a.flag})
+        flags = _flags(difference, *facts)
+        if len(flags) > _MOST_FLAGS:
+            flags = _flags(difference)[:_MOST_FLAGS]
         for values in product((0, 1), repeat=len(flags)):
             known: dict[Symbol, Affine] = {flag: Affine.of(v) for flag, v in zip(flags, values, strict=True)}
             decided = difference.substitute(known.get)

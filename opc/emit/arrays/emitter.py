@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from opc.analysis.patterns import Entry, conjunction, conjuncts
 from opc.emit.arrays.frames import (
@@ -233,7 +234,12 @@ class ArrayEmitter(ABC):
 
     def is_read(self, target: str) -> bool:
         """Whether a later statement reads an output."""
-        return any(r.operand == target for s in self.op.body for r in reads(s.value))
+        return target in self.read_anywhere
+
+    @cached_property
+    def read_anywhere(self) -> frozenset[str]:
+        """The operands that statements read."""
+        return frozenset(r.operand for s in self.op.body for r in reads(s.value))
 
     def composed(self, parts: Sequence[Text], build: Callable[[Sequence[Text]], Text]) -> Text:
         """Return what `build` makes of some values, of which the longest are named until the result fits a line."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from opc.analysis.patterns import (
     Contraction,
@@ -76,12 +77,16 @@ class ReducingEmitter(ArrayEmitter):
         self.users = self.users_of(s)
         return super().statement(s)
 
+    @cached_property
+    def needs(self) -> dict[str, set[str]]:
+        """The outputs that need what each statement computes."""
+        return outputs_that_need(self.op)
+
     def users_of(self, s: Assign) -> list[Operand]:
         """Return the outputs that need a temporary, unless one that is always wanted has elements wherever the temporary has."""
         if not any(t.name == s.target for t in self.op.temporaries):
             return []
-        needs = outputs_that_need(self.op)[s.target]
-        users = [o for o in self.op.outputs if o.name in needs]
+        users = [o for o in self.op.outputs if o.name in self.needs[s.target]]
         scope = self.scope_of(s)
         own = set(self.operands[s.target].dims)
         always = [o for o in users if not o.optional]

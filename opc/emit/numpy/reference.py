@@ -77,7 +77,7 @@ def _used_helpers(text: str) -> list[str]:
     waiting = [text]
     while waiting:
         source = waiting.pop()
-        found = {name for name in HELPERS if re.search(rf"(?<![\w.]){name}\(", source)} - used
+        found = HELPERS.keys() & set(re.findall(r"(?<![\w.])(\w+)\(", source)) - used
         used |= found
         waiting += [HELPERS[name].split("\n", 1)[1] for name in found]
     return [name for name in HELPERS if name in used]
