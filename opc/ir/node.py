@@ -22,6 +22,7 @@ class Node:
     __slots__ = (
         "_alone",
         "_asked",
+        "_assignments",
         "_atoms",
         "_attributes",
         "_bound",

@@ -234,12 +234,17 @@ class Op(Node):
     @property
     def assignments(self) -> Mapping[str, Assign]:
         """The statement that defines each temporary and output."""
-        return {s.target: s for s in self.body}
+        return _assignments(self)
 
 
 def camel_case(name: str) -> str:
     """Return a snake_case name in CamelCase."""
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+@remembered("_assignments")
+def _assignments(op: Op) -> Mapping[str, Assign]:
+    return {s.target: s for s in op.body}
 
 
 @remembered("_operands")

@@ -230,6 +230,8 @@ def _read(op: Op) -> set[str]:
 
 def _depends(op: Op, name: str) -> set[str]:
     """Return every operand that the value of an output or temporary depends on."""
-    statement = op.assignments.get(name)
-    found = {r.operand for r in reads(statement.value)} if statement else set()
-    return found.union(*(_depends(op, n) for n in found))
+    found = {name}
+    for s in reversed(op.body):
+        if s.target in found:
+            found |= {r.operand for r in reads(s.value)}
+    return found - {name}
