@@ -13,6 +13,7 @@ import pytest
 from opc.analysis.bounds.checker import Knowledge
 from opc.analysis.cut import Cut
 from opc.analysis.sharding import shardings
+from opc.backends.torch import derivatives
 from opc.ir.expr import Expr, size
 from opc.ir.op import Assign, Op
 from opc.lower import alone, specialise, statement
@@ -103,6 +104,15 @@ def test_a_statement_is_lowered_once(name: str, monkeypatch: pytest.MonkeyPatch)
     ops = compile_text((SPECS / f"{name}.yaml").read_text()).ops
     nests = sum(isinstance(s, NestStage) for op in ops for v in lower(op) for s in v.program.stages)
     assert 0 < len(asked) <= 2.2 * nests  # up to 3.9 before; more than 1 as passes change what nests compute
+
+
+def test_what_a_result_depends_on_is_found_in_one_pass() -> None:
+    """Each statement reads the one before twice, so that there are 2^60 ways from the last to the first."""
+    body = "".join(f"  t{i} = t{i - 1} * tanh(t{i - 1})\n" for i in range(1, 61))
+    head = "op: chain\ndomain: tests\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\ngradient: none\n"
+    spec = f"{head}inputs: {{x: 'T[...]'}}\noutputs: {{y: 'T[...]'}}\nkernel: |\n  t0 = exp(x)\n{body}  y = t60\n"
+    op = compile_text(spec).forward
+    assert derivatives._depends(op, "y") == {"x"} | {s.target for s in op.body} - {"y"}
 
 
 def test_a_proof_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

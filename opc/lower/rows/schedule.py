@@ -71,11 +71,13 @@ class _Scheduler:
         self.reads: Mapping[str, tuple[str, ...]] = {
             s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
         }
+        self.inputs: dict[str, set[str]] = {}
         self.counted = {s.target: counted(s) for s in steps}
         namer = Namer(op_names(op) | self.step.keys())
         self.stored = {o.name: namer.fresh(f"{o.name}_value") for o in op.outputs if o.name in self.step}
         """The names of temporaries that hold outputs for later stages."""
-        alive = self._closure(o.name for o in op.outputs)
+        self.needed = {o.name: self._closure([o.name]) for o in op.outputs}
+        alive = set().union(*self.needed.values())
         self.steps = [s for s in steps if s.target in alive]
         consumed = {name for s in self.steps for name in self.reads[s.target]}
         self.roots = [s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)]
@@ -94,7 +96,8 @@ class _Scheduler:
     def run(self) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
         stages: list[Stage] = []
         temporaries: list[Temporary] = []
-        for plan, kept, memory in self.plans():
+        # Where some step fits no stage, none is made.
+        for plan, kept, memory in list(self.plans()):
             stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
             temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
         if len(stages) == 1 and isinstance(stages[0], RowStage):
@@ -153,7 +156,7 @@ class _Scheduler:
         return sum(s.reduction is None and bool(set(s.loops) & plan.key.row) for s in plan.produced)
 
     def _needed_by(self, step: Step) -> tuple[str, ...]:
-        return tuple(o.name for o in self.op.outputs if step.target in self._closure([o.name]))
+        return tuple(output for output, needed in self.needed.items() if step.target in needed)
 
     def _keys(self, pending: list[Step]) -> list[_Key]:
         """Return the candidate stages: for each pending step its rows, if it is a reduction over them, and its plain domain."""
@@ -228,7 +231,9 @@ class _Scheduler:
         return (*dict.fromkeys(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
     def _inputs_of(self, step: Step) -> set[str]:
-        return {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+        if step.target not in self.inputs:
+            self.inputs[step.target] = {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+        return self.inputs[step.target]
 
     def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
         """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
