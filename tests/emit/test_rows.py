@@ -35,7 +35,7 @@ kernel: |
 """
     (loop,) = loops(spec)
     assert re.findall(r"opc::blend<T>\((.*?),", loop) == ["has_w", "fixed"]
-    assert re.findall(r"([^ (]+ [<>=]+ \w+) \?", loop) == ["x > 0"]  # one that changes along the row stays a choice
+    assert re.findall(r"opc::choose<T>\((.*?),", loop) == ["x > 0"]  # one that changes along the row
     assert "has_w ?" not in loop
 
 
@@ -60,7 +60,7 @@ kernel: 'y[...] = z[...] if x[...] > 0 and mask[...] else 0'
     (loop,) = loops(spec)
     loads = ["const T x = x_row[i];", "const bool mask = mask_row[i] != 0;", "const T z = z_row[i];"]
     assert [line for line in map(str.strip, loop.splitlines()) if "_row[" in line] == loads
-    assert "y_here = x > 0 && mask ? z : 0;" in loop
+    assert "y_here = opc::choose<T>(x > 0 && mask, z, 0);" in loop
 
 
 def test_a_value_kept_for_a_later_pass_is_loaded_there() -> None:
@@ -76,5 +76,5 @@ kernel: |
 """
     last = loops(spec)[-1]
     assert "const T e_here = z[d];" in last
-    assert "y[d] = s > x ? s : e_here;" in last
-    assert "z[d] = s > x ? e_here : s;" in last
+    assert "y[d] = opc::choose<T>(s > x, s, e_here);" in last
+    assert "z[d] = opc::choose<T>(s > x, e_here, s);" in last

@@ -18,7 +18,7 @@ void leaky_relu(const opc::tile &tile, const void *call) {
     opc::row_put<T, true> y_put(y);
     const auto step = [&](int64_t i, T &y_here) OPC_INLINED {
       const T x = x_row[i];
-      y_here = x >= 0 ? x : alpha * x;
+      y_here = opc::choose<T>(x >= 0, x, alpha * x);
     };
     opc::put_row(tile, opc::nothing_ahead{}, step, y_put);
   }
@@ -37,7 +37,7 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
     const auto step = [&](int64_t i, T &d_x_here) OPC_INLINED {
       const T x = x_row[i];
       const T d_y = d_y_row[i];
-      d_x_here = x >= 0 ? d_y : alpha * d_y;
+      d_x_here = opc::choose<T>(x >= 0, d_y, alpha * d_y);
     };
     opc::put_row(tile, opc::nothing_ahead{}, step, d_x_put);
   }
@@ -59,7 +59,7 @@ void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
       const T x = x_row[i];
       const T d_d_x = d_d_x_row[i];
       if constexpr (want_d_x) d_x[i] = 0;
-      if constexpr (want_d_d_y) d_d_y[i] = x >= 0 ? d_d_x : alpha * d_d_x;
+      if constexpr (want_d_d_y) d_d_y[i] = opc::choose<T>(x >= 0, d_d_x, alpha * d_d_x);
     }
   }
 }
@@ -77,7 +77,7 @@ void leaky_relu_jvp(const opc::tile &tile, const void *call) {
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T x = x_row[i];
       const T t_x = t_x_row[i];
-      t_y[i] = x >= 0 ? t_x : alpha * t_x;
+      t_y[i] = opc::choose<T>(x >= 0, t_x, alpha * t_x);
     }
   }
 }
@@ -96,7 +96,7 @@ void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T x = x_row[i];
       const T t_d_y = t_d_y_row[i];
-      t_d_x[i] = opc::blend<T>(has_t_d_y, x >= 0 ? t_d_y : alpha * t_d_y, 0);
+      t_d_x[i] = opc::blend<T>(has_t_d_y, opc::choose<T>(x >= 0, t_d_y, alpha * t_d_y), 0);
     }
   }
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -274,7 +274,7 @@ class Leaf(ExprText):
             self.before.append(f"const {kind} {name} = {self._element(e, False)};")
         else:
             places = self.places(e)
-            self.before.append(f"const {kind} {name} = {self._load(e, self.offset(e, places))};")
+            self.before.append(f"const {kind} {name} = {self._load(e, places)};")
         self.given = given
         self._values[e] = name
         return name
@@ -296,16 +296,25 @@ class Leaf(ExprText):
             ]
         return found
 
-    def _load(self, e: Read, offset: str) -> str:
+    def _load(self, e: Read, places: Mapping[int, str]) -> str:
+        """Return an element that doesn't depend on the lane, or whose computed indices are in `places`."""
+        view = self.writer.view(e.operand)
         if e.operand in self.scope.gathered:
-            return f"{self.writer.view(e.operand)}.at({offset})"
-        return f"{self.writer.view(e.operand)}.data[{offset}]"
+            return f"{view}.at({self.offset(e, places)})"
+        base, steps = self._parts(e, places)
+        if self._moves(base) or all(s == "1" for s in steps):
+            return f"{view}.data[{self.offset(e, places)}]"
+        return f"opc::element({view}.data, {base}, {' + '.join(self._along(steps))})"
 
     def offset(self, e: Read, places: Mapping[int, str]) -> str:
         """Return the offset of an element that doesn't depend on the lane, or whose computed indices are in `places`."""
         base, steps = self._parts(e, places)
+        return " + ".join([base, *self._along(steps)])
+
+    def _along(self, steps: Sequence[str]) -> list[str]:
+        """Return the terms of an offset that change with the lane."""
         lane = self.writer.indices.get(self.over.lane, "")
-        return " + ".join([base, *(lane if s == "1" else f"{lane} * {s}" for s in steps)])
+        return [lane if s == "1" else f"{lane} * {s}" for s in steps]
 
     def _parts(self, e: Read, places: Mapping[int, str]) -> tuple[str, list[str]]:
         """Return the offset at lane 0, and the steps along the lane."""
@@ -371,11 +380,11 @@ class Leaf(ExprText):
         if e.pad is not None and all(isinstance(i, Affine) for i in e.indices):
             found = inside(e, self.writer.sizes(e.operand), self.scope.bounded)
             conditions += [f"{self.affine(g)} >= 0" for g in found]
-            load = self._load(e, self.offset(e, {}))
+            load = self._load(e, {})
             other = self.branch(e.pad, e.type).text
             return f"({' && '.join(conditions)} ? {load} : {kind}({other}))" if conditions else load
         if e.pad is None and not self._checks(e):
-            load = self._load(e, self.offset(e, {}))
+            load = self._load(e, {})
             return f"({' && '.join(conditions)} ? {load} : {kind}(0))" if conditions else load
         return self._tested(e, kind, conditions)
 
@@ -400,6 +409,6 @@ class Leaf(ExprText):
                 report = f"opc::report(nest, {message_literal(e.operand)}, {self.writer.axis_of(declared, n)}, {name}, {size});"
                 action = f"{report} return {kind}(0);"
             lines.append(f"if (opc::outside({name}, {size})) {{ {action} }}")
-        lines.append(f"return {self._load(e, self.offset(e, places))};")
+        lines.append(f"return {self._load(e, places)};")
         self.lazy = outer_lazy
         return "\n".join([f"[&]() -> {kind} {{", *(f"      {line}" for line in lines), "    }()"])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opc.emit.cpp.expressions import ExprText, Text, c_compute, presences
-from opc.ir.dtypes import ValueType, is_floating
+from opc.ir.dtypes import is_floating
 from opc.ir.expr import Call, Const, Expr, Read, Select, reads
 from opc.lower.loop_ir import Fold
 
 
 class RowExprText(ExprText):
-    """Expressions of a row stage; those of a loop along the row blend by conditions that are the same all along it.
+    """Expressions of a row stage; those of a loop along the row compute both sides of a choice.
 
-    As a choice, such a condition is a branch to the compiler, which moves loads under it and then leaves the loop scalar.
+    A condition that is the same all along the row is a branch to the compiler, which moves loads under it and then leaves the
+    loop scalar: such a choice is a blend by bits. Where it varies, clang++ moves them there too, and masks them.
     """
 
     varying: frozenset[str] | None = None
@@ -41,14 +42,15 @@ class RowExprText(ExprText):
         if divisor is not None and divisor in self.inverses and isinstance(e, Call):
             args = ", ".join(self.convert(a, e.type).text for a in e.args)
             return Text(f"opc::quotient({args}, {self.inverses[divisor]})", 8, e.type)
-        if not isinstance(e, Select) or not self._blends(e, e.type):
+        function = self._choice(e) if isinstance(e, Select) else None
+        if not isinstance(e, Select) or function is None:
             return super().expr(e)
         cond, other = super().expr(e.cond), self.convert(e.other, e.type)
         before, self.given = self.given, self.given | presences(e.cond)
         then = self.convert(e.then, e.type)
         self.given = before
         kind = c_compute(e.type)
-        return Text(f"opc::blend<{kind}>({cond.text}, {then.text}, {other.text})", 8, e.type)
+        return Text(f"opc::{function}<{kind}>({cond.text}, {then.text}, {other.text})", 8, e.type)
 
     def learn(self, f: Fold) -> None:
         """Take in what a reduction along the row tells."""
@@ -76,12 +78,14 @@ class RowExprText(ExprText):
         value = self.kept.get(e.operand) if isinstance(e, Read) else e
         return value if isinstance(value, Call) and value.fn == "exp" and isinstance(value.args[0], Call) else None
 
-    def _blends(self, e: Select, of: ValueType) -> bool:
-        """Whether the condition is one of the row, and both sides may be computed: all they load are floating values."""
-        if self.varying is None or not is_floating(of) or any(r.operand in self.varying for r in reads(e.cond)):
-            return False
+    def _choice(self, e: Select) -> str | None:
+        """Return the function that chooses; None where only one side may be computed: where one loads what is not floating."""
+        if self.varying is None or not is_floating(e.type):
+            return None
         loaded = [r for side in (e.then, e.other) for r in reads(side) if r.operand in self.varying]
-        return bool(loaded) and all(is_floating(r.type) for r in loaded)
+        if not loaded or not all(is_floating(r.type) for r in loaded):
+            return None
+        return "choose" if any(r.operand in self.varying for r in reads(e.cond)) else "blend"
 
 
 def never_positive(e: Expr, maxima: Mapping[str, Expr]) -> bool:

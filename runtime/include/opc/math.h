@@ -317,6 +317,13 @@ inline double key_value<double>(int64_t key) {
 #else
 #define OPC_SIMD_LANES OPC_SIMD
 #endif
+/* The same where lanes add to partial results. Before version 17, clang leaves such a loop a loop of one turn, between whose turns
+ * partial results stay in memory, unless it may unroll it. */
+#if defined(__clang__) && __clang_major__ < 17
+#define OPC_SIMD_PARTS OPC_PRAGMA(clang loop vectorize(assume_safety))
+#else
+#define OPC_SIMD_PARTS OPC_SIMD_LANES
+#endif
 #define OPC_SIMD_REDUCTION(...) OPC_PRAGMA(omp simd reduction(__VA_ARGS__))
 /* For a loop that no compiler vectorises: several steps a turn. */
 #define OPC_UNROLLED OPC_PRAGMA(GCC unroll 4)
