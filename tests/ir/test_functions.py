@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import math
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,7 +24,7 @@ from opc.ir.functions import CALLABLE, FUNCTIONS, Function, join, result_type
 from opc.transform import scalar
 from opc.transform.indices import Namer
 from opc.transform.partials import Differentiator
-from tests.emit.compilers import NO_CLANG, clang, run_compiler
+from tests.emit.compilers import COMPILERS, run_compiler
 from tests.ir.scalars import evaluate
 
 mpmath.mp.prec = 120
@@ -185,12 +184,9 @@ def ulps(f: Function, found: np.ndarray, arguments: tuple[np.ndarray, ...], kind
 # C
 
 
-@pytest.fixture(scope="module", params=["g++", "clang++"])
+@pytest.fixture(scope="module", params=COMPILERS)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Compile every row's C column into a loop for float and for double, with the flags kernels are built with."""
-    compiler = (shutil.which("g++") or "c++",) if request.param == "g++" else clang()
-    if compiler is None:
-        pytest.skip(NO_CLANG)
     lines = ['#include "opc/math.h"', "using namespace opc;"]
     for f in ROWS:
         for kind in KINDS:
@@ -206,7 +202,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     source.write_text("\n".join(lines) + "\n")
     include = Path(opc.__file__).parent.parent / "runtime" / "include"
     flags = [f for f in CXX_FLAGS if not f.startswith("-fvisibility")]
-    run_compiler(compiler, *flags, f"-I{include}", "-c", source, "-o", folder / "functions.o")
+    run_compiler(COMPILERS[request.param], *flags, f"-I{include}", "-c", source, "-o", folder / "functions.o")
     subprocess.run(["g++", "-shared", folder / "functions.o", "-o", target, "-lmvec", "-lm"], check=True)
     return ctypes.CDLL(str(target))
 
