@@ -33,7 +33,7 @@ def bench(
     gradients with `backward`, unless sections are named.
     """
     from opc.build.builder import build_specs
-    from opc.testing.bench import frameworks
+    from opc.testing.bench import compilers, frameworks
     from opc.testing.bench.benchmark import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
     from opc.testing.bench.cases import CASES
     from opc.testing.bench.commands import measure_builds, measure_commands
@@ -55,6 +55,7 @@ def bench(
         set(plain) if {"large", "fresh", "tiny", "frameworks"} & set(wanted) else set()
     )
     found = Benchmark(machine())
+    count = threads or cores()
     if needed:
         specs = [p for n, p in every.items() if n in needed]
         with progress_line() as progress:
@@ -65,11 +66,15 @@ def bench(
         packages = {r.name: str(p.absolute()) for r, p in zip(built, specs, strict=True)}
         chosen = tuple(s for s in wanted if s in _IN_PROCESS)
         plain = tuple(n for n in plain if n in packages)
-        settings = Settings(packages, plain, str(out.absolute()), chosen, size, rounds, threads or cores())
+        settings = Settings(packages, plain, str(out.absolute()), chosen, size, rounds, count)
         if chosen:
             found = run_worker(settings, note)
         if "frameworks" in wanted:
             frameworks.measure(found, settings, note)
+    if compilers.SECTION in wanted:
+        specs = [p for n, p in every.items() if n in cases]
+        packages = {p.stem: str(p.absolute()) for p in specs}
+        compilers.measure(found, specs, Settings(packages, (), str(out.absolute()), (), size, rounds, count), note)
     if "build" in wanted:
         measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:

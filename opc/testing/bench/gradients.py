@@ -5,6 +5,8 @@ Every contender makes its outputs anew, as autograd does. ONNX Runtime has no gr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,19 +68,35 @@ def _autograd(problem: Problem, function: Any, tensors: list[Any]) -> Call:
 def _output_count(problem: Problem) -> int:
     """Return how many of the outputs the gradient is taken of: all where the reference has them, else the first."""
     function, tensors = torch_text(problem)
-    floating = [o for o in problem.new_outputs() if o.dtype == np.float32]
-    return min(len(_tuple(function(*tensors))), len(floating))
+    return min(len(_tuple(function(*tensors))), len(_floating(problem)))
+
+
+def _floating(problem: Problem) -> list[Any]:
+    """Return arrays for the outputs that there are cotangents of."""
+    return [o for o in problem.new_outputs() if o.dtype == problem.floating]
 
 
 def _cotangents(problem: Problem) -> list[Any]:
     rng = np.random.default_rng(1)
     outputs = problem.family.forward.outputs
     shapes = [problem.env.outputs[o.name] for o in outputs]
-    return [memory.copy(np.asarray(rng.standard_normal(shape, dtype=np.float32))) for shape in shapes]
+    drawn = [np.asarray(rng.standard_normal(shape, dtype=np.float32)) for shape in shapes]
+    return [memory.copy(a.astype(problem.floating)) for a in drawn]
 
 
 def ours_numpy(problem: Problem) -> Call:
     """Our gradient op on NumPy arrays: what it saves of the forward call is computed before."""
+    return _numpy_call(problem, _output_count(problem)), ()
+
+
+def given_numpy(problem: Problem) -> Call:
+    """Our gradient op on NumPy arrays, of all outputs, written each time to where the first call put it."""
+    call = _numpy_call(problem, len(_floating(problem)))
+    return partial(call, out=call()), ()
+
+
+def _numpy_call(problem: Problem, count: int) -> Callable[..., Any]:
+    """Return a call of our gradient op from so many of the outputs."""
     op, backward = problem.family.forward, problem.family.backward
     if backward is None or backward.derivation is None:
         raise ValueError(f"{op.name} has no gradient")
@@ -86,7 +104,7 @@ def ours_numpy(problem: Problem) -> Call:
     forward = [problem.inputs.get(o.name) for o in op.inputs]
     made = getattr(module, op.name)(*forward, **problem.attributes)
     outputs = dict(zip((o.name for o in op.outputs), _tuple(made), strict=True))
-    asked = {o.name for o in op.outputs[: _output_count(problem)]}
+    asked = {o.name for o in op.outputs[:count]}
     cotangents = {o.name: a for o, a in zip(op.outputs, _cotangents(problem), strict=True) if o.name in asked}
     values: dict[Role, Any] = {Role.INPUT: problem.inputs, Role.OUTPUT: outputs, Role.COTANGENT: cotangents}
     arguments = [values[role].get(of) for role, of in backward.derivation.inputs]
@@ -94,7 +112,7 @@ def ours_numpy(problem: Problem) -> Call:
     only = [name for name, of in names if of in problem.active]
     function = getattr(module, backward.name)
     choice = {"only": only} if len(only) < len(backward.outputs) else {}
-    return lambda: function(*arguments, **problem.attributes, **choice), ()
+    return partial(function, *arguments, **problem.attributes, **choice)
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ ROW = 1024
 class Problem:
     """One op on inputs of these shapes; attributes that are not given have their defaults.
 
-    Float inputs are float32 numbers around zero, or above it (`positive`); `below` gives int64 inputs, indices below a number,
+    Float inputs are numbers of `dtype` around zero, or above it (`positive`); `below` gives int64 inputs, indices below a number,
     `masks` those of bools and `small` of int8 numbers. Optional inputs without a shape are absent. `wrt` are the inputs to be
     differentiated by.
     """
@@ -41,6 +41,7 @@ class Problem:
     masks: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     wrt: tuple[str, ...] = ()
+    dtype: str = "float32"
 
     @cached_property
     def env(self) -> ShapeEnv:
@@ -67,7 +68,13 @@ class Problem:
         if name in self.small:
             return rng.integers(-100, 100, shape, np.int8)
         values = np.asarray(rng.standard_normal(shape, dtype=np.float32))
-        return np.asarray(np.abs(values) + np.float32(0.1)) if name in self.positive else values
+        values = np.asarray(np.abs(values) + np.float32(0.1)) if name in self.positive else values
+        return values.astype(self.floating, copy=False)
+
+    @property
+    def floating(self) -> Any:
+        """NumPy's dtype of float operands."""
+        return numpy_dtype(DType(self.dtype))
 
     @cached_property
     def binding(self) -> Binding:
@@ -91,7 +98,7 @@ class Problem:
     @cached_property
     def active(self) -> tuple[str, ...]:
         """The inputs whose gradients are asked for."""
-        return self.wrt or tuple(n for n, a in self.inputs.items() if a.dtype == np.float32)
+        return self.wrt or tuple(n for n, a in self.inputs.items() if a.dtype == self.floating)
 
     @cached_property
     def gradient_cost(self) -> Cost:

@@ -23,10 +23,25 @@ def seconds_text(seconds: float | None) -> str:
 
 def table(section: str, found: Benchmark) -> list[tuple[str, ...]]:
     """Return the cells of a section's table, the header first; columns that hold nothing are left out."""
+    rows = [r for r in found.rows if r.section == section]
     peak = found.peak if section in ("ops", "backward") else {}
-    lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, found.rows), peak) for r in found.rows if r.section == section)]
-    kept = [c for c in range(len(_HEADER)) if any(line[c] not in ("", "-") for line in lines[1:])]
+    lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, found.rows), peak) for r in rows)]
+    if section == "compilers":
+        lines = _side_by_side(rows)
+    kept = [c for c in range(len(lines[0])) if any(line[c] not in ("", "-") for line in lines[1:])]
     return [tuple(line[c] for c in kept) for line in lines]
+
+
+def _side_by_side(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Return a line an op: the time with the first compiler, then what the others' take of it."""
+    compilers = list(dict.fromkeys(r.contender for r in rows))
+    found = {(r.op, r.contender): r for r in rows}
+    lines = [("op", *compilers[:1], *(f"{c} / {compilers[0]}" for c in compilers[1:]), "")]
+    for op in dict.fromkeys(r.op for r in rows):
+        first, *others = (found[op, c] for c in compilers)
+        ratios = ("-" if r.ratio is None else f"{r.ratio:.2f}" for r in others)
+        lines.append((op, seconds_text(first.seconds), *ratios, first.note))
+    return lines
 
 
 def _copy_bandwidth(row: Row, rows: Sequence[Row]) -> float | None:

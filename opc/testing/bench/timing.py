@@ -97,6 +97,7 @@ def time_in_turn(
     warmups: int = 3,
     enough: Callable[[Sequence[Timing]], bool] = lambda _: True,
     before: Callable[[], object] | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> list[Timing]:
     """Time `rounds` rounds of `calls` calls of each contender, each round in an order of its own.
 
@@ -105,6 +106,8 @@ def time_in_turn(
     The order is random, but the same in every run of the benchmark: who comes before a contender leaves sleeping threads and
     pages looked up behind, and no contender should always inherit the same one's. Where calls are timed one at a time, the
     contender is called once more ahead of each, and then `before`; of several, all but the first find what the ones before left.
+
+    `clock` tells the seconds of calls, by default those that pass.
 
     A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
     quickest's time is not timed again. As long as the times are not `enough`, as many rounds again follow, for `LONGEST` at most.
@@ -116,7 +119,7 @@ def time_in_turn(
         try:
             if contender.run is not None:
                 for k in range(warmups):
-                    first[-1] = min(first[-1], _time(contender.run, 1))
+                    first[-1] = min(first[-1], _time(contender.run, 1, clock))
                     # A first call may compile something; only from the second on is it this slow by nature.
                     if k > 0 and first[-1] > PATIENCE:
                         break
@@ -141,7 +144,7 @@ def time_in_turn(
                     if calls == 1 and before is not None:
                         run()  # Its code is in the caches then, whoever was timed before.
                         before()
-                    times[i].append(_time(run, calls))
+                    times[i].append(_time(run, calls, clock))
             number += 1
             if number % rounds == 0:
                 timings = [Timing(contender, tuple(t)) for contender, t in zip(ready, times, strict=True)]
@@ -152,9 +155,9 @@ def time_in_turn(
             gc.enable()
 
 
-def _time(run: Callable[[], object], calls: int) -> float:
-    repeat = range(calls)
-    start = perf_counter()
+def _time(run: Callable[[], object], calls: int, clock: Callable[[], float] | None = None) -> float:
+    repeat, clock = range(calls), clock or perf_counter
+    start = clock()
     for _ in repeat:
         run()
-    return (perf_counter() - start) / calls
+    return (clock() - start) / calls
