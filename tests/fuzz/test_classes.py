@@ -227,6 +227,11 @@ FORMS = {
         "inputs: {v: 'T[C, 3]', x: 'T[M, C, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
         "t[i:M, j:C, k:2*H] = pad(v[j, 1], 1)\n  y[i, j, k] = sum[l:j](t[l % M, l, k])",
     ),
+    "axis_of_tangents_alone": (
+        "inputs: {w: 'T[N]', x: 'T[*A, N, *B]', z: 'T[*A, N, *B]'}\noutputs: {y: 'T[N]', u: 'T[N]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: -1}}\n",
+        "y[i] = pad(w[2], 0)\n  u[i] = mean[k:N](cast(T, k))",
+    ),
     "masked_products": (
         "inputs: {a: 'T[I, K]', b: 'T[K, J]', mask: 'bool[I, K]', keep: 'bool[K, J]'}\n"
         "outputs: {y: 'T[I, J]', z: 'T[I, J]', t: 'T[I, J]'}\n",

@@ -196,9 +196,11 @@ class Body(Arrays, Windows):
         ]
         return flat[0] if len(flat) == 1 else self.Concat(*flat, axis=0)
 
-    def axis(self, name: str, x: str) -> str:
-        """Add an axis attribute's value, counted from the front of x."""
+    def axis(self, name: str, x: str | None) -> str:
+        """Add an axis attribute's value, counted from the front of x where that is given."""
         given = self.attribute(name, TensorProto.INT64)
+        if x is None:
+            return given
         counted = self.Add(given, self.rank(x))
         return self.Where(self.Less(given, self.number(0)), counted, given)
 

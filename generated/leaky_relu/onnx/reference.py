@@ -46,7 +46,8 @@ def evaluate_leaky_relu_backward_backward(
     d_d_x = d_d_x.astype(compute)
     d_x = None
     if "d_x" in wanted:
-        d_x = np.broadcast_to(0, x.shape).astype(dtype)
+        t1 = np.broadcast_to(np.asarray(0, compute), x.shape)
+        d_x = t1.astype(dtype)
     d_d_y = None
     if "d_d_y" in wanted:
         d_d_y = np.where(x >= 0, d_d_x, alpha * d_d_x).astype(dtype)
@@ -73,5 +74,6 @@ def evaluate_leaky_relu_backward_jvp(x, t_x, t_d_y, *, alpha=0.01, wanted=("t_d_
     t_x = None if t_x is None else t_x.astype(compute)
     t_d_y = None if t_d_y is None else t_d_y.astype(compute)
     t1 = np.where(x >= 0, t_d_y, alpha * t_d_y) if t_d_y is not None else 0.0
-    t_d_x = np.broadcast_to(t1, x.shape).astype(dtype)
+    t2 = np.broadcast_to(np.asarray(t1, compute), x.shape)
+    t_d_x = t2.astype(dtype)
     return (t_d_x,)

@@ -260,7 +260,12 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.broadcast_target` says."""
         if not target.dims:
             return value
-        return Text(f"np.broadcast_to({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+        text, e = value.text, self.op.assignments[target.name].value
+        if isinstance(e.type, Weak) or any(isinstance(part, Present) for part in walk(e)):
+            # A number of Python's takes the type of what it meets, but an array of it has one of its own.
+            floating = is_floating(target.type)
+            text = f"np.asarray({text}, {self.compute(target.type) if floating else self.dtype(target.type)})"
+        return Text(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
 
     def gather(self, e: Read, scope: Scope) -> Text:
         """As `ArrayEmitter.gather` says."""

@@ -95,13 +95,16 @@ class NumpySizes(ReducingEmitter):
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS:
                 continue
-            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+            placing = sorted(self.op.placing(a), key=lambda o: o.optional)
+            for o in placing:
                 before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
                 groups = tuple(d.name for d in before if isinstance(d, Group))
                 local = self.attribute_local[a.name]
                 if a not in self.prologue_names:
                     self.prologue_names[a] = local
-                    self.prologue[a] = f"{local} = {local} % {self.local[o.name]}.ndim"
+                    counted = [f"{local} % {self.local[p.name]}.ndim" for p in placing]
+                    given = [f"{text} if {self.local[p.name]} is not None else " for text, p in zip(counted, placing)]
+                    self.prologue[a] = f"{local} = {''.join(given) + local if o.optional else counted[0]}"
                 return local, Position(len(before) - len(groups), groups)
         return None
 

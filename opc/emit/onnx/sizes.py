@@ -81,11 +81,14 @@ class OnnxSizes(ReducingEmitter):
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS:
                 continue
-            for o in sorted(self.op.placing(a), key=lambda o: o.optional):
+            placing = sorted(self.op.placing(a), key=lambda o: o.optional)
+            for o in placing:
                 before = o.dims[: o.dims.index(Affine.of(Dim(a.dim or "")))]
                 groups = tuple(d.name for d in before if isinstance(d, Group))
                 local = self.attribute_local[a.name]
-                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {self.local[o.name]})"
+                several = o.optional and len(placing) > 1
+                given = f"first({', '.join(self.local[p.name] for p in placing)})" if several else self.local[o.name]
+                self.prologue[local] = f"{local} = {BUILDER}.axis({quoted(a.name)}, {given})"
                 return local, Position(len(before) - len(groups), groups)
         raise NotExpressible("the number of axes of a group is not known when the model is made")
 

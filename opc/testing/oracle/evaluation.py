@@ -61,7 +61,17 @@ from opc.testing.oracle.bounds import (
 from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.reductions import gamma, identity, reduce
-from opc.testing.oracle.terms import ADDING, FUSED, Masses, addends, count_terms, joined
+from opc.testing.oracle.terms import (
+    ADDING,
+    FUSED,
+    Masses,
+    addends,
+    count_terms,
+    in_any_order,
+    is_product,
+    is_product_of_products,
+    joined,
+)
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -126,6 +136,7 @@ class _Evaluation:
     def __init__(self, op: Op, env: ShapeEnv, binding: Binding, values: dict[str, Bounds], precise: bool) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
         self.fused = False
+        self.chain: list[Bounds] | None = None
         """Whether what is evaluated is a term of a sum, so that a product or sum in it may go on unrounded."""
         self.merged = 0
         """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
@@ -254,11 +265,26 @@ class _Evaluation:
         outermost = self.merged > 0 and before[1] == 0
         if outermost:
             self.masses = Masses()
+        chain, self.chain = self.chain, [] if before[0] and is_product_of_products(e) else self.chain
         result = self.apply(e, frame, mask, ctx, fused)
+        if self.chain is not chain and self.chain is not None and result.is_float:
+            result = in_any_order(result, self.chain, PRECISIONS[self.joined(e.args, ctx)])
+        self.chain = chain
         if outermost and result.is_float:
             result = self.masses.overflow(result, PRECISIONS[self.joined(e.args, ctx)])
         self.fused, self.merged, self.masses = before
         return result
+
+    def factor(self, e: Call, a: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
+        """Evaluate an argument; the factors of a product that goes into a sum are kept, whatever brackets they stand in."""
+        chain = self.chain
+        inner = e.fn == "mul" and is_product(a)
+        self.chain = chain if inner else None
+        found = self.operand(a, frame, mask, dtype)
+        self.chain = chain
+        if chain is not None and e.fn == "mul" and not inner:
+            chain.append(found)
+        return found
 
     def apply(self, e: Call, frame: Frame, mask: Array | None, ctx: DType, fused: bool) -> Bounds:
         """Apply a function of values; the result may be left unrounded where `fused`."""
@@ -269,7 +295,7 @@ class _Evaluation:
         args = []
         for k, a in enumerate(e.args):
             with self.masses.signed(e.fn == "neg" or (e.fn == "sub" and k == 1)):
-                args.append(self.operand(a, frame, mask, dtype))
+                args.append(self.factor(e, a, frame, mask, dtype))
         if fn.types == "compare":
             return enclosures.compare(e.fn, args[0], args[1])
         if fn.types == "test":

@@ -107,6 +107,33 @@ def _is_product(e: Expr) -> bool:
             return False
 
 
+def is_product(e: Expr) -> bool:
+    """Whether an expression multiplies."""
+    return isinstance(e, Call) and e.fn == "mul"
+
+
+def is_product_of_products(e: Expr) -> bool:
+    """Whether a product has three factors or more."""
+    return isinstance(e, Call) and e.fn == "mul" and any(map(is_product, e.args))
+
+
+def in_any_order(product: Bounds, factors: list[Bounds], p: Precision) -> Bounds:
+    """Return the set of a product whose factors may be multiplied in any order: any value where some order overflows, or loses
+    its digits to what is denormal, on the way."""
+    most: Array = np.ones(())
+    least: Array = np.ones(())
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for f in factors:
+            ends = np.abs(f.low), np.abs(f.high)
+            large, small = np.maximum(*ends), np.minimum(*ends)
+            most = most * np.where(np.isfinite(large), np.maximum(large, 1), 1)
+            least = least * np.where((small > 0) & (f.low * f.high > 0), np.minimum(small, 1), 1)
+        lost = (most >= float(p.overflow)) | (least < p.tiny / (2 * p.unit))
+    if not np.any(lost):
+        return product
+    return Bounds(np.where(lost, -np.inf, product.low), np.where(lost, np.inf, product.high), product.nan | lost)
+
+
 def joined(sets: list[Bounds], axis: int) -> Bounds:
     """Return sets over one domain one after the other along an axis."""
     shape = np.broadcast_shapes(*(s.low.shape for s in sets))
