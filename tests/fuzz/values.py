@@ -21,6 +21,9 @@ TWOFOLD = (
 """Functions of what is short enough to be written twice."""
 
 BINARY = ("({0} + {1})", "({0} - {1})", "({0}) * ({1})", "({0}) / (2 + ({1}) ** 2)", "maximum({0}, {1})", "minimum({0}, {1})")
+UNTYPED = ("cos(0.3 * {0} * ({1} + 1))", "exp(-0.1 * {0}) * (0.5 + {1})", "(0.25 * {0} - {1})", "({0} + 2 * {1})")
+"""What is made of numbers and indices alone."""
+
 NUMBERS = ("alpha", "beta", "width", "stride", "big", "pads", "scales")
 
 
@@ -158,6 +161,10 @@ class Values(Reads):
         dim, name = self.pick(*dims), self.new_index()
         inner = {**scope, name: dim}
         factors = [f"({self.value(inner, self.rng.choice((0, 0, 0, 1)))})" for _ in range(2)]
+        if self.chance(25):
+            # Of no type of its own, alone or beside another factor.
+            factors[self.rng.choice((0, 1)) :] = [self.pick(*UNTYPED).format(name, self.pick(*index_names(inner)))]
+            self.rng.shuffle(factors)
         text = f"sum[{name}:{dim}]({' * '.join(factors)})"
         return f"{text} + {self.atom(scope)}" if self.chance(30) else text
 
