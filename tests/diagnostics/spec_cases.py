@@ -48,7 +48,7 @@ FORM: list[Case] = [
     case("op: ⟦Foo⟧", "'Foo' can't name an op: an op's name is snake_case"),
     case("op: ⟦../foo⟧", "'../foo' can't name an op"),
     case("op: ⟦a_backward⟧", "'a_backward' can't name an op: names that end in '_backward'"),
-    case("op: ⟦class⟧", "'class' can't name an op: 'class' is a word of Python or C++"),
+    case("op: ⟦for⟧", "'for' can't name an op: 'for' is a word of the language"),
     case("op: ⟦opcode⟧", "'opcode' can't name an op: names that begin with 'opc'"),
     case("domain: ⟦opc.⟧", "'opc.' can't be a domain: a domain is lower-case names"),
     case("domain: ⟦ai.onnx.ml⟧", "'ai.onnx.ml' can't be a domain: it holds the ops of ONNX or PyTorch itself"),
