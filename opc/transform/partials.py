@@ -97,6 +97,9 @@ class Differentiator:
                 continue
             types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
             factor = _fill(template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
+            if bound_indices(factor) & {a.index for access in inner for a in access.loops if isinstance(a, Axis)}:
+                # The derivative of a sum squared holds the sum: its index is not that of the access.
+                factor = rename_bound(factor, self._clear_of(e))
             for access, d in inner.items():
                 total[access] = algebra.add(total.get(access, ZERO), algebra.mul(factor, d))
         return _nonzero(total)
@@ -209,7 +212,7 @@ class Differentiator:
         rest = scalar.select(alone, one, scalar.select(two, other, ZERO))
         return scalar.select(zero, algebra.mul(nonzero, rest), algebra.div(result, x))
 
-    def _clear_of(self, e: Reduce) -> Namer:
+    def _clear_of(self, e: Call | Reduce) -> Namer:
         return Namer(self.namer.taken | bound_indices(e) | free_indices(e))
 
 

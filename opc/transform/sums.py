@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import DType, ValueType, is_bool, is_integer
+from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -197,8 +197,8 @@ def _at(e: Expr, index: str, where: Expr) -> Expr | None:
 
 
 def sum_type(t: ValueType) -> ValueType:
-    """Return the type of a sum: that of the body, or int64 for integers and bool."""
-    return DType.INT64 if is_integer(t) or is_bool(t) else t
+    """Return the type of a sum: that of the body, which may be weak, or int64 for integers and bool."""
+    return DType.INT64 if is_bool(t) or (is_integer(t) and not isinstance(t, Weak)) else t
 
 
 def _counts(loops: tuple[ReduceAxis, ...]) -> bool:

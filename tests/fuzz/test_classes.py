@@ -232,6 +232,19 @@ FORMS = {
         "attributes: {axis: {type: axis, dim: N, default: -1}}\n",
         "y[i] = pad(w[2], 0)\n  u[i] = mean[k:N](cast(T, k))",
     ),
+    "index_beside_a_size_of_nothing": (
+        "inputs: {c: 'T[K]', ids: 'int64[N]', x: 'T[K, N]'}\noutputs: {y: 'T[N, K]', z: 'T[N, K]'}\n",
+        "y[n, k] = c[ids[n]] * 2\n  z[n, k] = x[ids[n], n] + c[k]",
+    ),
+    "indices_in_sums_of_their_own": (
+        "inputs: {s: 'T[]', x: 'T[M, N]'}\noutputs: {y: 'T[N]', z: 'T[]'}\n",
+        "y[i] = sum[k:N](s[()] * k)\n  z[()] = mean[j:M](sum[k](x[M - 1, k] * j))",
+    ),
+    "powers_of_sums_of_what_is_looked_up": (
+        "inputs: {x: 'T[M, C]', ids: 'int64[N]'}\noutputs: {y: 'T[C]', z: 'T[C]'}\nrequire: [M > 0]\n",
+        "y[c] = sum[k](x[ids[k], c]) ** 2\n  z[c] = exp(sum[k](x[ids[k], c])) / (1 + max[k](x[ids[k], c] * 2) ** 2)"
+        " if N > 0 else 0",
+    ),
     "masked_products": (
         "inputs: {a: 'T[I, K]', b: 'T[K, J]', mask: 'bool[I, K]', keep: 'bool[K, J]'}\n"
         "outputs: {y: 'T[I, J]', z: 'T[I, J]', t: 'T[I, J]'}\n",

@@ -161,11 +161,15 @@ class Values(Reads):
         dim, name = self.pick(*dims), self.new_index()
         inner = {**scope, name: dim}
         factors = [f"({self.value(inner, self.rng.choice((0, 0, 0, 1)))})" for _ in range(2)]
+        alone = False
         if self.chance(25):
             # Of no type of its own, alone or beside another factor.
-            factors[self.rng.choice((0, 1)) :] = [self.pick(*UNTYPED).format(name, self.pick(*index_names(inner)))]
+            alone = self.chance(50)
+            factors[not alone :] = [self.pick(*UNTYPED).format(name, self.pick(*index_names(inner)))]
             self.rng.shuffle(factors)
         text = f"sum[{name}:{dim}]({' * '.join(factors)})"
+        if alone:  # the sum has no type either
+            return f"{text} {self.pick('+', '*')} {self.atom(scope)}"
         return f"{text} + {self.atom(scope)}" if self.chance(30) else text
 
     def window(self, scope: Scope) -> str:

@@ -24,11 +24,15 @@ from opc.ir.op import Group
 
 @dataclass(slots=True)
 class _Axis:
-    """One axis of a tensor that is read: the entries that it becomes, the index tensor over them, or None for a bare axis."""
+    """One axis of a tensor that is read: the entries that it becomes, the index tensor over them, or None for a bare axis.
+
+    `points` is a number that is 0 where nothing is read because the axis is empty; no text where that can't be.
+    """
 
     entries: tuple[Entry, ...]
     index: str | None
     size: str
+    points: str = ""
 
 
 class OnnxArrays(OnnxSizes):
@@ -114,7 +118,8 @@ class OnnxArrays(OnnxSizes):
         for k in reversed(range(len(axes))):
             index = axes[k].index
             if index is not None:
-                text = self.named(Text(f"{BUILDER}.Gather({text}, {index}, axis={k})")).text
+                read, points = ("gather_some", f", {axes[k].points}") if axes[k].points else ("Gather", "")
+                text = self.named(Text(f"{BUILDER}.{read}({text}, {index}{points}, axis={k})")).text
         have = [i for a in axes for i in a.entries]
         result = self.unflatten(self.permuted(text, have, frame), frame, scope)
         missing = missing_entries(scope.frame, frame)
@@ -158,7 +163,10 @@ class OnnxArrays(OnnxSizes):
             if isinstance(i, Affine) and i.index is not None and scope.extents[i.index] == dim:
                 axes.append(_Axis(own, None, size))
                 continue
-            index = self.flatten(self.value_over(IndexValue(i) if isinstance(i, Affine) else i, own, scope), own, scope)
+            index, points = (
+                self.flatten(self.value_over(IndexValue(i) if isinstance(i, Affine) else i, own, scope), own, scope),
+                "",
+            )
             if not isinstance(i, Affine):
                 index = self.named(Text(f"{BUILDER}.cast({index}, {self.onnx_type(DType.INT64)})")).text
             # Where a loop that it does not use is empty, an axis may be too, and a runtime refuses the index.
@@ -167,11 +175,14 @@ class OnnxArrays(OnnxSizes):
             if not inside and k in e.checked and e.pad is None and not self.is_guarded(scope):
                 # The runtime refuses what is too great itself, and takes negative numbers as counted from the end.
                 index = self.named(Text(f"{BUILDER}.not_negative({index}, {size})")).text
+                # Beside an index over as many places as the axis has, there may be nothing to read, and no point to read it at.
+                beside = [scope.extents[n] for n in scope.around if isinstance(n, str) and n not in own]
+                points = size if dim in beside and not self.boxes.is_never_empty(dim, {}) else ""
             elif not inside:
                 padded.append(k)
                 index = self.named(Text(f"{BUILDER}.inside({index}, {size})")).text
                 size = f"{BUILDER}.Add({size}, {BUILDER}.number(1))"
-            axes.append(_Axis(own, index, size))
+            axes.append(_Axis(own, index, size, points))
         if padded:
             text = self.named(Text(text)).text
             value = self.pad_value(e, text)
@@ -212,7 +223,8 @@ class OnnxArrays(OnnxSizes):
                 index = self.named(Text(index)).text
             shape = f"{BUILDER}.vector({', '.join(self.flat_size(i, scope) for i in entries)})"
             index = self.named(Text(f"{BUILDER}.Expand({index}, {shape})")).text
-            result.append(_Axis(entries, index, self.product([axes[k].size for k in p])))
+            points = next((axes[k].points for k in p if axes[k].points), "")
+            result.append(_Axis(entries, index, self.product([axes[k].size for k in p]), points))
         return self.reshaped(text, [a.size for a in result]), result
 
     def over(self, text: str, own: Sequence[Entry], entries: Sequence[Entry]) -> str:

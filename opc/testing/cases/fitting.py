@@ -7,6 +7,7 @@ the body has no more points than a limit. What sizes still break a rule are refu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,7 +36,8 @@ def volume(op: Op, env: ShapeEnv) -> int:
     """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
 
     An operand of which loops see few elements, as on a diagonal, counts too: an element is less than a point to the oracle.
-    An extent that depends on an index counts as its greatest, and one that divides by a size of 0 as 0.
+    An extent that depends on an index counts as its greatest. One of nothing counts as 1, for what is inside may not depend on it
+    and be evaluated all the same.
     """
     held = [int(np.prod(env.shape_of(o), dtype=np.int64)) for o in op.inputs if o.name in env.present]
     most = max([1, *(n // ELEMENTS for n in held)])
@@ -64,22 +66,23 @@ def _volume(env: ShapeEnv, e: Expr, points: int, ranges: Mapping[str, int]) -> i
 
 
 def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
-    """Return the greatest value of an extent: at one of the two ends of every index in it."""
+    """Return the greatest value of an extent, which is at one of the two ends of every index in it, or 1."""
+    names = sorted(extent.indices())
 
-    def value(last: bool) -> int:
+    def value(last: Mapping[str, bool]) -> int:
         def symbol(s: Symbol) -> int:
-            return max(ranges[s.name] - 1, 0) * last if isinstance(s, Index) else env.symbol(s)
+            return max(ranges[s.name] - 1, 0) * last[s.name] if isinstance(s, Index) else env.symbol(s)
 
         return extent.evaluate(symbol)
 
     try:
-        return max(value(False), value(True), 0)
+        return max(1, *(value(dict(zip(names, ends))) for ends in itertools.product((False, True), repeat=len(names))))
     except ZeroDivisionError:
-        return 0
+        return 1
 
 
 def _group_size(env: ShapeEnv, group: Group) -> int:
-    return int(np.prod(env.groups.get(group_key(group), ()), dtype=np.int64))
+    return int(np.prod([max(size, 1) for size in env.groups.get(group_key(group), ())], dtype=np.int64))
 
 
 def fit(
