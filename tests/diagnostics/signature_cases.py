@@ -20,6 +20,10 @@ OPERANDS: list[Case] = [
     case("inputs: {x: '⟦T⟧'}", "expected a type and a shape"),
     case("inputs: {x: '⟦⟧'}", "an expression is missing here"),
     case("inputs: {x: 'T[⟦N + 1⟧]'}", "a dimension of an input is a name, a number, ... or *A"),
+    case(
+        "inputs: {x: 'T[...]', 'b?': 'T[⟦N + 1⟧]'}\nkernel: y = x * (2 if present(b) else 1)",
+        "a dimension of an input is a name, a number, ... or *A",
+    ),
     case("inputs: {x: 'T[⟦-1⟧]'}", "a dimension of an input is a name, a number, ... or *A"),
     case("inputs: {x: '⟦T[..., ...]⟧'}", "the axis group ... stands twice in one shape"),
     case("outputs: {y: '⟦T[..., ...]⟧'}", "the axis group ... stands twice in one shape"),
