@@ -63,7 +63,7 @@ NAMES: list[Case] = [
     kernel("y = x + ⟦sum⟧", "'sum' is a reduction"),
     kernel("y = x if ⟦true⟧ else 0", "unknown name 'true'"),
     kernel("⟦x⟧ = x + 1\ny = x", "'x' is an input and can't be assigned"),
-    kernel("⟦exp⟧ = x\ny = x", "'exp' is a word of the language and can't be assigned"),
+    kernel("⟦exp⟧ = x\ny = x + exp", "'exp' is a word of the language and can't be assigned"),
     kernel("⟦bool⟧ = x\ny = x", "'bool' is a word of the language and can't be assigned"),
     kernel("⟦int⟧ = x\ny = x", "the temporary 'int' is not used"),
     kernel("y = x + ⟦new⟧", "unknown name 'new'"),

@@ -118,14 +118,14 @@ FLAVOURS = (
     ),
     Flavour(
         "axis",
-        tensors(x="T *A N *B", z="T *A *B", w="T N", b="T? N", s="T", q="Q *A N *B", on="bool *A N *B"),
-        (("*A", "N", "*B"), ("*A", "*B"), ("N",)),
+        tensors(x="T *A N *B", z="T *A *B", a="T *A M *B", w="T N", b="T? N", s="T", q="Q *A N *B", on="bool *A N *B"),
+        (("*A", "N", "*B"), ("*A", "*B"), ("N",), ("*A", "N + M", "*B"), ("*A", "2*N", "*B"), ("*A", "M", "*B")),
         axis=True,
     ),
     Flavour(
         "groups",
         tensors(x="T N *S", z="T *S", w="T N", p="T N K", b="T? N", s="T", q="Q N *S", ids="I N", on="bool *S"),
-        (("N", "*S"), ("N",), ("*S",), (), ("K", "*S")),
+        (("N", "*S"), ("N",), ("*S",), (), ("K", "*S"), ("N + 1", "*S")),
     ),
     Flavour(
         "image",

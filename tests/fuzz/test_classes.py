@@ -245,6 +245,11 @@ FORMS = {
         "y[c] = sum[k](x[ids[k], c]) ** 2\n  z[c] = exp(sum[k](x[ids[k], c])) / (1 + max[k](x[ids[k], c] * 2) ** 2)"
         " if N > 0 else 0",
     ),
+    "joined_along_an_axis": (
+        "inputs: {x: 'T[*A, N, *B]', z: 'T[*A, M, *B]'}\nattributes: {axis: {type: axis, dim: N, default: 0}}\n"
+        "outputs: {y: 'T[*A, N + M, *B]', u: 'T[*A, P, *B]'}\nshape: {P: 2*M}\n",
+        "y[*A, i, *B] = x[*A, i, *B] if i < N else z[*A, i - N, *B]\n  u[*A, i, *B] = z[*A, i // 2, *B]",
+    ),
     "masked_products": (
         "inputs: {a: 'T[I, K]', b: 'T[K, J]', mask: 'bool[I, K]', keep: 'bool[K, J]'}\n"
         "outputs: {y: 'T[I, J]', z: 'T[I, J]', t: 'T[I, J]'}\n",

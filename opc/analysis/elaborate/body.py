@@ -71,6 +71,9 @@ class BodyTyper:
         name = s.target.id
         output = self.outputs.get(name)
         if not self._may_assign(s.target, output):
+            if name not in self.assigned:
+                self.scope.later.pop(name, None)
+                self.scope.poisoned.add(name)
             return
         self.assigned[name] = s.target.span
         if s.value is None:

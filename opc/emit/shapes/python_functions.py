@@ -235,8 +235,9 @@ class ShapeFunctions:
             expected = self.scalar.size(step.size)
         else:
             expected = self._local(f"expected_{operand.name}")
+            number = axis.replace('"', "'")  # before Python 3.12, a quote ends the text around it
             place = (
-                f'f"axis {{{axis}}} of {spelled(operand.name)}"'
+                f'f"axis {{{number}}} of {spelled(operand.name)}"'
                 if step.axis < 0 or ranks
                 else said(f"axis {axis} of {operand.name}")
             )
