@@ -15,8 +15,10 @@ from opc.ir.expr import (
     IndexValue,
     Read,
     Select,
+    children,
     free_indices,
     rewrite,
+    with_children,
 )
 from opc.transform import scalar
 from opc.transform.scalar import ZERO
@@ -33,17 +35,16 @@ class Equation:
 
 def at_position(e: Expr, data: Expr, position: Affine) -> Expr:
     """Return `e` where an index that is data is known to be a position: reads stand at the position, and comparisons ask it."""
-
-    def rule(node: Expr) -> Expr:
-        match node:
-            case Read():
-                return replace(node, indices=tuple(position if i == data else i for i in node.indices))
-            case Call() if node.fn in scalar.COMPARES:
-                return replace(node, args=tuple(IndexValue(position) if a == data else a for a in node.args))
-            case _:
-                return node
-
-    return rewrite(e, rule)
+    if scalar.rebinds(e, data):
+        return e
+    e = with_children(e, tuple(at_position(c, data, position) for c in children(e)))
+    match e:
+        case Read():
+            return replace(e, indices=tuple(position if i == data else i for i in e.indices))
+        case Call() if e.fn in scalar.COMPARES:
+            return replace(e, args=tuple(IndexValue(position) if a == data else a for a in e.args))
+        case _:
+            return e
 
 
 def exchanged(e: Expr, old: Expr, new: Expr) -> Expr:

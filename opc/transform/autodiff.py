@@ -15,9 +15,10 @@ from opc.ir.op import Assign, Group, Op, Operand, Role
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
+from opc.transform.extract import Extractor
 from opc.transform.indices import INDEX_NAMES, Namer, bare, index_names, op_names, rename_operands
 from opc.transform.needed import Needed, guarded
-from opc.transform.normalize import Extractor, chosen_outside, hoist_from, hoist_positions, leading_conditions
+from opc.transform.normalize import chosen_outside, hoist_from, hoist_positions, leading_conditions
 from opc.transform.partials import Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.transpose import transpose
@@ -91,8 +92,7 @@ class _Reverse:
                 continue
             domain = Domain.of(s, self.op.operand(s.target))
             need = self.needed.where(s)
-            value = Read(s.target, bare(s.indices), self.op.operand(s.target).type)
-            for access, factor in self.differentiator.partials(s.value, value).items():
+            for access, factor in self.differentiator.partials_of(s, self.op.operand(s.target)).items():
                 operand = self.op.operand(access.read.operand)
                 inside = domain.inside(access.loops)
                 read = hoist_positions(access.read, inside, s.target, self.extractor, leading_conditions(factor))

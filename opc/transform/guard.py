@@ -13,7 +13,7 @@ from opc.analysis.bounds.checker import Conditions, ranges_of
 from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, with_children
-from opc.ir.op import Op
+from opc.ir.op import Assign, Op
 from opc.transform import scalar
 
 
@@ -23,13 +23,15 @@ def guarded(op: Op) -> Op:
     So are those whose indices are data: where a spec has them checked, they are checked in each derived op, and no others may be.
     """
     proofs = ReadsInside(op)
+    return replace(op, body=tuple(padded(proofs, s) if any(proofs.outside(s)) else s for s in op.body))
+
+
+def padded(proofs: ReadsInside, s: Assign) -> Assign:
+    """Return a statement with reads that are not proved inside padded by 0."""
 
     def visit(e: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Expr:
         e = with_children(e, tuple(visit(*part) for part in parts(e, ranges, under)))
         outside = isinstance(e, Read) and proofs.axes_outside(e, ranges, under)
         return replace(e, pad=scalar.nothing(e.type), checked=()) if outside and isinstance(e, Read) else e
 
-    body = tuple(
-        replace(s, value=visit(s.value, ranges_of(s, op.operand(s.target)), ())) if any(proofs.outside(s)) else s for s in op.body
-    )
-    return replace(op, body=body)
+    return replace(s, value=visit(s.value, ranges_of(s, proofs.op.operand(s.target)), ()))

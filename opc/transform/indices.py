@@ -19,6 +19,7 @@ from opc.ir.expr import (
     Reduce,
     ReduceAxis,
     children,
+    free_groups,
     free_indices,
     rewrite,
     with_children,
@@ -143,7 +144,8 @@ def put_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case Reduce():
             bound = {a.index for a in e.axes if isinstance(a, Axis)}
             inner = {n: v for n, v in values.items() if n not in bound}
-            captured = bound & set().union(*(free_indices(v) for v in inner.values()))
+            rebound = {a.name for a in e.axes if not isinstance(a, Axis)}
+            captured = any(bound & free_indices(v) or rebound & free_groups(v) for v in inner.values())
             if captured or any(isinstance(a, Axis) and a.extent.indices() & inner.keys() for a in e.axes):
                 return None
             body = put_values(e.body, inner)

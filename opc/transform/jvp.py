@@ -13,8 +13,9 @@ from opc.ir.op import Assign, Op, Operand
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
-from opc.transform.indices import Namer, bare, index_names, op_names
-from opc.transform.normalize import Extractor, hoist_positions, leading_conditions
+from opc.transform.extract import Extractor
+from opc.transform.indices import Namer, index_names, op_names
+from opc.transform.normalize import hoist_positions, leading_conditions
 from opc.transform.partials import Access, Differentiator
 from opc.transform.scalar import ZERO
 from opc.transform.sums import sum_over
@@ -59,8 +60,7 @@ class _Forward:
         fresh: list[Operand] = []
         for s in self.op.body:
             operand = self.op.operand(s.target)
-            value = Read(s.target, bare(s.indices), operand.type)
-            total = self._tangent(self.differentiator.partials(s.value, value), operand.type, s)
+            total = self._tangent(self.differentiator.partials_of(s, operand), operand.type, s)
             statements += self.extractor.statements
             self.extractor.statements.clear()
             result = self.results.get(s.target)

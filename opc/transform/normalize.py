@@ -9,13 +9,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Weak, is_bool, is_integer
+from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
     Axis,
@@ -36,12 +35,12 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
-from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.ir.op import Assign, DimSpec, Op
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
-from opc.transform.indices import Namer, bare, index_names, op_names, rename_bound, substitute
-from opc.transform.inside import Inside
+from opc.transform.extract import Extractor, is_shadowing, signature
+from opc.transform.indices import Namer, index_names, op_names, rename_bound, substitute
 
 CHEAP = frozenset({
     "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",
@@ -61,87 +60,6 @@ def unshadow(op: Op) -> Op:
         namer = Namer({i for i in s.indices if isinstance(i, str)} | op_names(op))
         body.append(replace(s, value=rename_bound(s.value, namer)))
     return replace(op, body=tuple(body))
-
-
-@dataclass(slots=True)
-class Extractor:
-    """Collects new statements for expressions of one op; equal expressions get one temporary.
-
-    Its caller takes `temporaries` and, before the statement they serve, `statements`.
-    """
-
-    op: Op
-    namer: Namer
-    exact: bool = False
-    """Whether a call that the op refuses must still be refused: nobody asks what is derived for more than its source has."""
-    inside: Inside = field(init=False)
-    known: dict[tuple[Expr, tuple[DimSpec, ...]], str] = field(default_factory=dict)
-    temporaries: list[Operand] = field(default_factory=list)
-    statements: list[Assign] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.inside = Inside(self.op)
-
-    @property
-    def optional(self) -> set[str]:
-        """The operands that may be absent."""
-        return {o.name for o in self.op.inputs if o.optional}
-
-    def extract(self, e: Expr, domain: Domain, name: str, guards: tuple[Expr, ...] = ()) -> Expr | None:
-        """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
-
-        `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
-        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None.
-        """
-        kind = e.type
-        if isinstance(kind, Weak):
-            return None
-        if guards and not self.inside(e, domain, self.temporaries):
-            known = free_indices(e)
-            needed = [g for g in guards if not scalar.any_reads(g) and free_indices(g) and free_indices(g) <= known]
-            if needed:
-                e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.nothing(kind), kind)
-            if not self.inside(e, domain, self.temporaries):
-                return None
-        if guards:
-            some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes})
-            if self.exact and some != e:
-                return None
-            e = some
-        indices, dims = signature(e, domain)
-        if any(not isinstance(d, Group) and d.indices() for d in dims):
-            return None
-        key = (canonical(e, indices), dims)
-        if key not in self.known:
-            self.known[key] = self.namer.fresh(name)
-            self.temporaries.append(Operand(self.known[key], kind, dims))
-            self.statements.append(Assign(self.known[key], indices, e, e.span))
-        return Read(self.known[key], bare(indices), kind, span=e.span)
-
-
-def signature(e: Expr, domain: Domain) -> tuple[tuple[str | GroupRef, ...], tuple[DimSpec, ...]]:
-    """Return the indices and the shape of a temporary that holds `e`, which stands inside `domain`.
-
-    They are ordered as in the first read in `e` that uses them all, each alone in an axis or in a window along it; else groups
-    first.
-    """
-    free, groups = free_indices(e), free_groups(e)
-    sizes: dict[str | GroupRef, DimSpec] = {GroupRef(name): Group(name, of) for name, of in domain.groups if name in groups}
-    sizes.update({a.index: a.extent for a in domain.axes if a.index in free})
-    for r in reads(e):
-        order = [_placed(i, sizes.keys()) for i in r.indices if isinstance(i, Affine | GroupRef)]
-        if set(order) >= sizes.keys():
-            kept = dict.fromkeys(i for i in order if i is not None and i in sizes)
-            return tuple(kept), tuple(sizes[i] for i in kept)
-    return tuple(sizes), tuple(sizes.values())
-
-
-def _placed(index: Affine | GroupRef, wanted: Collection[str | GroupRef]) -> str | GroupRef | None:
-    """Return which of the wanted indices an axis of a read goes along, None where it is none or several."""
-    if isinstance(index, GroupRef):
-        return index
-    found = index.indices() & {i for i in wanted if isinstance(i, str)}
-    return next(iter(found)) if len(found) == 1 else None
 
 
 def nest_products(op: Op) -> Op:
@@ -207,7 +125,7 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     where it is not needed.
     """
     if isinstance(e, Select):
-        fixed = [c for c in scalar.conjuncts(e.cond) if not scalar.any_reads(c) and not free_indices(c)]
+        fixed = [c for c in scalar.conjuncts(e.cond) if not (scalar.any_reads(c) or free_indices(c) or free_groups(c))]
         whole = len(fixed) == len(scalar.conjuncts(e.cond))
         inverse = (scalar.negation(e.cond),) if whole else ()
         cond = _hoisted(e.cond, domain, guards, False, how, around)
@@ -215,18 +133,20 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
         other = _hoisted(e.other, domain, (*guards, *inverse), root and whole, how, (*around, scalar.negation(e.cond)))
         return replace(e, cond=cond, then=then, other=other)
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    parts = scalar.conditioned(e)
-    e = with_children(e, tuple(_hoisted(c, inner, guards, False, how, (*around, *more)) for c, more in parts))
+    parts, left = scalar.conditioned(e), scalar.still(around, e)
+    e = with_children(e, tuple(_hoisted(c, inner, guards, False, how, (*left, *more)) for c, more in parts))
     if not isinstance(e, Reduce) or not ((how.every and not root) or _repeated(e, domain)):
         return e
-    if any(r.checked for r in reads(e)):
-        return e
+    found, name = None, f"{how.target}_{e.kind}"
     value = how.asked(e, domain)
     for g in reversed(guards):
         value = Select(g, value, scalar.nothing(value.type), value.type)
-    if scalar.unguarded(value) & how.extractor.optional:
-        return e
-    return how.extractor.extract(value, domain, f"{how.target}_{e.kind}", around) or e
+    if not any(r.checked for r in reads(e)) and not scalar.unguarded(value) & how.extractor.optional:
+        found = how.extractor.extract(value, domain, name, around)
+    if found is None and how.every and is_shadowing(e, domain) and any(is_floating(r.type) for r in reads(e)):
+        # A derivative has both loops around each of its terms, where one would hide the other.
+        found = how.extractor.set_apart(e, domain, name, (*guards, *around))
+    return found or e
 
 
 def hoist_from(e: Expr, domain: Domain, name: str, extractor: Extractor) -> Expr:
@@ -248,8 +168,8 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
             return extractor.extract(value, domain, f"{name}_{e.kind}", around) or e
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
         indexes = [isinstance(e, Read) and c is not e.pad for c in children(e)]
-        parts = zip(scalar.conditioned(e), indexes, strict=True)
-        return with_children(e, tuple(moved(c, inner, index or also, (*around, *more)) for (c, more), also in parts))
+        parts, left = zip(scalar.conditioned(e), indexes, strict=True), scalar.still(around, e)
+        return with_children(e, tuple(moved(c, inner, index or also, (*left, *more)) for (c, more), also in parts))
 
     return moved(e, domain, False, guards)
 
@@ -352,8 +272,8 @@ def _shared(
             if new is not None:
                 return new
     inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
-    parts = scalar.conditioned(e)
-    return with_children(e, tuple(_shared(c, inner, False, counted, extractor, (*around, *more)) for c, more in parts))
+    parts, left = scalar.conditioned(e), scalar.still(around, e)
+    return with_children(e, tuple(_shared(c, inner, False, counted, extractor, (*left, *more)) for c, more in parts))
 
 
 def sink(op: Op) -> Op:

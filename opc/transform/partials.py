@@ -10,11 +10,12 @@ passes its condition on to the factors, so that a side that is not chosen contri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.elaborate.typing import derivative_template
+from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, GroupSize, Index, product
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import (
@@ -24,6 +25,8 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupAxis,
+    GroupRef,
     IndexValue,
     Place,
     Present,
@@ -34,11 +37,12 @@ from opc.ir.expr import (
     StrConst,
     free_indices,
     reads,
+    walk,
 )
 from opc.ir.functions import FUNCTIONS
-from opc.ir.op import Ties
+from opc.ir.op import Assign, Group, Operand, Ties
 from opc.transform import algebra, scalar
-from opc.transform.indices import INDEX_NAMES, Namer, bound_indices, put_values, rename_bound, substitute
+from opc.transform.indices import INDEX_NAMES, Namer, bare, bound_indices, put_values, rename_bound, substitute
 from opc.transform.scalar import ONE, ZERO
 
 
@@ -60,6 +64,13 @@ class Differentiator:
         self.active = active
         self.namer = namer
         self.ties = ties
+
+    def partials_of(self, s: Assign, operand: Operand) -> Partials:
+        """Return the factor of every access in the value of a statement, whose target is `operand`."""
+        found = self.partials(s.value, Read(s.target, bare(s.indices), operand.type))
+        for access in found:
+            _tell_apart([d.name for d in operand.dims if isinstance(d, Group)], access.loops, s.value)
+        return found
 
     def partials(self, e: Expr, result: Expr | None = None) -> Partials:
         """Return the factor of every access in `e`; `result`, if given, is a cheaper way to write the value of `e`.
@@ -115,6 +126,8 @@ class Differentiator:
         inner = self.partials(e.body)
         if not inner:
             return {}
+        for access in inner:
+            _tell_apart([a.name for a in e.axes if not isinstance(a, Axis)], access.loops, e.body)
         if e.kind in ("max", "min"):
             return self._of_extremum(e, inner)
         weight: Expr = ONE if e.kind == "sum" else self._product_of_others(e, result)
@@ -214,6 +227,25 @@ class Differentiator:
 
     def _clear_of(self, e: Call | Reduce) -> Namer:
         return Namer(self.namer.taken | bound_indices(e) | free_indices(e))
+
+
+def _tell_apart(groups: Sequence[str], loops: Iterable[ReduceAxis], e: Expr) -> None:
+    """Refuse loops over a group of axes inside one over the same group: both have its name, and a term may stand in both.
+
+    `normalize.hoist` has moved the inner one, in `e`, to a statement of its own, unless it found no size for that.
+
+    Raises:
+        SpecError: if there are such loops.
+    """
+    twice = {a.name for a in loops if isinstance(a, GroupAxis) and a.name in groups}
+    if twice:
+        name = GroupRef(min(twice))
+        own = (
+            r.span for r in walk(e) if isinstance(r, Reduce) and any(a.name in twice for a in r.axes if isinstance(a, GroupAxis))
+        )
+        message = f"the gradient of this reduction over {name}, inside a loop over {name}, can't be derived"
+        hint = "give the inner reduction a statement of its own, or the op `gradient: none`"
+        raise SpecError([Diagnostic(message, next(own, e.span), hint)])
 
 
 def _named_axes(e: Reduce) -> list[Axis]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from opc.ir.affine import Affine
@@ -235,7 +235,7 @@ def _told(cond: Expr, value: bool) -> list[Expr]:
 
 def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
     """As `assume`, of one condition whose parts have been assumed."""
-    if not _chooses(e) or (isinstance(e, Reduce) and _rebinds(e, cond)):
+    if not _chooses(e) or rebinds(e, cond):
         return e
     if isinstance(e, Select):
         known = _known(e.cond, cond, value)
@@ -248,13 +248,21 @@ def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
     return e if new == kept else rebuilt(e, new)
 
 
+def still(conditions: Sequence[Expr], e: Expr) -> tuple[Expr, ...]:
+    """Return those of the conditions that `e` stands under which say the same inside `e`."""
+    return tuple(c for c in conditions if not rebinds(e, c))
+
+
 @remembered("_chooses")
 def _chooses(e: Expr) -> bool:
     """Whether `e` holds a conditional."""
     return isinstance(e, Select) or any(_chooses(c) for c in children(e))
 
 
-def _rebinds(e: Reduce, cond: Expr) -> bool:
+def rebinds(e: Expr, cond: Expr) -> bool:
+    """Whether inside `e` an index or a group that `cond` holds is another one: that of the reduction `e`."""
+    if not isinstance(e, Reduce):
+        return False
     indices, groups = free_indices(cond), free_groups(cond)
     return any(a.index in indices if isinstance(a, Axis) else a.name in groups for a in e.axes)
 

@@ -26,8 +26,9 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
 from opc.transform.domain import Domain
+from opc.transform.extract import Extractor
 from opc.transform.indices import Namer, index_names, op_names
-from opc.transform.normalize import NOUNS, Extractor
+from opc.transform.normalize import NOUNS
 from opc.transform.partials import template
 
 SMALL = 20
@@ -62,8 +63,10 @@ class _Taper:
                 then = self.visit(e.then, domain, (*guards, e.cond), root)
                 other = self.visit(e.other, domain, (*guards, scalar.negation(e.cond)), root)
                 return replace(e, then=then, other=other)
-            case Reduce():
+            case Reduce() if len(scalar.still(guards, e)) == len(guards):
                 return replace(e, body=self.visit(e.body, domain.inside(e.axes), guards, False))
+            case Reduce():
+                return e
             case Call():
                 return self._call(e, domain, guards, root)
             case _:

@@ -29,6 +29,7 @@ from tests.fuzz.proof import (
     wrong_in_table,
     wrong_kernel,
 )
+from tests.fuzz.shadowed import SHADOWED
 
 CALLS = 8
 HEAD = """\
@@ -434,10 +435,10 @@ def shared_sizes(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict.fromkeys(dims_of(op), 2), {"...": (3, 2)}, {other: (1,) for other in owners if other != owner})
 
 
-@pytest.mark.parametrize("name", [*EXTREMES, *FORMS, *BROADCAST])
+@pytest.mark.parametrize("name", [*EXTREMES, *FORMS, *BROADCAST, *SHADOWED])
 def test_every_target(name: str, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
-    head, body = {**EXTREMES, **FORMS, **BROADCAST}[name]
+    head, body = {**EXTREMES, **FORMS, **BROADCAST, **SHADOWED}[name]
     one = family(name, head, body)
     text = f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n"
     kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))

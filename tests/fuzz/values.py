@@ -129,7 +129,7 @@ class Values(Reads):
         return self.pick(*dims)
 
     def reduce(self, scope: Scope, depth: int, kind: str) -> str:
-        loose = [g for g in self.flavour.groups if g not in scope]
+        loose = [g for g in self.flavour.groups if g not in scope or self.chance(15)]  # a loop over it may stand around
         if loose and self.chance(60 if self.flavour.name == "groups" else 25):
             # Over a whole group: what is inside carries the group, what is outside does not.
             axes = loose if self.chance(30) else [self.pick(*loose)]
@@ -224,7 +224,7 @@ class Values(Reads):
             return f"{self.pick('sum', 'sum', 'prod')}[{name}:{extent}]({self.value(inner, min(depth - 1, 1))})"
         extent = self.pick(f"{outer} + 1", f"{outer} + 1", outer)
         kind = self.pick("sum", "sum", "prod") if extent == outer else self.pick("sum", "sum", "max", "min", "prod")
-        return f"{kind}[{name}:{extent}]({self.value(inner, min(depth - 1, 1))})"
+        return f"{kind}[{name}:{extent}]({self.value(inner, min(depth - 1, self.pick(1, 1, 2)))})"
 
     def scatter(self, scope: Scope) -> str:
         """Return a sum of what an integer operand sends to an index."""

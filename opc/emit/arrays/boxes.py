@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import product
 
 from opc.analysis.bounds.checker import knowledge_of
+from opc.analysis.bounds.largest import largest
 from opc.analysis.bounds.prover import Prover
-from opc.analysis.bounds.quotients import divisions, split_off
 from opc.analysis.patterns import conjunction
 from opc.emit.arrays.frames import NotExpressible
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, maximum
@@ -75,26 +75,10 @@ class Boxes:
         Raises:
             NotExpressible: when none is found.
         """
-        bound = self._bound(extent, ranges, self.known.facts)
+        bound = largest(self.known, extent, ranges)
         if bound is None:
             raise NotExpressible(f"the range of a reduction, {extent}, has no bound that is known")
         return bound
-
-    def _bound(self, extent: Affine, ranges: Mapping[str, Affine], facts: tuple[Affine, ...]) -> Affine | None:
-        expand = self.known.expand
-        least = Prover(facts, ranges).least(-extent)
-        if least is None:
-            least = Prover(facts, {n: expand(r) for n, r in ranges.items()}).least(expand(-extent))
-        if least is not None:
-            return -least
-        # A quotient by a size of nothing is 0; with any other size it has the bound that it has then.
-        for atom in sorted(divisions(extent), key=str):
-            positive = atom.denominator - 1
-            if positive not in facts and self.known.nonnegative(atom.denominator, {}):
-                some = self._bound(extent, ranges, (*facts, positive))
-                none = self._bound(split_off(extent, atom)[1], ranges, facts)
-                return None if some is None or none is None else maximum(some, none)
-        return None
 
     def is_size(self, extent: Affine) -> bool:
         """Whether an extent that is the same at all points is not negative: an input or output has it, or it is proved."""

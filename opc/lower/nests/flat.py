@@ -7,7 +7,7 @@ or none, with each reduction vectorised along one of its own axes. What fits nei
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from opc.analysis.bounds.checker import knowledge_of
@@ -26,8 +26,8 @@ from opc.ir.expr import (
     children,
     free_indices,
     reads,
-    rewrite,
     walk,
+    with_children,
 )
 from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
@@ -63,9 +63,9 @@ def flat_statement(op: Op, assign: Assign) -> Flat | None:
         indices.append(names[entry.name] if isinstance(entry, GroupRef) else entry)
         extents.append(dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name)))
     ends_in_group = len(indices) > 1 and isinstance(assign.indices[-1], GroupRef)
-    return Flat(
-        assign.target, tuple(indices), tuple(extents), _flatten(assign.value, names), indices[-1] if ends_in_group else None
-    )
+    own = frozenset(i.name for i in assign.indices if isinstance(i, GroupRef))
+    value = _flatten(assign.value, names, own, namer)
+    return Flat(assign.target, tuple(indices), tuple(extents), value, indices[-1] if ends_in_group else None)
 
 
 def _word(group: str) -> str:
@@ -84,27 +84,26 @@ def _groups(assign: Assign) -> list[str]:
     return list(found)
 
 
-def _flatten(e: Expr, names: dict[str, str]) -> Expr:
-    """Return `e` with groups as index variables; a reduction over a group hides the index of that name outside."""
+def _flatten(e: Expr, names: Mapping[str, str], around: frozenset[str], namer: Namer) -> Expr:
+    """Return `e`, inside loops over the groups `around`, with groups as index variables; a loop over one of these has its own."""
     if not names:
         return e
-
-    def rule(node: Expr) -> Expr:
-        match node:
-            case Read():
-                indices = tuple(Affine.of(Index(names[i.name])) if isinstance(i, GroupRef) else i for i in node.indices)
-                return replace(node, indices=indices)
-            case Reduce():
-                axes = tuple(
-                    Axis(names[a.name], Affine.of(GroupSize(a.name))) if isinstance(a, GroupAxis) else a for a in node.axes
-                )
-                return replace(node, axes=axes)
-            case Place():
-                return IndexValue(Affine.of(Index(names[node.group])), node.span)
-            case _:
-                return node
-
-    return rewrite(e, rule)
+    if isinstance(e, Reduce):
+        groups = frozenset(a.name for a in e.axes if isinstance(a, GroupAxis))
+        names = {**names, **{g: namer.fresh(_word(g)) for g in sorted(groups & around)}}
+        around |= groups
+    e = with_children(e, tuple(_flatten(c, names, around, namer) for c in children(e)))
+    match e:
+        case Read():
+            indices = tuple(Affine.of(Index(names[i.name])) if isinstance(i, GroupRef) else i for i in e.indices)
+            return replace(e, indices=indices)
+        case Reduce():
+            axes = tuple(Axis(names[a.name], Affine.of(GroupSize(a.name))) if isinstance(a, GroupAxis) else a for a in e.axes)
+            return replace(e, axes=axes)
+        case Place():
+            return IndexValue(Affine.of(Index(names[e.group])), e.span)
+        case _:
+            return e
 
 
 def choose_lane(op: Op, flat: Flat) -> str | None:

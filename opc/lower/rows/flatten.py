@@ -26,6 +26,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     children,
+    free_groups,
     free_indices,
     reads,
     with_children,
@@ -132,6 +133,8 @@ class _Flattener:
                 case BroadcastAxis():
                     if broadcast is not None:
                         raise IrregularError("two broadcast axes in one reduction")
+                    if axis.name not in free_groups(e.body):
+                        raise IrregularError(f"nothing in a sum to the shape of {axis.operand} runs along its axes")
                     broadcast = axis.operand
         _distinct([*target, *reduced])
         own = None if broadcast is not None else place.own

@@ -1,0 +1,31 @@
+"""The largest that an extent gets over the ranges of the indices in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opc.analysis.bounds.checker import Knowledge
+from opc.analysis.bounds.prover import Prover
+from opc.analysis.bounds.quotients import divisions, split_off
+from opc.ir.affine import Affine, maximum
+
+
+def largest(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine]) -> Affine | None:
+    """Return a bound of an extent over the ranges of the indices in it, None when none is found."""
+    return _bound(known, extent, ranges, known.facts)
+
+
+def _bound(known: Knowledge, extent: Affine, ranges: Mapping[str, Affine], facts: tuple[Affine, ...]) -> Affine | None:
+    least = Prover(facts, ranges).least(-extent)
+    if least is None:
+        least = Prover(facts, {n: known.expand(r) for n, r in ranges.items()}).least(known.expand(-extent))
+    if least is not None:
+        return -least
+    # A quotient by a size of nothing is 0; with any other size it has the bound that it has then.
+    for atom in sorted(divisions(extent), key=str):
+        positive = atom.denominator - 1
+        if positive not in facts and known.nonnegative(atom.denominator, {}):
+            some = _bound(known, extent, ranges, (*facts, positive))
+            none = _bound(known, split_off(extent, atom)[1], ranges, facts)
+            return None if some is None or none is None else maximum(some, none)
+    return None
