@@ -27,6 +27,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
+from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.decide import decide
 from opc.transform.inline import inline, merge
 from opc.transform.normalize import hoist, nest_products, prune, share, sink
@@ -138,6 +139,7 @@ def finish(op: Op, draft: Draft) -> Op:
     whole = inline(simplify(prune(whole, wanted)), keep={o.name for o in op.outputs})
     saved = _saved(whole, op)
     whole = tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted))
+    whole = presence_outside(whole, seeds_of(op) | {o.name for o, _ in draft.seeds if o.optional})
     recomputed = {s.target for s in whole.body}
     used = _mentioned(whole) | op.sharing
     kept: list[tuple[Operand, tuple[Role, str]]] = [(o, (Role.INPUT, o.name)) for o in op.inputs if o.name in used]
