@@ -14,6 +14,7 @@ PLACED = {
     "attributes": "{axis: {type: axis, dim: N, default: -1}}",
 }
 MIXED = {"types": "{T: floating, U: floating, I: integer}", "inputs": "{x: 'T[...]', u: 'U[...]', i: 'I[...]', q: 'bool[...]'}"}
+CACHE = {"inputs": "{kv: 'T[B, S, D]'}", "outputs": "{y: 'T[B, D]'}"}
 TABLE = {"inputs": "{x: 'T[V]', ids: 'int64[N]', w: 'T[N]'}", "outputs": "{y: 'T[N]'}"}
 DEEP = "(-" * 120 + "x" + ")" * 120
 
@@ -164,6 +165,8 @@ INDICES: list[Case] = [
     kernel("y[n, c] = ⟦x[c, n]⟧", "the index 'n' runs over N and over C", "the index 'c'", **MATRIX),
     kernel("t[⟦i⟧] = x[0]\ny = x", "the index 'i' has no range", **VECTOR),
     kernel("y[n] = sum[⟦k⟧](x[n])", "the index 'k' has no range", **VECTOR),
+    kernel("m[b, ⟦s⟧] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = kv[b, 0, d]", "the index 's' has no range", **CACHE),
+    kernel("y[b, d] = sum[⟦s⟧](kv[b, s // 2, d])", "the index 's' has no range", **CACHE),
     kernel("y[n] = x[⟦k⟧]", "unknown name 'k'", **VECTOR),
     kernel("y[n] = x[⟦n * n⟧]", "an index is affine in the index variables", **VECTOR),
     kernel("y[n] = x[⟦n / 2⟧]", "an index is a whole number", **VECTOR),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diagnostics.body_cases import MATRIX, MIXED, TABLE, VECTOR
+from tests.diagnostics.body_cases import CACHE, MATRIX, MIXED, TABLE, VECTOR
 from tests.diagnostics.harness import Case, case, kernel, unmark
 from tests.diagnostics.test_positions import diagnose
 
@@ -21,6 +21,14 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("m[i] = x[0]\ny = x * m", **VECTOR), "m[i:N] = ..."),
     (kernel("m[i, n] = x[n]\ny[n] = m[0, n]", **VECTOR), "m[i:N, n] = ..."),
     (kernel("y[n] = sum[k](x[n])", **VECTOR), "sum[k:N](...)"),
+    (kernel("m[b, s] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = kv[b, 0, d]", **CACHE), "m[b, s:S] = ..."),
+    (kernel("y[b, d] = sum[s](kv[b, s // 2, d])", **CACHE), "sum[s:S](...)"),
+    (kernel("y[b, d] = sum[s](kv[b, b + s, 0] + kv[0, 0, s + 1])", **CACHE), "sum[s:D](...)"),
+    (kernel("y[b, d] = sum[s](kv[b, b + s, d])", **CACHE), "sum[s:B](...)"),
+    (
+        kernel("y[n] = sum[k](w[ids[k + 1]] * x[0])", inputs="{w: 'T[V]', ids: 'int64[N]', x: 'T[N]'}", outputs="{y: 'T[N]'}"),
+        "sum[k:N]",
+    ),
     (kernel("y[n] = sum[k](x[k, n] + x[n, k])", **{**MATRIX, "outputs": "{y: 'T[N]'}"}), "sum[k:N](...)"),
     (kernel("t[k, j] = x[k, j] + x[j, k]\ny[n, c] = t[n, c]", **MATRIX), "t[k:N, j] = ..."),
     (kernel("y[n] = w[n] * v[n]", inputs="{w: 'T[M]', v: 'T[N]'}", outputs="{y: 'T[N]'}"), "require: [N <= M]"),
@@ -48,6 +56,7 @@ def test_hint_says_what_to_write(row: Case, hint: str) -> None:
 MENDED = [
     kernel("m[i:N] = x[0] if N > 0 else 0\ny = x * m", **VECTOR),
     kernel("y[n] = sum[k:N](x[n])", **VECTOR),
+    kernel("m[b, s:S] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = sum[s](kv[b, s, d] * m[b, s])", **CACHE),
     kernel("y[n] = w[n] * v[n]\n", inputs="{w: 'T[M]', v: 'T[N]'}", outputs="{y: 'T[N]'}", require="[N <= M]"),
     kernel(
         "t[n] = cast(int64, n if ids[n] > 0 else N)\ny = w * cast(T, t)", **{**TABLE, "inputs": "{ids: 'int64[N]', w: 'T[N]'}"}

@@ -53,9 +53,29 @@ def bare_uses(name: str, tree: Item, scope: Scope, loose: bool = False) -> Itera
             yield from bare_uses(name, part, scope, loose)
 
 
-def _size_to_show(scope: Scope) -> str:
-    """Return a size for an example in a hint."""
-    return next(iter(scope.dims), "3")
+def _size_to_show(name: str, trees: Iterable[Item], scope: Scope) -> str:
+    """Return the size that a hint proposes for the range of an index: that of an axis it is read along, else any."""
+    along = (dim for tree in trees for dim in _axes_along(name, tree, scope))
+    return str(next(along, None) or next(iter(scope.dims), 3))
+
+
+def _axes_along(name: str, tree: Item, scope: Scope) -> Iterator[Affine]:
+    """Yield the size of every axis that is read at an expression of the index `name` and no other, in the order written."""
+    if isinstance(tree, Subscript):
+        operand = scope.operands.get(tree.base.id) if isinstance(tree.base, Name) else None
+        if operand is not None and len(operand.dims) == len(tree.items):
+            for item, dim in zip(tree.items, operand.dims):
+                if isinstance(dim, Affine) and _indices(item, scope) == {name}:
+                    yield dim
+    for part in parts(tree):
+        yield from _axes_along(name, part, scope)
+
+
+def _indices(tree: Item, scope: Scope) -> set[str]:
+    """Return the names in an index that may be index variables, without those that only tell where another operand is read."""
+    if isinstance(tree, Name):
+        return set() if tree.id in scope.dims or tree.id in scope.attributes or tree.id in scope.bound else {tree.id}
+    return set() if isinstance(tree, Subscript) else set().union(*(_indices(part, scope) for part in parts(tree)))
 
 
 def infer_ranges(
@@ -71,6 +91,7 @@ def infer_ranges(
     `stated` is how the index is written with a range of its own, with `{}` for it: `sum[{}](...)`. `declared` is the axis of the
     declared output that the index stands on, and where that is.
     """
+    trees = tuple(trees)
     uses = [u for tree in trees for u in bare_uses(index.id, tree, scope)]
     firm = [u for u in uses if not u.loose]
     if declared is not None:
@@ -80,11 +101,9 @@ def infer_ranges(
     if not firm and scope.lenient:
         return None
     if not firm:
-        found.error(
-            f"the index '{index.id}' has no range",
-            index.span,
-            f"say how far it runs: {stated.format(f'{index.id}:{_size_to_show(scope)}')}, or use it bare, as in x[{index.id}]",
-        )
+        which = stated.format(f"{index.id}:{_size_to_show(index.id, trees, scope)}")
+        hint = f"say how far it runs: {which}, or use it bare, as in x[{index.id}]"
+        found.error(f"the index '{index.id}' has no range", index.span, hint)
         return None
     first = firm[0]
     for use in firm[1:]:
