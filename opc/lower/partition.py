@@ -16,7 +16,7 @@ from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nests.scatter import scatter_plan
 from opc.lower.recompute import with_values_again
-from opc.lower.rows.flatten import IrregularError, counted, flatten
+from opc.lower.rows.flatten import IrregularError, OperandsError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
 
@@ -141,15 +141,19 @@ class _Partition:
         return tuple(output for output, needed in self.outputs_of.items() if name in needed)
 
     def _together(self, statements: list[Assign]) -> None:
-        """Append the row stages of a group of regular statements, or of each alone where they don't go together."""
+        """Append the row stages of a group of regular statements, or of its first where they don't go together.
+
+        Where a stage would take too many operands, those of half the group: each part keeps what later ones read.
+        """
         group = self._group(statements)
         try:
             stages, temporaries = schedule(group, flatten(group, self._names(), self.lazy))
-        except IrregularError:
+        except IrregularError as error:
             left = {s.target for s in statements} & self.joining
             self.joining -= left
             self.left |= left
-            self._together([s for s in statements if s.target not in left] if left else statements[:1])
+            fewer = len(statements) // 2 if isinstance(error, OperandsError) else 1
+            self._together([s for s in statements if s.target not in left] if left else statements[: max(fewer, 1)])
             return
         self.stages += [self._with_places(s) for s in stages]
         self.temporaries += [replace(t, needed_by=self._outputs_of(t.needed_by)) for t in temporaries]

@@ -43,6 +43,10 @@ class IrregularError(Exception):
     """The body is not regular; the message says which access is not, and why."""
 
 
+class OperandsError(IrregularError):
+    """A stage would take more operands than one can have."""
+
+
 def flatten(op: Op, taken: Collection[str] = (), lazy: bool = False) -> tuple[Step, ...]:
     """Return the steps of a regular op in program order; a step the op has no name for gets one that is not in `taken`.
 

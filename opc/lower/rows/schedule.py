@@ -15,7 +15,7 @@ from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Refusal, RowStage, Stage, StageOperand, Step, Temporary, joint
-from opc.lower.rows.flatten import IrregularError, counted, operand_loops
+from opc.lower.rows.flatten import IrregularError, OperandsError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
 from opc.transform.indices import Namer, op_names, substitute
 
@@ -122,7 +122,7 @@ class _Scheduler:
         """Return as much of what a plan produces as one stage has operands for.
 
         Raises:
-            IrregularError: when a single value takes more.
+            OperandsError: when a single value takes more.
         """
         chosen: list[Step] = []
         for s in plan.produced:
@@ -134,7 +134,7 @@ class _Scheduler:
             if len(read) + written <= MOST_OPERANDS:
                 chosen = more
         if not chosen:
-            raise IrregularError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
+            raise OperandsError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
         return chosen
 
     def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
@@ -217,12 +217,10 @@ class _Scheduler:
         """Return the loops of the stage in the order in which most tensors store them."""
         full = plan.key.full
         candidates = [s.loops for s in plan.produced if s.reduction is None]
-        operands = [*self.op.outputs, *self.op.inputs]
+        operands = [o.name for o in (*self.op.outputs, *self.op.inputs)]
         shapes = {s.target: s.loops for s in self.steps}
-        for s in plan.produced:
-            for o in operands:
-                if o.name in self._inputs_of(s):
-                    candidates.append(_operand_loops(self.op, o.name, full))
+        read = dict.fromkeys(name for s in plan.produced for name in operands if name in self._inputs_of(s))
+        candidates += [_operand_loops(self.op, name, full) for name in read]
         candidates += [shapes[s.target] for s in plan.produced]
         best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
         found = [x if x in full else joint(x) for s in plan.produced for x in s.domain]
