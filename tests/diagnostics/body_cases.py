@@ -166,6 +166,7 @@ INDICES: list[Case] = [
     kernel("t[⟦i⟧] = x[0]\ny = x", "the index 'i' has no range", **VECTOR),
     kernel("y[n] = sum[⟦k⟧](x[n])", "the index 'k' has no range", **VECTOR),
     kernel("m[b, ⟦s⟧] = sum[d](kv[b, S - 1 - s, d])\ny[b, d] = kv[b, 0, d]", "the index 's' has no range", **CACHE),
+    kernel("m[n] = mean[⟦c⟧](x[n, C - 1 - c])\nh[n] = 2 * m[n]\ny[n, c] = x[n, c] * h[n]", "'c' has no range", **MATRIX),
     kernel("y[b, d] = sum[⟦s⟧](kv[b, s // 2, d])", "the index 's' has no range", **CACHE),
     kernel("y[n] = x[⟦k⟧]", "unknown name 'k'", **VECTOR),
     kernel("y[n] = x[⟦n * n⟧]", "an index is affine in the index variables", **VECTOR),

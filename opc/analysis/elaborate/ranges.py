@@ -78,6 +78,11 @@ def _indices(tree: Item, scope: Scope) -> set[str]:
     return set() if isinstance(tree, Subscript) else set().union(*(_indices(part, scope) for part in parts(tree)))
 
 
+def _reads_poisoned(tree: Item, scope: Scope) -> bool:
+    """Whether an operand is read that a mistake which was reported hides: it may tell how far an index runs."""
+    return (isinstance(tree, Name) and tree.id in scope.poisoned) or any(_reads_poisoned(part, scope) for part in parts(tree))
+
+
 def infer_ranges(
     index: Name,
     trees: Iterable[Item],
@@ -98,7 +103,7 @@ def infer_ranges(
         firm.insert(0, Use(declared[0], declared[1], False))
     if not firm:
         firm = [u for u in uses if u.loose]
-    if not firm and scope.lenient:
+    if not firm and (scope.lenient or any(_reads_poisoned(tree, scope) for tree in trees)):
         return None
     if not firm:
         which = stated.format(f"{index.id}:{_size_to_show(index.id, trees, scope)}")
