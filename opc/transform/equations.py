@@ -282,8 +282,8 @@ class System(Loops):
         sizes = self._sizes(axis.extent)
         own = (e.dim for e in self.equations if isinstance(e.right, Affine) and axis.index in e.right.indices())
         kind = 0 if any(sizes & self._sizes(dim) for dim in own) else 1 if sizes else 2
-        shapes = self.knowledge.shapes.values()
-        owners = (n for n, dims in enumerate(shapes) for d in dims if isinstance(d, Affine) and d.atoms() & axis.extent.atoms())
+        shapes, atoms = self.knowledge.shapes.values(), axis.extent.atoms()
+        owners = (n for n, dims in enumerate(shapes) if atoms for d in dims if isinstance(d, Affine) and d.atoms() & atoms)
         return kind, next(owners, len(self.knowledge.shapes))
 
     def _sizes(self, extent: Affine) -> set[str]:
