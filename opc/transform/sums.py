@@ -198,7 +198,7 @@ def _at(e: Expr, index: str, where: Expr) -> Expr | None:
 
 def sum_type(t: ValueType) -> ValueType:
     """Return the type of a sum: that of the body, which may be weak, or int64 for integers and bool."""
-    return DType.INT64 if is_bool(t) or (is_integer(t) and not isinstance(t, Weak)) else t
+    return t if isinstance(t, Weak) or not (is_integer(t) or is_bool(t)) else DType.INT64
 
 
 def _counts(loops: tuple[ReduceAxis, ...]) -> bool:

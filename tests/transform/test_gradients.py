@@ -141,6 +141,11 @@ def test_an_absent_tangent_counts_as_zero() -> None:
     assert run(op, {"t_x": None, "t_z": [4.0]}) == {"t_u": [0.0], "t_v": [12.0]}
 
 
+def test_a_factor_of_indices_alone_is_summed_by_itself() -> None:
+    op = backward("inputs: {x: 'T[*A, N]'}\noutputs: {y: 'T[*A]'}\nkernel: |\n  y[*A] = sum[n, k:3](x[*A, n] * k)\n")
+    assert run(op, {"x": [[1.0, 2.0]], "d_y": [5.0]}) == {"d_x": [[15.0, 15.0]]}
+
+
 def test_inputs_and_roles() -> None:
     family = load_family(next(p for p in SPECS if p.stem == "layer_norm"))
     op = derived(family.backward)
