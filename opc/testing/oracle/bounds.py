@@ -39,6 +39,11 @@ class Precision:
     wide: Any
     own: float
 
+    @property
+    def most(self) -> float:
+        """The largest number."""
+        return float(np.finfo(np.float64 if self.dtype is DType.FLOAT64 else np.float32).max)
+
 
 def _double_overflow() -> Any:
     limit = _WIDE(2.0) ** 1023
@@ -277,8 +282,7 @@ def corners(fn: Callable[[Array, Array], Array], a: Bounds, b: Bounds, p: Precis
         return [fn(a.low.astype(p.wide), b.low.astype(p.wide))]
     pairs = [(a, b)]
     if not _finite(a.low, a.high, b.low, b.high):
-        large = float(np.finfo(np.float64 if p.dtype is DType.FLOAT64 else np.float32).max)
-        inner = [_beside_infinity(v, large) for v in (a, b)]
+        inner = [_beside_infinity(v, p.most) for v in (a, b)]
         if inner[0] is not a or inner[1] is not b:
             pairs += [(inner[0], b), (a, inner[1]), (inner[0], inner[1])]
     return [
@@ -295,7 +299,8 @@ def _beside_infinity(a: Bounds, large: float) -> Bounds:
     high = (a.high == _INF) & (a.low < _INF)
     if not (low.any() or high.any()):
         return a
-    return Bounds(np.where(low, -large, a.low), np.where(high, large, a.high), a.nan)
+    # An unrounded end may be larger still.
+    return Bounds(np.where(low, np.minimum(-large, a.high), a.low), np.where(high, np.maximum(large, a.low), a.high), a.nan)
 
 
 def holds(a: Bounds, value: float) -> Array:

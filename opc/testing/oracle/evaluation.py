@@ -5,9 +5,10 @@ keeping to the language's semantics and the function table's error bounds can pr
 emit.
 
 Semantics it fixes (the table "Semantics" of the language reference): every operation on floating values rounds once in the
-compute type; attributes, literals and other weak values are taken exactly or rounded to the type they are combined with; a sum or
-product may be done in any order, a product that goes into a sum may be left unrounded (fused multiply and add), and sums that are
-added may be one sum; an output that a later statement reads counts rounded or unrounded; one rounding at each store.
+compute type; attributes, literals and other weak values are taken exactly or rounded to the type they are combined with; sums and
+products may be rearranged, also across statements, and what overflows or loses its digits on the way in one order may do so (see
+`opc.testing.oracle.orders`); sums that are added may be one sum; an output that a later statement reads counts rounded or
+unrounded; one rounding at each store.
 """
 
 from __future__ import annotations
@@ -47,11 +48,9 @@ from opc.testing.oracle.bounds import (
     Array,
     Bounded,
     Bounds,
-    add,
+    Precision,
     choose,
     exact,
-    multiply,
-    negate,
     numpy_dtype,
     rounded,
     square,
@@ -60,18 +59,9 @@ from opc.testing.oracle.bounds import (
 )
 from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
 from opc.testing.oracle.opaque import evaluate_opaque
+from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.reductions import gamma, identity, reduce
-from opc.testing.oracle.terms import (
-    ADDING,
-    FUSED,
-    Masses,
-    addends,
-    count_terms,
-    in_any_order,
-    is_product,
-    is_product_of_products,
-    joined,
-)
+from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -135,13 +125,10 @@ class _Evaluation:
 
     def __init__(self, op: Op, env: ShapeEnv, binding: Binding, values: dict[str, Bounds], precise: bool) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
-        self.fused = False
-        self.chain: list[Bounds] | None = None
-        """Whether what is evaluated is a term of a sum, so that a product or sum in it may go on unrounded."""
+        self.most: dict[str, Array | None] = {}
+        """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
         """The number of terms of all sums that are added here, and so may be one sum; 0 where there is none."""
-        self.masses = Masses()
-        """What the terms of these sums come to."""
 
     def run(self, names: list[str]) -> dict[str, Bounded]:
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
@@ -184,12 +171,19 @@ class _Evaluation:
                 frame = frame.with_index(index, shape[at])
                 at += 1
         ctx = self.compute(target.type)
-        result = self.convert(self.eval(value, frame, None, ctx), value.type, ctx)
-        result = result.map(lambda v: np.broadcast_to(v, shape))
-        if not is_output or self.precise or not result.is_float:
+        ways = self.operand_ways(value, frame, None, ctx)
+        settled = ways.settled
+        result = settled.map(lambda v: np.broadcast_to(v, shape))
+        kept = result if settled is ways.bounds else ways.bounds.map(lambda v: np.broadcast_to(v, shape))
+        if not result.is_float:
             return result, result
+        if ways.precision is not None:
+            most = ways.most
+            self.most[target.name] = most if most is None or not most.ndim else np.broadcast_to(most, shape)
+        if not is_output or self.precise:
+            return result, kept
         stored = rounded(result, resolve(target.type, self.binding))
-        return stored, union(stored, result)
+        return stored, union(stored, kept)
 
     # Types
 
@@ -209,6 +203,24 @@ class _Evaluation:
 
     def eval(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
         """Return the set of values of `e` over `frame`. Only points of `mask` count; `ctx` is the type weak values take."""
+        return self.ways(e, frame, mask, ctx).settled
+
+    def ways(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
+        """Return the same of what may be part of a larger sum or product, and rearranged with it."""
+        match e:
+            case Call():
+                return self.call(e, frame, mask, ctx)
+            case Select():
+                return self.select(e, frame, mask, ctx)
+            case Reduce():
+                return self.reduce(e, frame, mask, ctx)
+            case Read():
+                return self.read(e, frame, mask, ctx)
+            case _:
+                return Ways(self.leaf(e, frame, mask, ctx))
+
+    def leaf(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+        """Return the set of what is not made of sums and products."""
         match e:
             case Const():
                 return exact(frame.constant(e.value))
@@ -220,82 +232,74 @@ class _Evaluation:
                 return exact(frame.place(e.group))
             case Present():
                 return exact(frame.constant(e.operand in self.values))
-            case Read():
-                return self.read(e, frame, mask, ctx)
-            case Call():
-                return self.call(e, frame, mask, ctx)
-            case Select():
-                return self.select(e, frame, mask, ctx)
-            case Reduce():
-                return self.reduce(e, frame, mask, ctx)
             case Cast():
                 source, target = self.compute(e.arg.type, ctx), self.compute(e.type, ctx)
                 return conversions.cast(self.eval(e.arg, frame, mask, source), source, target)
-            case StrConst():
+            case _:
                 raise TypeError("a string is only compared with an attribute")
 
-    def select(self, e: Select, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+    def select(self, e: Select, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Evaluate each side only where it may be chosen."""
         cond = self.eval(e.cond, frame, mask, ctx)
         dtype = self.compute(e.type, ctx)
         then_mask = _both(mask, cond.high)
         other_mask = _both(mask, ~cond.low)
         if not then_mask.any():
-            return self.operand(e.other, frame, other_mask, dtype)
+            return self.operand_ways(e.other, frame, other_mask, dtype)
         if not other_mask.any():
-            return self.operand(e.then, frame, then_mask, dtype)
-        return choose(cond, self.operand(e.then, frame, then_mask, dtype), self.operand(e.other, frame, other_mask, dtype))
+            return self.operand_ways(e.then, frame, then_mask, dtype)
+        then, other = (self.operand_ways(x, frame, m, dtype) for x, m in ((e.then, then_mask), (e.other, other_mask)))
+        return either(cond, then, other)
 
     def operand(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
         """Return `e` as an operand of an operation in `dtype`."""
-        return self.convert(self.eval(e, frame, mask, dtype), e.type, dtype)
+        return self.operand_ways(e, frame, mask, dtype).settled
 
-    def call(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+    def operand_ways(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Ways:
+        """Return the same of what may be rearranged with the operation."""
+        found = self.ways(e, frame, mask, dtype)
+        if found.precision is not None and found.precision.dtype is not dtype:
+            return Ways(self.convert(found.settled, e.type, dtype))
+        return found.of(self.convert(found.bounds, e.type, dtype))
+
+    def call(self, e: Call, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Apply a function of the table."""
         fn = FUNCTIONS[e.fn]
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             left, right = (a.value if isinstance(a, StrConst) else self.env.attribute(a.name) for a in e.args)  # type: ignore[union-attr]  # texts, by typing
-            return exact(frame.constant((left == right) == (e.fn == "eq")))
+            return Ways(exact(frame.constant((left == right) == (e.fn == "eq"))))
         if fn.types == "logic":
-            return self.logic(e, frame, mask, ctx)
-        before, adding = (self.fused, self.merged, self.masses), e.fn in ADDING
-        fused = (self.fused and e.fn in FUSED) or (self.merged > 0 and adding)
-        self.fused = self.fused and adding
-        self.merged = (self.merged or count_terms(e, frame, self.env)) if adding else 0
-        outermost = self.merged > 0 and before[1] == 0
-        if outermost:
-            self.masses = Masses()
-        chain, self.chain = self.chain, [] if before[0] and is_product_of_products(e) else self.chain
-        result = self.apply(e, frame, mask, ctx, fused)
-        if self.chain is not chain and self.chain is not None and result.is_float:
-            result = in_any_order(result, self.chain, PRECISIONS[self.joined(e.args, ctx)])
-        self.chain = chain
-        if outermost and result.is_float:
-            result = self.masses.overflow(result, PRECISIONS[self.joined(e.args, ctx)])
-        self.fused, self.merged, self.masses = before
-        return result
-
-    def factor(self, e: Call, a: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
-        """Evaluate an argument; the factors of a product that goes into a sum are kept, whatever brackets they stand in."""
-        chain = self.chain
-        inner = e.fn == "mul" and is_product(a)
-        self.chain = chain if inner else None
-        found = self.operand(a, frame, mask, dtype)
-        self.chain = chain
-        if chain is not None and e.fn == "mul" and not inner:
-            chain.append(found)
-        return found
-
-    def apply(self, e: Call, frame: Frame, mask: Array | None, ctx: DType, fused: bool) -> Bounds:
-        """Apply a function of values; the result may be left unrounded where `fused`."""
-        fn = FUNCTIONS[e.fn]
+            return Ways(self.logic(e, frame, mask, ctx))
+        before = self.merged
+        self.merged = (before or count_terms(e, frame, self.env)) if e.fn in ADDING else 0
         dtype = self.joined(e.args, ctx)
         if fn.types == "float" and not dtype.is_floating:
             dtype = ctx if ctx in PRECISIONS else DType.FLOAT64
-        args = []
-        for k, a in enumerate(e.args):
-            with self.masses.signed(e.fn == "neg" or (e.fn == "sub" and k == 1)):
-                args.append(self.factor(e, a, frame, mask, dtype))
+        args = [self.operand_ways(a, frame, mask, dtype) for a in e.args]
+        if dtype.is_floating and e.fn in REARRANGED:
+            result = self.rearranged(e, args, frame, PRECISIONS[dtype])
+        else:
+            result = Ways(self.apply(e, [a.settled for a in args], dtype))
+        self.merged = before
+        return result
+
+    def rearranged(self, e: Call, args: list[Ways], frame: Frame, p: Precision) -> Ways:
+        """Return what a sum or a product of two may be, or a negated value."""
+        if self.merged:
+            # What is added to a sum may be its first term, and then takes part in every rounding.
+            steps = gamma(self.merged, p.unit) / (2 * p.unit)
+            args = [w if count_terms(a, frame, self.env) else w.of(widened(w.bounds, p, steps)) for a, w in zip(e.args, args)]
+        match e.fn:
+            case "neg":
+                return args[0].negative()
+            case "mul":
+                return product(args[0], args[1], p, same=e.args[0] == e.args[1])
+            case _:
+                return total(args[0], args[1].negative() if e.fn == "sub" else args[1], p)
+
+    def apply(self, e: Call, args: list[Bounds], dtype: DType) -> Bounds:
+        """Apply a function of values."""
+        fn = FUNCTIONS[e.fn]
         if fn.types == "compare":
             return enclosures.compare(e.fn, args[0], args[1])
         if fn.types == "test":
@@ -303,16 +307,8 @@ class _Evaluation:
         if not dtype.is_floating:
             return integers.unary(e.fn, args[0], dtype) if fn.arity == 1 else integers.binary(e.fn, args[0], args[1], dtype)
         p = PRECISIONS[dtype]
-        if self.merged:
-            # What is added to a sum may be its first term, and then takes part in every rounding.
-            steps = gamma(self.merged, p.unit) / (2 * p.unit)
-            args = [v if count_terms(a, frame, self.env) else widened(v, p, steps) for a, v in zip(e.args, args)]
-        if (e.fn == "mul" and e.args[0] == e.args[1]) or (e.fn == "pow" and _is_two(e.args[1])):
-            return square(args[0], p, fused and e.fn == "mul")
-        if fused and e.fn in ("add", "sub"):
-            return add(args[0], args[1] if e.fn == "add" else negate(args[1]), p, fused=True)
-        if fused and e.fn == "mul":
-            return multiply(args[0], args[1], p, fused=True)
+        if e.fn == "pow" and _is_two(e.args[1]):
+            return square(args[0], p)
         return enclosures.unary(e.fn, args[0], p) if fn.arity == 1 else enclosures.binary(e.fn, args[0], args[1], p)
 
     def joined(self, args: tuple[Expr, ...], ctx: DType) -> DType:
@@ -335,7 +331,7 @@ class _Evaluation:
         low, high = fn(left.low, right.low), fn(left.high, right.high)
         return Bounds(low, high, np.zeros(low.shape, np.bool_))
 
-    def read(self, e: Read, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+    def read(self, e: Read, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Read an operand, padded where it may fall outside."""
         if e.operand not in self.values:
             raise LookupError(f"{self.op.name} reads {e.operand}, which is absent")
@@ -372,10 +368,18 @@ class _Evaluation:
             low = np.clip(where.low, 0, top)
             axes.append(Bounds(low, low if where.high is where.low else np.clip(where.high, 0, top), where.nan))
         dtype = self.compute(e.type, ctx)
-        found = self.nothing(frame, dtype) if 0 in shape else self.convert(gather(source, axes, frame), e.type, dtype)
+        if 0 in shape:
+            found = Ways(self.nothing(frame, dtype))
+        else:
+            found = Ways(self.convert(gather(source, axes, frame), e.type, dtype))
+            if e.operand in self.most:
+                most = self.most[e.operand]
+                if most is not None and most.ndim:
+                    most = gather(Bounds(most, most, source.nan), axes, frame).high
+                found = reaching(found.bounds, most, PRECISIONS[dtype])
         if e.pad is None:
             return found
-        return choose(inside, found, self.operand(e.pad, frame, _both(mask, ~inside.low), dtype))
+        return either(inside, found, self.operand_ways(e.pad, frame, _both(mask, ~inside.low), dtype))
 
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
         """Return the placeholder for a read of an empty operand, which no point that counts can make.
@@ -385,7 +389,7 @@ class _Evaluation:
         kind = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_floating else np.int64
         return exact(np.zeros([min(size, 1) for size in frame.sizes], kind))
 
-    def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Bounds:
+    def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Evaluate the body over the reduction axes too, then reduce them.
 
         Under a `BroadcastAxis` the frame's group has the operand's own axes and the body's those of the common shape, aligned at
@@ -430,11 +434,13 @@ class _Evaluation:
             nothing = ~part.any(axis=tuple(reduced), keepdims=True)
             if np.any(nothing if inner_mask is None else nothing & inner_mask):
                 raise EmptyReductionError(f"{e.kind} over an empty axis")
-        body, dtype = self.body(e, inner, tuple(reduced), part, inner_mask, ctx)
-        if self.merged and e.kind == "sum" and body.is_float:
-            self.masses.add(body, tuple(reduced), settle)
-        found = reduce(e.kind, body, tuple(reduced), dtype, PRECISIONS.get(dtype), self.merged).map(settle)
-        return self.numbered(e, frame, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found
+        bodies, dtype = self.bodies(e, inner, tuple(reduced), part, inner_mask, ctx)
+        body = bodies[0].bounds if len(bodies) == 1 else joined([b.bounds for b in bodies], reduced[0])
+        p = PRECISIONS.get(dtype) if body.is_float else None
+        found = reduce(e.kind, body, tuple(reduced), dtype, p, self.merged).map(settle)
+        if p is None or e.kind not in ("sum", "prod"):
+            return Ways(self.numbered(e, frame, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found)
+        return contraction(found, bodies, tuple(reduced), part, settle, p) if e.kind == "sum" else Ways(found, p)
 
     def numbered(self, e: Reduce, frame: Frame, sizes: list[int], found: Bounds) -> Bounds:
         """Return positions in a box of these sizes as positions in what the ranges at each point span, in row-major order."""
@@ -464,31 +470,31 @@ class _Evaluation:
                 part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
         return part
 
-    def body(
+    def bodies(
         self, e: Reduce, inner: Frame, axes: tuple[int, ...], part: Array, mask: Array | None, ctx: DType
-    ) -> tuple[Bounds, DType]:
-        """Return the elements to reduce along `axes` of `inner`, and their dtype.
+    ) -> tuple[list[Ways], DType]:
+        """Return the elements to reduce along `axes` of `inner`, as one or as several reductions, and their dtype.
 
         Points beyond an extent that varies, which are no `part` of the reduction, change nothing.
         """
         dtype = self.compute(e.body.type if e.kind.startswith("arg") else e.type, ctx)
         varies = not bool(part.all())
-        before = (self.fused, self.merged)
-        self.fused, self.merged = e.kind == "sum", 0
+        before, self.merged = self.merged, 0
         # The sum of a + b may be the sum of a and that of b: the terms of both in any order.
         parts = addends(e.body) if e.kind == "sum" and axes and dtype.is_floating else [(e.body, False)]
         points = _both(mask, part) if varies else mask
         bodies = []
         for addend, negative in parts:
-            body = self.operand(addend, inner, points, dtype)
-            body = negate(body) if negative else body
+            ways = self.operand_ways(addend, inner, points, dtype)
+            ways = ways.negative() if negative else ways
+            body = ways.bounds if e.kind in ("sum", "prod") else ways.settled
             if varies:
                 body = choose(exact(part), body, exact(inner.constant(identity(e.kind, dtype))))
             # Along a reduction axis the body does not use, it repeats; and no result is wanted where there are no points.
             shape = [inner.sizes[a] if a in axes or not inner.sizes[a] else s for a, s in enumerate(body.low.shape)]
-            bodies.append(body.map(lambda v, shape=shape: np.broadcast_to(v, shape)))  # type: ignore[misc]  # a default binds the loop's value
-        self.fused, self.merged = before
-        return bodies[0] if len(bodies) == 1 else joined(bodies, axes[0]), dtype
+            bodies.append(ways.of(body.map(lambda v, shape=shape: np.broadcast_to(v, shape))))  # type: ignore[misc]  # a default binds the loop's value
+        self.merged = before
+        return bodies, dtype
 
 
 def _is_two(e: Expr) -> bool:

@@ -25,6 +25,7 @@ from opc.testing.oracle.bounds import (
     numpy_dtype,
 )
 from opc.testing.oracle.frame import EmptyReductionError
+from opc.testing.oracle.orders import in_any_order
 
 _INF = np.inf
 Axes = tuple[int, ...]
@@ -52,7 +53,8 @@ def identity(kind: str, dtype: DType) -> Any:
 def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None, merged: int = 0) -> Bounds:
     """Return the reduction `kind` of `body` over `axes`. `p` is the compute precision of floating values.
 
-    A sum may be part of a larger one, of `merged` terms: then these may come in any order, and it need not be rounded itself.
+    A sum may be part of a larger one, of `merged` terms: then these may come in any order. The ends of sums and products are
+    unrounded, as `Ways` has them.
 
     Raises:
         EmptyReductionError: for the maximum or minimum of nothing where a result is wanted.
@@ -110,8 +112,8 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds
     if not (total * stretch < limit / 2).all():
         up = np.where(high_in > 0, high_in, 0).sum(axis=axes) * stretch >= limit
         down = np.where(low_in < 0, -low_in, 0).sum(axis=axes) * stretch >= limit
-    low = np.where(down | minus | (low <= -limit), -_INF, np.where((low >= limit) & (merged == 0), _INF, low))
-    high = np.where(up | plus | (high >= limit), _INF, np.where((high <= -limit) & (merged == 0), -_INF, high))
+    low = np.where(down | minus | (low <= -limit), -_INF, low)
+    high = np.where(up | plus | (high >= limit), _INF, high)
     # An infinite term leaves itself or NaN.
     low, high = np.where(plus_sure, _INF, low), np.where(minus_sure, -_INF, high)
     nan = np.asarray(nan | ((plus | up) & (minus | down)))
@@ -125,22 +127,11 @@ def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     result = exact(np.ones(shape))
     for k in range(count):
         factor = flat.map(lambda v, k=k: v[..., k])  # type: ignore[misc]  # a default binds the loop's value
-        result = factor if k == 0 else multiply(result, factor, p)
+        result = factor if k == 0 else multiply(result, factor, p, fused=True)
     if count <= 2:
         return result
-    size = np.maximum(np.abs(flat.low), np.abs(flat.high)).astype(p.wide)
-    least = np.minimum(np.abs(flat.low), np.abs(flat.high)).astype(p.wide)
-    largest = np.where(size > 1, size, 1).prod(axis=-1)
-    smallest = np.where(least < 1, least, 1).prod(axis=-1)
-    # In another order a partial product may overflow, or lose its digits as a denormal that later factors enlarge.
-    over = largest >= p.wide(p.overflow)
-    denormal = smallest * (1 - p.wide(gamma(count, p.unit))) < p.wide(p.tiny / p.unit)
-    error = np.where(denormal, count * p.wide(p.tiny) * largest, 0)
-    zero = (flat.low <= 0) & (flat.high >= 0)
-    low = np.where(over, -_INF, np.where(error == 0, result.low, result.low - error))
-    high = np.where(over, _INF, np.where(error == 0, result.high, result.high + error))
-    nan = result.nan | (over & (zero.any(axis=-1) | denormal))
-    return narrow(np.where(result.empty, _INF, low), np.where(result.empty, -_INF, high), nan)
+    factors = [flat.map(lambda v, k=k: v[..., k]) for k in range(count)]  # type: ignore[misc]  # a default binds the loop's value
+    return in_any_order(result, factors, count - 1, p)
 
 
 def _extreme(kind: str, a: Bounds, axes: Axes) -> Bounds:

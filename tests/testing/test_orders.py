@@ -1,0 +1,199 @@
+"""The oracle's sets hold what sums and products come to in every order, also where one overflows, and little else."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opc.ir.dtypes import DType
+from opc.ir.expr import Axis, Cast, Expr, IndexValue, Read, Reduce
+from opc.ir.op import Assign, Op
+from opc.testing.oracle.bounds import Array, Bounds
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.tolerance import compare
+from tests.testing import ops
+from tests.testing.ops import T, call, dim, num, operand, read
+
+K = dim("K")
+A, B, C, D = (read(name) for name in "abcd")
+W = read("w", "k")
+EXTREMES = [3e38, -3e38, 8.5e37, 1e30, -1e20, 7.0, 1.0, -0.5, 0.0, 1e-20, -1e-30, 1e-38, 1e-45, np.inf]
+
+
+def total(body: Expr) -> Reduce:
+    return Reduce("sum", (Axis("k", K),), body, T)
+
+
+def op_of(*values: Expr) -> Op:
+    """An op that computes temporaries t0, t1 and so on, then y."""
+    names = [*(f"t{k}" for k in range(len(values) - 1)), "y"]
+    inputs = (*(operand(n) for n in "abcd"), operand("w", K))
+    body = tuple(Assign(n, (), v) for n, v in zip(names, values))
+    return ops.make("order", inputs, (operand("y"),), body, temporaries=tuple(operand(n) for n in names[:-1]))
+
+
+def allowed(op: Op, w: list[float] | None = None, dtype: type = np.float32, **values: float) -> Bounds:
+    inputs: dict[str, Array] = {n: np.asarray(values.get(n, 1.0), dtype) for n in "abcd"}
+    return evaluate(op, {**inputs, "w": np.array([1.0] if w is None else w, dtype)})["y"].bounds
+
+
+def holds(op: Op, answer: float, w: list[float] | None = None, **values: float) -> bool:
+    inputs: dict[str, Array] = {n: np.asarray(values.get(n, 1.0), np.float32) for n in "abcd"}
+    want = evaluate(op, {**inputs, "w": np.array([1.0] if w is None else w, np.float32)})["y"]
+    # On the sign of a zero a sum has no say.
+    return any(compare("y", np.asarray(a, np.float32), want).ok for a in ((0.0, -0.0) if answer == 0 else (answer,)))
+
+
+THREE = op_of(call("mul", call("mul", A, B), C))
+FOUR = op_of(call("mul", call("mul", A, B), call("mul", C, D)))
+INSIDE, OUTSIDE = op_of(total(call("mul", A, W))), op_of(call("mul", A, total(W)))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(EXTREMES), min_size=4, max_size=4))
+def test_every_order_of_factors_lies_within(values: list[float]) -> None:
+    factors = dict(zip("abcd", np.array(values, np.float32)))
+    inputs = {**{n: np.asarray(v) for n, v in factors.items()}, "w": np.ones(1, np.float32)}
+    want = evaluate(FOUR, inputs)["y"]
+    reduced = ops.make("p", (operand("w", K),), (operand("y"),), (Assign("y", (), Reduce("prod", (Axis("k", K),), W, T)),))
+    product = evaluate(reduced, {"w": np.array(values, np.float32)})["y"]
+    with np.errstate(all="ignore"):
+        for a, b, c, d in permutations(factors.values()):
+            for got in (((a * b) * c) * d, (a * b) * (c * d)):
+                for bound in (want, product):
+                    found = compare("y", np.asarray(got, np.float32), bound)
+                    assert found.ok, found.message
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(EXTREMES[:-1]), st.sampled_from(EXTREMES[:-1]), st.lists(st.sampled_from(EXTREMES), min_size=1, max_size=4)
+)
+def test_a_factor_inside_and_outside_a_sum_lies_within(a: float, b: float, w: list[float]) -> None:
+    x, y, terms = np.float32(a), np.float32(b), np.array(w, np.float32)
+    three = op_of(total(call("mul", call("mul", A, W), B))), op_of(call("mul", total(call("mul", A, W)), B))
+    with np.errstate(all="ignore"):
+        two_ways = (np.sum(x * terms), x * np.sum(terms), np.sum((x * terms)[::-1]))
+        for op in (INSIDE, OUTSIDE):
+            for got in two_ways:
+                assert holds(op, float(got), w, a=a), (op, a, w, got)
+        ways = (
+            np.sum(x * terms * y),
+            np.sum(terms * y) * x,
+            np.sum(x * terms) * y,
+            np.sum(terms) * (x * y),
+            np.sum(terms) * x * y,
+        )
+        for op in three:
+            for got in ways:
+                assert holds(op, float(got), w, a=a, b=b), (op, a, b, w, got)
+
+
+def test_statements_are_no_boundary() -> None:
+    # -2.25 * -3.4e38 overflows, -3.4e38 * -0.19 does not.
+    weights = call("mul", num(-0.75), IndexValue(ops.Affine.of(ops.Index("k"))))
+    op = op_of(call("mul", A, total(weights)), call("mul", read("t0"), B))
+    largest = -3.4028235e38
+    exact = -2.25 * largest * -0.1856603
+    w = [0.0] * 3
+    assert holds(op, exact, w, a=largest, b=-0.1856603)
+    assert holds(op, -np.inf, w, a=largest, b=-0.1856603)
+    for wrong in (-exact, 0.0, 0.99 * exact, np.inf, np.nan):
+        assert not holds(op, wrong, w, a=largest, b=-0.1856603), wrong
+
+
+def test_a_product_that_goes_into_a_sum_need_not_overflow() -> None:
+    op = op_of(call("sub", call("mul", A, B), total(W)))
+    w = [-8.5e37] * 6
+    # -6.8e39 is -inf rounded, and meets inf: NaN; unrounded it leaves inf.
+    for right in (np.inf, -np.inf, np.nan):
+        assert holds(op, right, w, a=-8.5e37, b=80.0)
+    for right, wrong in ((5e37 + 8.5e37, 5e37), (-5e37 + 8.5e37, -np.inf)):
+        assert holds(op, right, [-8.5e37], a=right - 8.5e37, b=1.0)
+        assert not holds(op, wrong, [-8.5e37], a=right - 8.5e37, b=1.0)
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 3e38), (np.float64, 1e308)])
+def test_what_overflows_in_every_order_is_infinite(dtype: type, large: float) -> None:
+    pair, double, square = op_of(call("mul", A, B)), op_of(call("add", A, B)), op_of(call("mul", A, A))
+    for op, a, b in (
+        (pair, large, -10),
+        (double, -large, -large),
+        # Of more factors float64 does not hold how far they go.
+        (THREE if dtype is np.float32 else pair, large, -10),
+        (op_of(call("neg", square.body[0].value)), large, 1),
+    ):
+        found = allowed(op, dtype=dtype, a=a, b=b)
+        assert found.low == found.high == -np.inf
+        assert not found.nan
+    twice = allowed(op_of(call("mul", total(W), A)), [large, large], dtype, a=2)
+    assert twice.low == twice.high == np.inf
+    assert not twice.nan
+
+
+def test_infinities_that_are_given_are_no_overflow() -> None:
+    for op in (THREE, FOUR, INSIDE, OUTSIDE):
+        for wrong in (1.0, 3.4e38, -np.inf, np.nan):
+            assert not holds(op, wrong, [2.0, 5.0], a=np.inf, b=3.0, c=1e-3)
+        assert holds(op, np.inf, [2.0, 5.0], a=np.inf, b=3.0, c=1e-3)
+        # Zero times infinity is NaN in every order but of the sum, which leaves it finite.
+        assert holds(op, np.nan, [0.0, 0.0], a=np.inf, b=0.0)
+        assert not holds(op, 0.0, [0.0, 0.0], a=np.inf, b=0.0)
+
+
+def test_far_from_overflow_nothing_is_wider() -> None:
+    for op in (INSIDE, OUTSIDE):
+        assert holds(op, 21.0, [2.0, 5.0], a=3.0)
+        for wrong in (-21.0, 21.0 + 2e-5, np.inf, np.nan, 0.0):
+            assert not holds(op, wrong, [2.0, 5.0], a=3.0)
+    for wrong in (24.0 + 2e-5, -24.0, np.inf, np.nan):
+        assert not holds(FOUR, wrong, a=1.0, b=2.0, c=3.0, d=4.0)
+    # A large factor is small beside the others.
+    assert not holds(FOUR, np.inf, a=1e30, b=1e-10, c=1e5, d=1e2)
+    # Terms that are small as they come do not overflow.
+    assert not holds(INSIDE, np.inf, [1e-3, 1e-3], a=3e38)
+    assert not holds(OUTSIDE, np.inf, [1e-3, 1e-3], a=3e38)
+    assert holds(THREE, 0.0, a=0.0, b=5.0, c=3.0)
+    assert not holds(THREE, 1e-45, a=0.0, b=5.0, c=3.0)
+
+
+def test_a_product_that_is_lost_on_the_way() -> None:
+    # 1e-30 * 1e-30 is 0, 1e-30 * 1e30 is 1.
+    for right in (0.0, 1e-30):
+        assert holds(THREE, right, a=1e-30, b=1e-30, c=1e30)
+    for wrong in (-1e-30, 1e-10, np.inf, np.nan):
+        assert not holds(THREE, wrong, a=1e-30, b=1e-30, c=1e30)
+    # 0 * inf is NaN, and 1 in another order.
+    for right in (1.0, np.inf, 0.0, np.nan):
+        assert holds(FOUR, right, a=1e-30, b=1e-30, c=1e30, d=1e30)
+    assert not holds(FOUR, -1.0, a=1e-30, b=1e-30, c=1e30, d=1e30)
+
+
+def test_what_is_read_at_a_place_that_is_computed_is_rearranged_too() -> None:
+    # t[k] = w[k] * 10 overflows, b * w[k] does not.
+    op = ops.make(
+        "place",
+        (*(operand(n) for n in "abcd"), operand("w", K)),
+        (operand("y"),),
+        (Assign("t", ("k",), call("mul", W, A)), Assign("y", (), call("mul", Read("t", (Cast(B, DType.INT64),), T), C))),
+        temporaries=(operand("t", K),),
+    )
+    for right in (3e37, np.inf):
+        assert holds(op, right, [1.0, 3e38], a=10.0, b=1.0, c=0.01)
+        assert holds(op, 0.1, [1.0, 3e38], a=10.0, b=0.0, c=0.01)
+    assert not holds(op, np.inf, [1.0, 3e38], a=10.0, b=0.0, c=0.01)
+
+
+def test_terms_of_one_sign_overflow() -> None:
+    op = op_of(call("sub", call("add", A, B), C))
+    # 2e38 + 2e38 - 2e38 is infinite as written, finite in another order.
+    for right in (2e38, np.inf):
+        assert holds(op, right, a=2e38, b=2e38, c=2e38)
+        assert holds(op, right, a=2e38, b=-2e38, c=-2e38)
+        assert holds(op, right, a=2e38, b=1e38, c=1e38) is (right == 2e38)
+    for wrong in (1e38, -np.inf, np.nan):
+        assert not holds(op, wrong, a=2e38, b=2e38, c=2e38)
