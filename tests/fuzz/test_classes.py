@@ -334,6 +334,11 @@ FORMS = {
 SHARED = "broadcast: true\ninputs: {z: 'T[..., N]', x: 'T[..., N]', 'b?': 'T[..., N]', q: 'int16[..., N]'}\n"
 
 BROADCAST = {
+    "sums_of_one_operand_beside_others": (
+        "broadcast: true\ninputs: {x: 'T[..., N]', q: 'T[..., N]', w: 'T[N]'}\n"
+        "outputs: {y: 'T[..., N]', z: 'T[..., N]'}\n",
+        "y[..., i] = q[..., i]\n  z[..., i] = sum[k:N](w[i] - x[..., k])",
+    ),
     "sums_of_an_own_group": (
         "broadcast: true\ninputs: {z: 'T[..., N]', o: 'bool[..., K]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., N]'}\n",
         """y[..., i] = sum[k:3, n:N](z[..., n])
@@ -419,10 +424,14 @@ def sizes_of(op: Op) -> Iterator[Sizes]:
         yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
 
-def sizes_without_groups(op: Op) -> Iterator[Sizes]:
-    """Yield sizes of which no group has an axis, where there are groups, so that operands are single elements."""
+def sizes_of_groups(op: Op) -> Iterator[Sizes]:
+    """Yield sizes of which no group has an axis, where there are groups, so that operands are single elements, or has many."""
     for size in (3, 9):
         found = Sizes(dict.fromkeys(dims_of(op), size), dict.fromkeys(groups_of(op), ()), {})
+        if found.groups:
+            yield found
+    for shape in ((65,), (5, 33)):  # rows along a group are longer than others
+        found = Sizes(dict.fromkeys(dims_of(op), 3), split(groups_of(op), shape, 0), {})
         if found.groups:
             yield found
 
@@ -446,7 +455,7 @@ def test_every_target(name: str, tmp_path: Path) -> None:
     found = []
     for op in one.ops:
         maker, optional = Maker(op, above.get(id(op)), 2_000), [o.name for o in op.inputs if o.optional]
-        for turn, sizes in enumerate((*sizes_of(op), *sizes_without_groups(op), *shared_sizes(op))):
+        for turn, sizes in enumerate((*sizes_of(op), *sizes_of_groups(op), *shared_sizes(op))):
             attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
             absent = frozenset(optional[turn // 4 % 2 :] if turn % 4 == 3 else ())  # all, or all but one
             label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"

@@ -301,7 +301,9 @@ class _Scheduler:
         for n in read:
             if n in memory:
                 s = self.step[n]
-                found.append(StageOperand(memory[n], "temporary", s.type, s.loops, bool(set(s.loops) & key.row)))
+                # An operand's own group runs along the joint one, where a stage has that.
+                along_row = bool(_seen_from(s.loops, key.full) & key.row)
+                found.append(StageOperand(memory[n], "temporary", s.type, s.loops, along_row))
         return found
 
     def _optional(self, products: list[StageOperand]) -> tuple[str, ...]:
