@@ -22,11 +22,9 @@ def write_leaky_relu_backward(body, x, d_y, *, wanted):
     """Write the nodes of LeakyReluBackward; return the names of its outputs."""
     x = body.compute(x, "T")
     d_y = body.compute(d_y, "T")
-    d_x = None
-    if "d_x" in wanted:
-        t1 = body.GreaterOrEqual(x, body.number(0, x))
-        t2 = body.Mul(body.attribute("alpha", x), d_y)
-        d_x = body.store(body.Where(t1, d_y, t2), "T")
+    t1 = body.GreaterOrEqual(x, body.number(0, x))
+    t2 = body.Mul(body.attribute("alpha", x), d_y)
+    d_x = body.store(body.Where(t1, d_y, t2), "T")
     return (d_x,)
 
 
@@ -50,11 +48,9 @@ def write_leaky_relu_jvp(body, x, t_x, *, wanted):
     """Write the nodes of LeakyReluJvp; return the names of its outputs."""
     x = body.compute(x, "T")
     t_x = body.compute(t_x, "T")
-    t_y = None
-    if "t_y" in wanted:
-        t1 = body.GreaterOrEqual(x, body.number(0, x))
-        t2 = body.Mul(body.attribute("alpha", x), t_x)
-        t_y = body.store(body.Where(t1, t_x, t2), "T")
+    t1 = body.GreaterOrEqual(x, body.number(0, x))
+    t2 = body.Mul(body.attribute("alpha", x), t_x)
+    t_y = body.store(body.Where(t1, t_x, t2), "T")
     return (t_y,)
 
 
@@ -63,15 +59,13 @@ def write_leaky_relu_backward_jvp(body, x, t_x, t_d_y, *, wanted):
     x = body.compute(x, "T")
     t_x = body.compute(t_x, "T")
     t_d_y = body.compute(t_d_y, "T")
-    t_d_x = None
-    if "t_d_x" in wanted:
-        if t_d_y is not None:
-            t1 = body.Mul(body.attribute("alpha", x), t_d_y)
-            t2 = body.GreaterOrEqual(x, body.number(0, x))
-            t3 = body.Where(t2, t_d_y, t1)
-        else:
-            t3 = body.number(0, x)
-        t_d_x = body.store(body.Expand(t3, body.Shape(x)), "T")
+    if t_d_y is not None:
+        t1 = body.Mul(body.attribute("alpha", x), t_d_y)
+        t2 = body.GreaterOrEqual(x, body.number(0, x))
+        t3 = body.Where(t2, t_d_y, t1)
+    else:
+        t3 = body.number(0, x)
+    t_d_x = body.store(body.Expand(t3, body.Shape(x)), "T")
     return (t_d_x,)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from opc.emit.arrays.frames import ATOM, Text, outputs_that_need
+from opc.emit.arrays.frames import ATOM, Text
 from opc.emit.numpy.operations import NumpyOperations
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
@@ -94,8 +94,6 @@ class _NumpyEmitter(NumpyOperations):
     def __init__(self, op: Op) -> None:
         super().__init__(op, RESERVED)
         self.values: dict[str, Text] = {}
-        self.needs = outputs_that_need(self.op)
-        self.block, self.block_start = ("", 0), 0
 
     # ---- the function ------------------------------------------------------------------------------------------------
 
@@ -161,26 +159,7 @@ class _NumpyEmitter(NumpyOperations):
         else:
             lines, value = self.capture(lambda: self.rounded(self.statement(s), operand))
             lines.append(f"{name} = {value.text}")
-        condition = self.asked_for(target)
-        if condition == "":
-            self.lines += lines
-            return
-        if self.block != (condition, len(self.lines)):
-            self.block_start = len(self.lines)
-            self.line(f"if {condition}:")
-        if output:
-            self.lines.insert(self.block_start, f"{name} = None")
-            self.block_start += 1
-        self.lines += [f"    {line}" for line in lines]
-        self.block = (condition, len(self.lines))
-
-    def asked_for(self, target: str) -> str:
-        """Return the condition under which a statement is needed; empty where it always is."""
-        needed = self.needs[target]
-        optional = [o.name for o in self.op.outputs if o.optional]
-        if not needed <= set(optional) or needed == {o.name for o in self.op.outputs}:
-            return ""
-        return " or ".join(f"{quoted(n)} in wanted" for n in optional if n in needed)
+        self.put(lines, self.asked_for(target), name if output else None)
 
     def result(self, o: Operand) -> str:
         """Return the text of one output as it is returned."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Scope, Text
-from opc.emit.arrays.reductions import ReducingEmitter
+from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import WIDTH
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
@@ -27,7 +27,7 @@ from opc.ir.expr import GroupRef
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 
-class NumpySizes(ReducingEmitter):
+class NumpySizes(StatementEmitter):
     """The part of the NumPy emitter that names dtypes, sizes and axes. Each is computed once, before the body."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:

@@ -101,21 +101,18 @@ class _OnnxEmitter(OnnxWindows):
         return lines
 
     def assign(self, target: str) -> None:
-        """Write one statement; that of an optional output under a condition."""
+        """Write one statement, under a condition where only optional outputs need it."""
         s = self.op.assignments[target]
         operand = self.operands[target]
         name = self.local[target]
         output = next((o for o in self.op.outputs if o.name == target), None)
-        if output is None or self.is_read(target):
+        condition = self.asked_for(target)
+        if condition == "" and (output is None or self.is_read(target)):
             self.line(f"{name} = {self.statement(s).text}")
             return
-        lines, value = self.capture(lambda: self.stored(self.statement(s), operand.type))
-        lines.append(f"{name} = {value.text}")
-        if output.optional:
-            self.line(f"{name} = None")
-            self.line(f"if {quoted(target)} in wanted:")
-            lines = [f"    {line}" for line in lines]
-        self.lines += lines
+        whole = output is None or self.is_read(target)
+        lines, value = self.capture(lambda: self.statement(s) if whole else self.stored(self.statement(s), operand.type))
+        self.put([*lines, f"{name} = {value.text}"], condition, None if output is None else name)
 
     def result(self, o: Operand) -> str:
         """Return the text of one output as it is returned."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Text
-from opc.emit.arrays.reductions import ReducingEmitter
+from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
@@ -17,7 +17,7 @@ BUILDER = "body"
 """The builder's name in generated source."""
 
 
-class OnnxSizes(ReducingEmitter):
+class OnnxSizes(StatementEmitter):
     """The part of the ONNX emitter that says sizes and places, as int64 tensors unless they are known numbers."""
 
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
