@@ -190,3 +190,21 @@ def test_sizes_of_a_group_that_only_absent_inputs_share_are_those_it_is_broadcas
     want = oracle.evaluate(op, arrays)
     for name, found in session.function_call(op.name, arrays, {}).items():
         assert tolerance.compare(name, np.asarray(found), want[name]).ok, name
+
+
+def test_what_one_output_needs_is_written_where_that_is_wanted() -> None:
+    """It may be of a type that nothing given has where the output is not asked for."""
+    text = HEAD.replace("gradient: none\n", "").replace("float64]}", "float64], U: floating}") + (
+        "inputs: {x: 'T[N, K]', w: 'T[N]'}\nattributes: {to: {type: dtype, binds: U}}\noutputs: {y: 'T[K]', z: 'U[N, K]'}\n"
+        "kernel: |\n  y[k] = sum[n](x[n, k])\n  z[n, k] = cast(U, w[n] * sum[m:N](x[m, k] * w[m]))\n"
+    )
+    twice = compile_text(text, "probe.yaml").backward_backward
+    assert twice is not None
+    found = function_body(twice)
+    assert isinstance(found, FunctionBody), found
+    source = found.source.split("\n")
+    (at,) = [k for k, line in enumerate(source) if line.strip().startswith("z_sum =")]
+    under = next(line for line in reversed(source[:at]) if not line.startswith("        "))
+    assert under == '    if "d_d_z" in wanted:'
+    (cast,) = [line for line in source if "body.cast(z_sum, d_z)" in line]
+    assert cast.startswith("        ")
