@@ -42,16 +42,14 @@ def evaluate_dual_residual_backward(d_u, d_v, *, alpha=1.0, wanted=("d_x", "d_y"
     lead = shape_of(d_u, d_v)
     d_x = None
     if "d_x" in wanted:
-        t1 = alpha * d_u if d_u is not None else 0.0
-        t2 = t1 - (d_v if d_v is not None else 0.0)
-        t3 = np.broadcast_to(np.asarray(t2, compute), (*lead,))
-        d_x = t3.astype(dtype)
+        t1 = alpha * d_u if d_u is not None else np.asarray(0.0, compute)
+        t2 = t1 - (d_v if d_v is not None else np.asarray(0.0, compute))
+        d_x = np.broadcast_to(t2, (*lead,)).astype(dtype)
     d_y = None
     if "d_y" in wanted:
-        t4 = alpha * d_v if d_v is not None else 0.0
-        t5 = t4 - (d_u if d_u is not None else 0.0)
-        t6 = np.broadcast_to(np.asarray(t5, compute), (*lead,))
-        d_y = t6.astype(dtype)
+        t3 = alpha * d_v if d_v is not None else np.asarray(0.0, compute)
+        t4 = t3 - (d_u if d_u is not None else np.asarray(0.0, compute))
+        d_y = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return d_x, d_y
 
 
@@ -71,16 +69,14 @@ def evaluate_dual_residual_backward_backward(
     lead = shape_of(d_d_x, d_d_y)
     d_d_u = None
     if "d_d_u" in wanted:
-        t1 = alpha * d_d_x if d_d_x is not None else 0.0
-        t2 = t1 - (d_d_y if d_d_y is not None else 0.0)
-        t3 = np.broadcast_to(np.asarray(t2, compute), (*lead,))
-        d_d_u = t3.astype(dtype)
+        t1 = alpha * d_d_x if d_d_x is not None else np.asarray(0.0, compute)
+        t2 = d_d_y if d_d_y is not None else np.asarray(0.0, compute)
+        d_d_u = np.broadcast_to(t1 - t2, (*lead,)).astype(dtype)
     d_d_v = None
     if "d_d_v" in wanted:
-        t4 = alpha * d_d_y if d_d_y is not None else 0.0
-        t5 = t4 - (d_d_x if d_d_x is not None else 0.0)
-        t6 = np.broadcast_to(np.asarray(t5, compute), (*lead,))
-        d_d_v = t6.astype(dtype)
+        t3 = alpha * d_d_y if d_d_y is not None else np.asarray(0.0, compute)
+        t4 = d_d_x if d_d_x is not None else np.asarray(0.0, compute)
+        d_d_v = np.broadcast_to(t3 - t4, (*lead,)).astype(dtype)
     return d_d_u, d_d_v
 
 
@@ -94,16 +90,14 @@ def evaluate_dual_residual_jvp(t_x, t_y, *, alpha=1.0, wanted=("t_u", "t_v")):
     lead = shape_of(t_x, t_y)
     t_u = None
     if "t_u" in wanted:
-        t1 = alpha * t_x if t_x is not None else 0.0
-        t2 = t1 - (t_y if t_y is not None else 0.0)
-        t3 = np.broadcast_to(np.asarray(t2, compute), (*lead,))
-        t_u = t3.astype(dtype)
+        t1 = alpha * t_x if t_x is not None else np.asarray(0.0, compute)
+        t2 = t1 - (t_y if t_y is not None else np.asarray(0.0, compute))
+        t_u = np.broadcast_to(t2, (*lead,)).astype(dtype)
     t_v = None
     if "t_v" in wanted:
-        t4 = alpha * t_y if t_y is not None else 0.0
-        t5 = t4 - (t_x if t_x is not None else 0.0)
-        t6 = np.broadcast_to(np.asarray(t5, compute), (*lead,))
-        t_v = t6.astype(dtype)
+        t3 = alpha * t_y if t_y is not None else np.asarray(0.0, compute)
+        t4 = t3 - (t_x if t_x is not None else np.asarray(0.0, compute))
+        t_v = np.broadcast_to(t4, (*lead,)).astype(dtype)
     return t_u, t_v
 
 
@@ -123,14 +117,12 @@ def evaluate_dual_residual_backward_jvp(
     lead = shape_of(t_d_u, t_d_v)
     t_d_x = None
     if "t_d_x" in wanted:
-        t1 = alpha * t_d_u if t_d_u is not None else 0.0
-        t2 = t1 - (t_d_v if t_d_v is not None else 0.0)
-        t3 = np.broadcast_to(np.asarray(t2, compute), (*lead,))
-        t_d_x = t3.astype(dtype)
+        t1 = alpha * t_d_u if t_d_u is not None else np.asarray(0.0, compute)
+        t2 = t_d_v if t_d_v is not None else np.asarray(0.0, compute)
+        t_d_x = np.broadcast_to(t1 - t2, (*lead,)).astype(dtype)
     t_d_y = None
     if "t_d_y" in wanted:
-        t4 = alpha * t_d_v if t_d_v is not None else 0.0
-        t5 = t4 - (t_d_u if t_d_u is not None else 0.0)
-        t6 = np.broadcast_to(np.asarray(t5, compute), (*lead,))
-        t_d_y = t6.astype(dtype)
+        t3 = alpha * t_d_v if t_d_v is not None else np.asarray(0.0, compute)
+        t4 = t_d_u if t_d_u is not None else np.asarray(0.0, compute)
+        t_d_y = np.broadcast_to(t3 - t4, (*lead,)).astype(dtype)
     return t_d_x, t_d_y

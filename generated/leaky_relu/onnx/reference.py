@@ -73,7 +73,9 @@ def evaluate_leaky_relu_backward_jvp(x, t_x, t_d_y, *, alpha=0.01, wanted=("t_d_
     x = x.astype(compute)
     t_x = None if t_x is None else t_x.astype(compute)
     t_d_y = None if t_d_y is None else t_d_y.astype(compute)
-    t1 = np.where(x >= 0, t_d_y, alpha * t_d_y) if t_d_y is not None else 0.0
-    t2 = np.broadcast_to(np.asarray(t1, compute), x.shape)
-    t_d_x = t2.astype(dtype)
+    if t_d_y is not None:
+        t1 = np.where(x >= 0, t_d_y, alpha * t_d_y)
+    else:
+        t1 = np.asarray(0.0, compute)
+    t_d_x = np.broadcast_to(t1, x.shape).astype(dtype)
     return (t_d_x,)

@@ -45,7 +45,6 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
-    walk,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import DimSpec, Group, Operand
@@ -138,9 +137,10 @@ class NumpyOperations(NumpySizes):
         if strong is None or isinstance(strong, Weak) or not isinstance(e.type, Weak) or is_bool(strong):
             return value
         if is_floating(strong):
-            if not value.support:
-                return value
-            return Text(f"{value.at(ATOM)}.astype({self.compute(strong)})", ATOM, value.support)
+            if not value.support and is_uniform(e):
+                return value  # a number of Python's own takes the type of what it meets
+            array = value.at(ATOM) if value.support else f"np.asarray({value.text})"
+            return Text(f"{array}.astype({self.compute(strong)})", ATOM, value.support)
         if isinstance(e, Const) and all(_holds(d, int(e.value)) for d in candidates(strong) if d.is_integer):
             return value
         return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
@@ -149,8 +149,11 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.side` says."""
         if isinstance(side, Const) and not isinstance(side.value, bool) and is_floating(e.type):
             # As an integer of Python's own it would lose the sign of a zero.
-            return self.constant(replace(side, value=float(side.value)))
-        return self.expr(side, scope)
+            number = self.constant(replace(side, value=float(side.value)))
+            typed = self.is_static(e.cond) and not isinstance(e.type, Weak)
+            return Text(f"np.asarray({number.text}, {self.compute(e.type)})") if typed else number
+        value = self.expr(side, scope)
+        return self.fitted(side, value, (e.type,)) if is_floating(e.type) else value
 
     def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
         """As `ArrayEmitter.where` says."""
@@ -207,9 +210,6 @@ class NumpyOperations(NumpySizes):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             exact = is_integer(e.body.type) or is_bool(e.body.type)
             arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
-        elif e.kind in ("sum", "prod") and any(isinstance(part, Present) for part in walk(e.body)):
-            # Where nothing is given, the terms are numbers of Python's, which NumPy takes for double precision.
-            arguments.append(f"dtype={self.compute(e.body.type)}")
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
@@ -258,14 +258,15 @@ class NumpyOperations(NumpySizes):
 
     def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
         """As `ArrayEmitter.broadcast_target` says."""
-        if not target.dims:
+        text = self.of_type(value, target).text
+        return Text(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",))) if target.dims else value
+
+    def of_type(self, value: Text, target: Operand) -> Text:
+        """Return what a statement assigns as an array of the target's type where it has no type of its own."""
+        if not isinstance(self.op.assignments[target.name].value.type, Weak):
             return value
-        text, e = value.text, self.op.assignments[target.name].value
-        if isinstance(e.type, Weak) or any(isinstance(part, Present) for part in walk(e)):
-            # A number of Python's takes the type of what it meets, but an array of it has one of its own.
-            floating = is_floating(target.type)
-            text = f"np.asarray({text}, {self.compute(target.type) if floating else self.dtype(target.type)})"
-        return Text(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+        dtype = self.compute(target.type) if is_floating(target.type) else self.dtype(target.type)
+        return Text(f"np.asarray({value.text}, {dtype})", ATOM, value.support)
 
     def gather(self, e: Read, scope: Scope) -> Text:
         """As `ArrayEmitter.gather` says."""

@@ -153,6 +153,8 @@ class _NumpyEmitter(NumpyOperations):
         output = operand in self.op.outputs
         if not (output and operand.optional) or self.is_read(target):
             lines, value = self.capture(lambda: self.statement(s))
+            if not operand.dims:
+                value = self.of_type(value, operand)
             lines.append(f"{name} = {value.text}")
             if output:
                 self.values[target] = replace(value, text=name, strength=ATOM)
