@@ -145,6 +145,18 @@ def test_the_position_of_a_maximum_of_nothing_is_asked_for_by_elements_only() ->
         some(np.zeros((2, 0)), -1, "max")
 
 
+def test_an_index_in_a_condition_is_asked_for_by_elements_too() -> None:
+    text = HEAD + (
+        "types: {T: [float64]}\ninputs: {x: 'T[..., N]', ids: 'int64[...]', z: 'T[..., K]'}\noutputs: {y: 'T[..., N, K]'}\n"
+        "gradient: {ties: even}\nkernel: |\n  t = sin(x)\n  y[..., i, j] = max[k:K](sum[l:K](t[..., ids[...]]))\n"
+    )
+    family = compile_text(text, "spec.yaml")
+    given = {"x": np.zeros((2, 0)), "ids": np.zeros(2, np.int64), "z": np.ones((2, 3)), "t_x": np.zeros((2, 0)), "t_z": None}
+    assert family.jvp is not None
+    (t_y,) = evaluate(family.jvp, numpy_module(family), *(given[o.name] for o in family.jvp.inputs), wanted=("t_y",))
+    assert t_y.shape == (2, 0, 3)
+
+
 def test_a_module_carries_only_the_helpers_it_calls() -> None:
     module = numpy_module(load_family(next(p for p in SPECS if p.stem == "silu")))
     assert "def sigmoid(" in module

@@ -124,10 +124,13 @@ def element_types(
 
 
 def _variables(schema: OpSchema, dtypes: str | Mapping[str, str]) -> dict[str, str]:
-    """Return the dtype of every type variable."""
-    names = [c.type_param_str for c in schema.type_constraints]
-    names = [name for name in names if not name.startswith("acc_")]
-    return dict.fromkeys(names, dtypes) if isinstance(dtypes, str) else dict(dtypes)
+    """Return the dtype of every type variable; of one that has a single dtype, that."""
+    names = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    names = {n: allowed for n, allowed in names.items() if not n.startswith("acc_")}
+    if isinstance(dtypes, str):
+        return dict.fromkeys(names, dtypes)
+    single = {n: _dtype(*allowed, {}) for n, allowed in names.items() if len(allowed) == 1}
+    return single | dict(dtypes)
 
 
 def _dtype(type_string: str, variables: Mapping[str, str]) -> str:

@@ -326,7 +326,7 @@ class NumpyOperations(NumpySizes):
         guards = [g for g in scope.guards if not self.is_static(g)]
         if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
             return ""
-        condition = self.expr(conjunction(guards), Scope(scope.frame, scope.extents, own=scope.own))
+        condition = self.expr(conjunction(guards), replace(scope, guards=()))
         return f", where={self.named(condition).text if len(condition.text) > LIMIT // 2 else condition.text}"
 
     # ---- patterns ----------------------------------------------------------------------------------------------------

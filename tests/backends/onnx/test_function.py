@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnxruntime import InferenceSession
 
+from opc.backends.base import Unsupported
 from opc.backends.node_call import NodeCall
 from opc.emit.onnx.function import FunctionBody, Refusal, function_body
 from opc.pipeline import compile_text
@@ -208,3 +209,15 @@ def test_what_one_output_needs_is_written_where_that_is_wanted() -> None:
     assert under == '    if "d_d_z" in wanted:'
     (cast,) = [line for line in source if "body.cast(z_sum, d_z)" in line]
     assert cast.startswith("        ")
+
+
+def test_a_type_that_is_one_dtype_needs_no_operand_to_tell_it(tmp_path: Path) -> None:
+    text = HEAD.replace("gradient: none\n", "").replace("T: [float16, float32, float64]", "T: [float32], U: floating")
+    text += "inputs: {q: 'int8[N]', s: 'T[]', w: 'T[]'}\nattributes: {to: {type: dtype, binds: U}}\n"
+    text += "outputs: {y: 'T[N]', z: 'U[]'}\nkernel: |\n  y[i] = cast(T, q[i])\n  z[()] = cast(U, s[()] + w[()])\n"
+    family = compile_text(text, "probe.yaml")
+    assert family.jvp is not None
+    given = {"q": np.ones(3, np.int8), "t_s": None, "t_w": None}
+    inputs = {o.name: given[o.name] for o in family.jvp.inputs}
+    with pytest.raises(Unsupported, match="no input has the type U"):
+        load(family, tmp_path).function_call(family.jvp.name, inputs, {"to": "float64"}, ["t_y"])
