@@ -14,7 +14,7 @@ from opc.ir.expr import AttrRef, Axis, Cast, Const, IndexValue, Present, Read, R
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign
 from opc.pipeline import compile_text
-from opc.testing.oracle.bounds import Array
+from opc.testing.oracle.bounds import Array, exact, over_all
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
 from tests.testing import ops
@@ -357,3 +357,12 @@ def test_a_maximum_that_varies_by_its_range_alone_is_not_asked_for_an_empty_batc
     found = evaluate(family.backward, {"x": np.ones((0, 2)), "s": np.ones(()), "d_y": np.ones((0, 2))})
     assert found["d_x"].bounds.low.shape == (0, 2)
     assert holds(found["d_s"], np.zeros(()))
+
+
+@pytest.mark.parametrize(
+    ("values", "signs"), [([-0.0, 0.0], (True, False)), ([-0.0, -0.0], (True, True)), ([0.0, 0.0], (False, False))]
+)
+def test_of_zeros_any_of_which_may_be_read_each_sign_is_kept(values: list[float], signs: tuple[bool, bool]) -> None:
+    found = over_all(exact(np.array([*values, *values])))
+    assert (found.low, found.high) == (0, 0)
+    assert (bool(np.signbit(found.low)), bool(np.signbit(found.high))) == signs

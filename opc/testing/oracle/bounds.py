@@ -202,6 +202,18 @@ def union(a: Bounds, b: Bounds) -> Bounds:
     return Bounds(_end([a.low, b.low], np.fmin, _INF), _end([a.high, b.high], np.fmax, -_INF), a.nan | b.nan)
 
 
+def over_all(a: Bounds) -> Bounds:
+    """Return the smallest set that holds every element."""
+    low, high = np.asarray(a.low.min()), np.asarray(a.high.max())
+    if a.is_float:
+        # Of zeros, -0 is the lesser.
+        if low == 0:
+            low = np.asarray(-0.0 if np.signbit(a.low[a.low == 0]).any() else 0.0)
+        if high == 0:
+            high = np.asarray(-0.0 if np.signbit(a.high[a.high == 0]).all() else 0.0)
+    return Bounds(low, high, np.asarray(a.nan.any()))
+
+
 def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     """Return `then` where `cond` is surely true, `other` where it is surely false, else both."""
     yes, no = cond.low, ~cond.high

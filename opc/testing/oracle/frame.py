@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
-from opc.testing.oracle.bounds import Array, Bounds, union
+from opc.testing.oracle.bounds import Array, Bounds, over_all, union
 
 
 class DomainError(Exception):
@@ -129,7 +129,7 @@ def gather(source: Bounds, axes: list[int | Array | Bounds], frame: Frame) -> Bo
     for place in places[1:]:
         found = union(found, source.map(lambda v, place=place: v[place]))  # type: ignore[misc]  # a default binds the loop's value
     if vague.any():
-        low = np.where(vague, source.low.min(), found.low)
-        high = np.where(vague, source.high.max(), found.high)
-        found = Bounds(low, high, np.where(vague, source.nan.any(), found.nan))
+        whole = over_all(source)
+        parts = (found.low, whole.low), (found.high, whole.high), (found.nan, whole.nan)
+        found = Bounds(*(np.where(vague, every, one) for one, every in parts))
     return found
