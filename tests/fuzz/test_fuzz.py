@@ -16,7 +16,7 @@ from tests.fuzz.check import check, drawn
 from tests.fuzz.constructs import constructs, every
 
 SEED = "ci"
-DRAWN = 500
+DRAWN = 700
 MOST = 30
 """How many ops are run at most."""
 

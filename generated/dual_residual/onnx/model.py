@@ -129,7 +129,7 @@ def _variables(schema: OpSchema, dtypes: str | Mapping[str, str]) -> dict[str, s
     names = {n: allowed for n, allowed in names.items() if not n.startswith("acc_")}
     if isinstance(dtypes, str):
         return dict.fromkeys(names, dtypes)
-    single = {n: _dtype(*allowed, {}) for n, allowed in names.items() if len(allowed) == 1}
+    single = {n: _dtype(*one, {}) for n, one in names.items() if len(one) == 1}
     return single | dict(dtypes)
 
 
