@@ -133,3 +133,17 @@ kernel: |
     assert any("// C" in str(d) for t in op.temporaries for d in t.dims)
     shapes = {o.name: (0,) if o.name in ("c", "d_d_c") else (2, 0, 3) for o in op.inputs}
     assert volume(op, infer(op, shapes)) == 2 * 6 * 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kernel", "shapes", "points"),
+    [
+        ("x: 'T[N]'", "y[i] = sum[k:N](sum[j:i - k](x[j]))", {"x": (5,)}, 5 * 5 * 4),
+        ("x: 'T[*A, N]', w: 'T[N]'", "y[i] = sum[*A](x[*A, i] * sum[j:N](w[j]))", {"x": (0, 3, 4), "w": (4,)}, 4 * 3),
+    ],
+)
+def test_a_volume_counts_what_is_evaluated(inputs: str, kernel: str, shapes: dict[str, tuple[int, ...]], points: int) -> None:
+    """A range between two indices is longest where one is least; what a loop over nothing holds may be evaluated all the same."""
+    head = "op: f\ndomain: opc.test\nversion: 1\ndoc: Sums.\ntypes: {T: [float32]}\ngradient: none\noutputs: {y: 'T[N]'}\n"
+    op = compile_text(f"{head}inputs: {{{inputs}}}\nkernel: |\n  {kernel}\n", "f.yaml").forward
+    assert volume(op, infer(op, shapes)) == points
