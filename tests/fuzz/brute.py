@@ -22,6 +22,8 @@ from tests.fuzz.scalars import FLOATS, NoValueError
 from tests.fuzz.translate import Dim, Frame, OutsideError, Translator, group_name
 
 Tensor = dict[tuple[int, ...], Any]
+Output = tuple[str, tuple[int, ...], Tensor]
+"""What is computed of an output: its dtype, shape and values."""
 
 
 class RefusedError(Exception):
@@ -187,10 +189,8 @@ class Tape:
         return self.kept[self.next - 1]
 
 
-def evaluate(
-    text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None
-) -> dict[str, tuple[str, tuple[int, ...], Tensor]]:
-    """Return for every output its dtype, shape and values.
+def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None) -> dict[str, Output]:
+    """Return what is computed of every output.
 
     Raises:
         RefusedError: when the call breaks a rule of the spec.

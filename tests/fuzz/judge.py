@@ -15,6 +15,7 @@ from opc.analysis.shapes.inference import ShapeError
 from opc.emit.numpy.reference import function_name, numpy_module
 from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Family, Op
+from opc.names import spelled
 from opc.pipeline import compile_text
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import derived_inputs, gradient, gradient_names, second_gradient
@@ -40,7 +41,7 @@ def wrong_values(text: str, family: Family, case: Case) -> Iterator[str]:
     except (DomainError, ShapeError) as error:
         refused = error
     try:
-        found = brute.evaluate(text, inputs, case.attributes)
+        found = _evaluate(text, inputs, case)
     except NoValueError as error:
         if refused is None:
             yield f"the oracle has a value where there is none: {error}"
@@ -51,8 +52,15 @@ def wrong_values(text: str, family: Family, case: Case) -> Iterator[str]:
     if refused is not None:
         yield f"the oracle has no value where there is one: {refused}"
         return
-    for name, (dtype, shape, values) in found.items():
-        yield from _unlike(name, dtype, shape, values, want[name])
+    for name, bounded in want.items():
+        yield from _unlike(spelled(name), *found[spelled(name)], bounded)
+
+
+def _evaluate(text: str, inputs: Inputs, case: Case, tape: brute.Tape | None = None) -> dict[str, brute.Output]:
+    """Return what the evaluator finds; the text has names of its own where the targets can't have them."""
+    return brute.evaluate(
+        text, {spelled(n): a for n, a in inputs.items()}, {spelled(n): v for n, v in case.attributes.items()}, tape
+    )
 
 
 def _unlike(name: str, dtype: str, shape: tuple[int, ...], values: brute.Tensor, want: Bounded) -> Iterator[str]:
@@ -98,9 +106,9 @@ class Slope:
     def at(self, moved: Mapping[str, Array]) -> float:
         """Return the sum with the inputs moved."""
         inputs = {n: a if a is None or n not in moved else a + moved[n] for n, a in self.inputs.items()}
-        found = brute.evaluate(self.text, inputs, self.case.attributes, self.tape)
+        found = _evaluate(self.text, inputs, self.case, self.tape)
         self.tape.again()
-        terms = [float(w[at]) * found[n][2][at] for n, w in self.weights.items() for at in found[n][2]]
+        terms = [float(w[at]) * value for n, w in self.weights.items() for at, value in found[spelled(n)][2].items()]
         self.size = max(self.size, float(np.sum(np.abs(terms))))
         return float(np.sum(terms))
 

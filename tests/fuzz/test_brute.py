@@ -86,6 +86,19 @@ kernel: |
     assert (sure["y"].value.tolist(), sure["z"].value.tolist()) == ([value], [scaled])
 
 
+def test_names_that_targets_spell_otherwise() -> None:
+    """The evaluator reads the spec's text, which says `new` where the op has `new_`."""
+    head = HEAD.replace("types:", "attributes: {delete: {type: float, default: 2}}\ntypes:")
+    text = head.replace("{x:", "{new:").replace("{y:", "{len:") + "kernel: |\n  len[n] = delete * new[n, n]\n"
+    family = compile_text(text, "probe")
+    (case,) = draw(family.forward, None, random.Random(2), 1, small=True)
+    assert not list(wrong_values(text, family, case))
+    assert not list(wrong_gradients(text, family, case))
+    other = text.replace("delete *", "3 * delete *")
+    assert list(wrong_values(other, family, case))
+    assert list(wrong_gradients(other, family, case))
+
+
 def test_a_wrong_value_is_seen() -> None:
     family = compile_text(HEAD + "kernel: |\n  y[n] = 2 * x[n, n]\n", "probe")
     other = HEAD + "kernel: |\n  y[n] = 2 * x[n, 0]\n"
