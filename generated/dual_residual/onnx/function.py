@@ -27,23 +27,25 @@ def write_dual_residual_backward(body, d_u, d_v, *, wanted):
     d_x = None
     if "d_x" in wanted:
         if d_u is not None:
-            t1 = body.Mul(body.attribute("alpha", first(d_u, d_v)), d_u)
+            t1 = body.attribute("alpha", body.like("T", d_u, d_v))
+            t2 = body.Mul(t1, d_u)
         else:
-            t1 = body.number(0, first(d_u, d_v))
-        t2 = d_v if d_v is not None else body.number(0, first(d_u, d_v))
-        t3 = first(d_u, d_v)
-        t4 = body.Shape(t3) if t3 is not None else body.vector()
-        d_x = body.store(body.Expand(body.Sub(t1, t2), t4), "T")
+            t2 = body.number(0, body.like("T", d_u, d_v))
+        t3 = d_v if d_v is not None else body.number(0, body.like("T", d_u, d_v))
+        t4 = first(d_u, d_v)
+        t5 = body.Shape(t4) if t4 is not None else body.vector()
+        d_x = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     d_y = None
     if "d_y" in wanted:
         if d_v is not None:
-            t5 = body.Mul(body.attribute("alpha", first(d_u, d_v)), d_v)
+            t6 = body.attribute("alpha", body.like("T", d_u, d_v))
+            t7 = body.Mul(t6, d_v)
         else:
-            t5 = body.number(0, first(d_u, d_v))
-        t6 = d_u if d_u is not None else body.number(0, first(d_u, d_v))
-        t7 = first(d_u, d_v)
-        t8 = body.Shape(t7) if t7 is not None else body.vector()
-        d_y = body.store(body.Expand(body.Sub(t5, t6), t8), "T")
+            t7 = body.number(0, body.like("T", d_u, d_v))
+        t8 = d_u if d_u is not None else body.number(0, body.like("T", d_u, d_v))
+        t9 = first(d_u, d_v)
+        t10 = body.Shape(t9) if t9 is not None else body.vector()
+        d_y = body.store(body.Expand(body.Sub(t7, t8), t10), "T")
     return d_x, d_y
 
 
@@ -56,22 +58,28 @@ def write_dual_residual_backward_backward(body, d_d_x, d_d_y, *, wanted):
     d_d_u = None
     if "d_d_u" in wanted:
         if d_d_x is not None:
-            t1 = body.attribute("alpha", first(d_d_x, d_d_y))
+            t1 = body.attribute("alpha", body.like("T", d_d_x, d_d_y))
             t2 = body.Mul(t1, d_d_x)
         else:
-            t2 = body.number(0, first(d_d_x, d_d_y))
-        t3 = d_d_y if d_d_y is not None else body.number(0, first(d_d_x, d_d_y))
+            t2 = body.number(0, body.like("T", d_d_x, d_d_y))
+        if d_d_y is not None:
+            t3 = d_d_y
+        else:
+            t3 = body.number(0, body.like("T", d_d_x, d_d_y))
         t4 = first(d_d_x, d_d_y)
         t5 = body.Shape(t4) if t4 is not None else body.vector()
         d_d_u = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     d_d_v = None
     if "d_d_v" in wanted:
         if d_d_y is not None:
-            t6 = body.attribute("alpha", first(d_d_x, d_d_y))
+            t6 = body.attribute("alpha", body.like("T", d_d_x, d_d_y))
             t7 = body.Mul(t6, d_d_y)
         else:
-            t7 = body.number(0, first(d_d_x, d_d_y))
-        t8 = d_d_x if d_d_x is not None else body.number(0, first(d_d_x, d_d_y))
+            t7 = body.number(0, body.like("T", d_d_x, d_d_y))
+        if d_d_x is not None:
+            t8 = d_d_x
+        else:
+            t8 = body.number(0, body.like("T", d_d_x, d_d_y))
         t9 = first(d_d_x, d_d_y)
         t10 = body.Shape(t9) if t9 is not None else body.vector()
         d_d_v = body.store(body.Expand(body.Sub(t7, t8), t10), "T")
@@ -85,23 +93,25 @@ def write_dual_residual_jvp(body, t_x, t_y, *, wanted):
     t_u = None
     if "t_u" in wanted:
         if t_x is not None:
-            t1 = body.Mul(body.attribute("alpha", first(t_x, t_y)), t_x)
+            t1 = body.attribute("alpha", body.like("T", t_x, t_y))
+            t2 = body.Mul(t1, t_x)
         else:
-            t1 = body.number(0, first(t_x, t_y))
-        t2 = t_y if t_y is not None else body.number(0, first(t_x, t_y))
-        t3 = first(t_x, t_y)
-        t4 = body.Shape(t3) if t3 is not None else body.vector()
-        t_u = body.store(body.Expand(body.Sub(t1, t2), t4), "T")
+            t2 = body.number(0, body.like("T", t_x, t_y))
+        t3 = t_y if t_y is not None else body.number(0, body.like("T", t_x, t_y))
+        t4 = first(t_x, t_y)
+        t5 = body.Shape(t4) if t4 is not None else body.vector()
+        t_u = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     t_v = None
     if "t_v" in wanted:
         if t_y is not None:
-            t5 = body.Mul(body.attribute("alpha", first(t_x, t_y)), t_y)
+            t6 = body.attribute("alpha", body.like("T", t_x, t_y))
+            t7 = body.Mul(t6, t_y)
         else:
-            t5 = body.number(0, first(t_x, t_y))
-        t6 = t_x if t_x is not None else body.number(0, first(t_x, t_y))
-        t7 = first(t_x, t_y)
-        t8 = body.Shape(t7) if t7 is not None else body.vector()
-        t_v = body.store(body.Expand(body.Sub(t5, t6), t8), "T")
+            t7 = body.number(0, body.like("T", t_x, t_y))
+        t8 = t_x if t_x is not None else body.number(0, body.like("T", t_x, t_y))
+        t9 = first(t_x, t_y)
+        t10 = body.Shape(t9) if t9 is not None else body.vector()
+        t_v = body.store(body.Expand(body.Sub(t7, t8), t10), "T")
     return t_u, t_v
 
 
@@ -112,22 +122,28 @@ def write_dual_residual_backward_jvp(body, t_d_u, t_d_v, *, wanted):
     t_d_x = None
     if "t_d_x" in wanted:
         if t_d_u is not None:
-            t1 = body.attribute("alpha", first(t_d_u, t_d_v))
+            t1 = body.attribute("alpha", body.like("T", t_d_u, t_d_v))
             t2 = body.Mul(t1, t_d_u)
         else:
-            t2 = body.number(0, first(t_d_u, t_d_v))
-        t3 = t_d_v if t_d_v is not None else body.number(0, first(t_d_u, t_d_v))
+            t2 = body.number(0, body.like("T", t_d_u, t_d_v))
+        if t_d_v is not None:
+            t3 = t_d_v
+        else:
+            t3 = body.number(0, body.like("T", t_d_u, t_d_v))
         t4 = first(t_d_u, t_d_v)
         t5 = body.Shape(t4) if t4 is not None else body.vector()
         t_d_x = body.store(body.Expand(body.Sub(t2, t3), t5), "T")
     t_d_y = None
     if "t_d_y" in wanted:
         if t_d_v is not None:
-            t6 = body.attribute("alpha", first(t_d_u, t_d_v))
+            t6 = body.attribute("alpha", body.like("T", t_d_u, t_d_v))
             t7 = body.Mul(t6, t_d_v)
         else:
-            t7 = body.number(0, first(t_d_u, t_d_v))
-        t8 = t_d_u if t_d_u is not None else body.number(0, first(t_d_u, t_d_v))
+            t7 = body.number(0, body.like("T", t_d_u, t_d_v))
+        if t_d_u is not None:
+            t8 = t_d_u
+        else:
+            t8 = body.number(0, body.like("T", t_d_u, t_d_v))
         t9 = first(t_d_u, t_d_v)
         t10 = body.Shape(t9) if t9 is not None else body.vector()
         t_d_y = body.store(body.Expand(body.Sub(t7, t8), t10), "T")

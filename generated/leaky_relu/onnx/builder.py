@@ -152,6 +152,19 @@ class Body(Arrays, Windows):
         info = np.iinfo(kind)
         return self.number(info.max if sign > 0 else info.min, like)
 
+    def like(self, variable: str, *optional: str | None) -> str | int:
+        """Return what has the type a type variable is computed in: the first input of it.
+
+        Where none is given, `dtypes` says what it stands for.
+        """
+        kind = next((x for x in optional if x is not None), None)
+        return kind or self.computed_type(variable)
+
+    def computed_type(self, variable: str) -> int:
+        """Return the type that values of a type variable are computed in."""
+        half = variable in self._half
+        return TensorProto.FLOAT if half else self.element_type(variable)
+
     def is_floating(self, variable: str) -> bool:
         """Whether a type variable stands for a floating type; it does where none is given."""
         return self._dtypes.get(variable, "float32").endswith(FLOATING)

@@ -148,7 +148,7 @@ class _OnnxEmitter(OnnxWindows):
             return self.local[given[0].name]
         if not same:
             raise NotExpressible(f"no input has the type {variable}")
-        return self.local[same[0].name] if len(same) == 1 else f"first({', '.join(self.local[o.name] for o in same)})"
+        return f"{BUILDER}.like({quoted(variable.name)}, {', '.join(self.local[o.name] for o in same)})"
 
     def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
         """Return a value in the type `t`, where its own is weak: a literal, size or attribute takes the type of what it meets."""
