@@ -24,7 +24,7 @@ from opc.testing.oracle.tolerance import compare
 from opc.testing.truths.gradcheck import check_family, points
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary, odd_parallel_for
-from tests.fuzz.kernels import compile_kernels
+from tests.fuzz.kernels import Libraries
 
 # Inputs, outputs and kernel; every statement form with an index in several axes of what it reads.
 FORMS = {
@@ -135,9 +135,14 @@ def test_every_op_of_a_family_is_called(form: str) -> None:
     assert all(found.count(op.name) >= 5 for op in family_of(form).ops)
 
 
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    return Libraries(FORMS, family_of, tmp_path_factory.mktemp("diagonals"))
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_kernels(form: str, tmp_path: Path) -> None:
-    kernel = KernelLibrary(family_of(form), compile_kernels(family_of(form), tmp_path, "-O0"), odd_parallel_for)
+def test_kernels(form: str, libraries: Libraries) -> None:
+    kernel = KernelLibrary(family_of(form), libraries.of(form), odd_parallel_for)
     for op, case, want in calls(form):
         assert wrong(case, kernel.call(op, case.arrays(), case.attributes, list(want)), want) == []
 

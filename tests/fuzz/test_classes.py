@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import cycle, islice, product
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
 from tests.fuzz.calls import parents, special
-from tests.fuzz.kernels import compile_together
+from tests.fuzz.kernels import Libraries, compile_together
 from tests.fuzz.proof import (
     expected,
     functions,
@@ -192,6 +193,19 @@ FORMS = {
         "  U: [float32, float64]\nattributes: {to: {type: dtype, binds: U}}\n"
         "inputs: {x: 'T[N]', v: 'T[N]'}\noutputs: {y: 'T[N]', z: 'U[N]', u: 'U[N]'}\n",
         "y[n] = x[n] * v[n]\n  z[n] = cast(U, x[n])\n  u[n] = cast(U, exp(v[n]))",
+    ),
+    "running_sums_of_what_is_looked_up": (
+        "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
+        "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[i] = sum[k:i](a[k, ids[k]]) if c[i] else 0.25
+  z[i] = x[i] if c[N - 1 - i] else prod[k:N - i](a[k + i, ids[k + i]] * x[k + i])
+  u[i] = sum[k:i + 1](a[k, ids[k]]) * x[i] if pad(c[i + 1], False) and x[i] > 0 else x[i]""",
+    ),
+    "numbers_beside_products": (
+        "inputs: {x: 'T[N]', a: 'T[N, M]', 'b?': 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[i] = sum[k:M](cast(T, k)*x[i] + 2)
+  z[i] = sum[k:M](a[i, k]*x[i] + k)
+  u[i] = sum[k:M](a[i, k]*b[k % N] + (1 if M > 2 else 2) if present(b) and N > 0 else k)""",
     ),
     "cotangents_tell": (
         "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
@@ -455,13 +469,25 @@ WITHOUT = {1: slice(-1), 3: slice(1, None), 5: slice(None, None, 2), 7: slice(No
 """Which optional operands some of eight calls lack: all but the last, all but the first, every other one, all."""
 
 
-@pytest.mark.parametrize("name", [*EXTREMES, *FORMS, *BROADCAST, *SHADOWED])
-def test_every_target(name: str, tmp_path: Path) -> None:
+EVERY = {**EXTREMES, **FORMS, **BROADCAST, **SHADOWED}
+
+
+@cache
+def one_of(name: str) -> Family:
+    return family(name, *EVERY[name])
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    return Libraries(EVERY, one_of, tmp_path_factory.mktemp("every"))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
-    head, body = {**EXTREMES, **FORMS, **BROADCAST, **SHADOWED}[name]
-    one = family(name, head, body)
+    (head, body), one = EVERY[name], one_of(name)
     text = f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n"
-    kernel = KernelLibrary(one, compile_together([one], tmp_path, "-O0"))
+    kernel = KernelLibrary(one, libraries.of(name))
     refer, session, above = reference(one), load(one, tmp_path), parents(one)
     found = []
     for op in one.ops:

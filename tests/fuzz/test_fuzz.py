@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from opc.pipeline import compile_text
 from tests.fuzz.check import check, drawn
 from tests.fuzz.constructs import constructs, every
+from tests.fuzz.kernels import Libraries
 
 SEED = "ci"
 DRAWN = 700
@@ -41,11 +43,17 @@ def covering() -> list[int]:
     return chosen
 
 
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    texts = {path.stem: path.read_text() for path in FOUND} | {f"{n}": drawn(SEED, n) for n in covering()[:MOST]}
+    return Libraries(texts, lambda name: compile_text(texts[name], "drawn"), tmp_path_factory.mktemp("fuzz"))
+
+
 @pytest.mark.parametrize("turn", range(MOST))
-def test_op(turn: int) -> None:
+def test_op(turn: int, libraries: Libraries) -> None:
     if turn < len(covering()):
         number = covering()[turn]
-        found = check(drawn(SEED, number), f"{SEED}/{number}", CALLS)
+        found = check(drawn(SEED, number), f"{SEED}/{number}", CALLS, library=libraries.of(f"{number}"))
         assert not found, "\n".join([f"op {number} of seed {SEED}", *found, drawn(SEED, number)])
 
 
@@ -56,6 +64,6 @@ def test_every_construct_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)
-def test_found(path: Path) -> None:
+def test_found(path: Path, libraries: Libraries) -> None:
     """What longer runs found, and was mended."""
-    assert check(path.read_text(), path.stem) == []
+    assert check(path.read_text(), path.stem, library=libraries.of(path.stem)) == []

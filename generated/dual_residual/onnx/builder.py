@@ -262,7 +262,7 @@ class Body(Arrays, Windows):
     def broadcast_shape(self, *tensors: str | None) -> str:
         """Add the shape that the given tensors broadcast to."""
         given = [x for x in tensors if x is not None]
-        total = given[0]
+        total = given[0] if given else self.number(0)
         for x in given[1:]:
             total = self.Expand(total, self.Shape(x))
         return self.Shape(total)

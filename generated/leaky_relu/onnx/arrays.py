@@ -34,7 +34,7 @@ class Arrays:
     def broadcast_shapes(self, *shapes: str | None) -> str:
         """Add the shape that the given shapes broadcast to."""
         given = [shape for shape in shapes if shape is not None]
-        total = self.ConstantOfShape(given[0])
+        total = self.ConstantOfShape(given[0] if given else self.vector())
         for shape in given[1:]:
             total = self.Expand(total, shape)
         return self.Shape(total)

@@ -48,6 +48,7 @@ from opc.ir.expr import (
     Axis,
     BroadcastAxis,
     Call,
+    Cast,
     Const,
     Expr,
     GroupRef,
@@ -169,7 +170,7 @@ class ReducingEmitter(ArrayEmitter):
             case Select(cond=cond) as body if self.is_static(cond):
                 if not any(self.is_worth(replace(e, body=side)) for side in (body.then, body.other)):
                     return None
-                then, other = (s if is_number(s, 0) else replace(e, body=s) for s in (body.then, body.other))
+                then, other = (part_of_sum(e, side) for side in (body.then, body.other))
                 return replace(body, then=then, other=other, type=e.type)
             case Select() as body if any(self.is_static(c) for c in guarded(body)[0]):
                 # Wherever it stands, what Python decides comes first: it may tell that an operand is there.
@@ -182,9 +183,8 @@ class ReducingEmitter(ArrayEmitter):
             case Select(cond=cond) as body if any(self.is_static(c) for c in conjuncts(cond)):
                 return self.spread(replace(e, body=self.static_first(body)))
             case Call(fn="add" | "sub", args=(left, right)) as body if self.splits_sums and is_floating(e.type):
-                parts = [replace(e, body=left), replace(e, body=right)]
-                if any(self.is_worth(p) for p in parts):
-                    return replace(body, args=tuple(parts), type=e.type)
+                if any(self.is_worth(replace(e, body=side)) for side in (left, right)):
+                    return replace(body, args=(part_of_sum(e, left), part_of_sum(e, right)), type=e.type)
                 return None
             case _:
                 return None
@@ -405,3 +405,10 @@ class ReducingEmitter(ArrayEmitter):
         kind = DType.INT64 if isinstance(e.type, Weak) else e.type
         self.operands[name], self.local[name] = Operand(name, kind, dims), local
         return name
+
+
+def part_of_sum(e: Reduce, body: Expr) -> Expr:
+    """Return a sum of some of its terms, in its type: numbers among them are summed in it too."""
+    if is_number(body, 0):
+        return body
+    return replace(e, body=Cast(body, e.type) if isinstance(body.type, Weak) and not isinstance(e.type, Weak) else body)

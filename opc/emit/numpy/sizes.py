@@ -143,8 +143,11 @@ class NumpySizes(StatementEmitter):
         """Return the local name of a group's sizes, a tuple."""
         wanted = "lead" if name == "..." else name
         sharers = self.sharers(name)
-        if sharers and not any(Group(name) in o.dims for o in self.op.inputs if not o.optional):
-            shapes = [self.own_group(Group(name, of), "()") for of in sharers]
+        whole = [o for o in self.op.inputs if Group(name) in o.dims]
+        if sharers and all(o.optional for o in whole):
+            # Operands that have the shared axes as they are may be the only ones as large; all of them may be absent.
+            groups = [*(Group(name, of) for of in sharers), *([Group(name)] if whole else [])]
+            shapes = [self.own_group(group, "()") for group in groups]
             return self.once(("group", name), wanted, spread("np.broadcast_shapes", shapes, 4 + len(wanted) + 4))
         return self.once(("group", name), wanted, self.own_group(Group(name)))
 

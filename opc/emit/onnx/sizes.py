@@ -181,22 +181,30 @@ class OnnxSizes(StatementEmitter):
 
     def group_shape(self, group: Group) -> str:
         """Return the sizes of a group, a vector."""
-        sharers = self.sharers(group.name) if group.of is None else []
-        if sharers and not any(group in o.dims for o in self.op.inputs if not o.optional):
-            return self.broadcast_group(group.name, sharers)
+        if self.is_broadcast(group):
+            return self.broadcast_group(group.name)
         return self.of_first(group, lambda x, o: self.own_shape(x, o, group))
 
     def own_shape(self, text: str, o: Operand, group: Group) -> str:
         """Return the sizes of an operand's group."""
         return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({text}, {self.span(o, group)})"
 
-    def broadcast_group(self, name: str, sharers: Sequence[str]) -> str:
+    def is_broadcast(self, group: Group) -> bool:
+        """Whether a group is what several operands broadcast to, and no operand that is always given has it as it is."""
+        return group.of is None and bool(self.sharers(group.name)) and all(o.optional for o in self.op.inputs if group in o.dims)
+
+    def sharing(self, name: str) -> list[Group]:
+        """Return the groups whose sizes broadcast to a group's: operands' own, and it itself where operands have it."""
+        groups = [*(Group(name, of) for of in self.sharers(name)), Group(name)]
+        return [g for g in groups if any(g in o.dims for o in self.op.inputs)]
+
+    def broadcast_group(self, name: str) -> str:
         """Return the sizes that the groups of some inputs broadcast to, a vector."""
         parts = []
-        for of in sharers:
-            o, *_ = self.holders(Group(name, of))
-            shape = self.own_shape(self.local[o.name], o, Group(name, of))
-            parts.append(f"{shape} if {self.local[o.name]} is not None else None" if o.optional else shape)
+        for group in self.sharing(name):
+            shapes = [(self.own_shape(self.local[o.name], o, group), o) for o in self.holders(group)]
+            chain = [f"{shape} if {self.local[o.name]} is not None else " if o.optional else shape for shape, o in shapes]
+            parts.append("".join([*chain, *(["None"] if shapes[-1][1].optional else [])]))
         return self.named_once(f"{BUILDER}.broadcast_shapes({', '.join(parts)})")
 
     def span(self, o: Operand, group: Group) -> str:
@@ -211,11 +219,12 @@ class OnnxSizes(StatementEmitter):
             if tuple(dims) == o.dims and not o.optional:
                 return f"{BUILDER}.Shape({self.local[o.name]})"
         group = dims[0] if len(dims) == 1 else None
-        if isinstance(group, Group) and group.of is None and (sharers := self.sharers(group.name)):
-            owners = [o for o in self.op.inputs if o.dims in {(Group(group.name, of),) for of in sharers}]
+        if isinstance(group, Group) and self.is_broadcast(group):
+            alone = {(g,) for g in self.sharing(group.name)}
+            owners = [o for o in self.op.inputs if o.dims in alone]
             # One that has other axes beside the group is no shape of it, and may be the only one that is as large.
-            if len({o.dims for o in owners}) < len(sharers):
-                return self.broadcast_group(group.name, sharers)
+            if {o.dims for o in owners} != alone:
+                return self.broadcast_group(group.name)
             return self.named_once(f"{BUILDER}.broadcast_shape({', '.join(self.local[o.name] for o in owners)})")
         parts = [self.group_shape(d) if isinstance(d, Group) else self.size(d) for d in dims]
         if len(parts) == 1 and isinstance(dims[0], Group):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import Axis, Reduce, free_indices, walk
+from opc.ir.expr import Axis, Expr, Reduce, Select, free_indices, reads, walk
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.loop_ir import Flat, Scan
 from opc.transform.indices import substitute
@@ -22,7 +22,7 @@ def flat_scan(flat: Flat) -> Scan | None:
         return None
     (e,) = found
     (axis,) = e.axes
-    if not isinstance(axis, Axis):
+    if not isinstance(axis, Axis) or (may_refuse(e) and is_chosen(flat.value, e)):
         return None
     for index in axis.extent.indices() & set(flat.indices):
         step = axis.extent.coefficient(index)
@@ -35,6 +35,16 @@ def flat_scan(flat: Flat) -> Scan | None:
         if index not in free_indices(e.body):
             return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False)
     return None
+
+
+def may_refuse(e: Reduce) -> bool:
+    """Whether an index that a reduction's terms are read by is looked at first, and refused where it is outside."""
+    return any(r.checked for r in reads(e))
+
+
+def is_chosen(value: Expr, e: Reduce) -> bool:
+    """Whether a condition decides at each point if a reduction is asked for; a pass takes in the terms of all points."""
+    return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 
 
 def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None) -> Scan | None:
