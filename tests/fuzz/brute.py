@@ -171,22 +171,22 @@ def tensor(array: Any, *, precise: bool) -> Tensor:
 
 
 class Tape:
-    """Values of `stop_gradient`, kept from one evaluation to be given again in others: nothing changes with them."""
+    """Values of `stop_gradient`, kept from one evaluation to be given again in others: nothing changes with them.
+
+    They are kept by statement and element, for another evaluation may choose other sides of conditions.
+    """
 
     def __init__(self) -> None:
-        self.kept: list[Any] = []
-        self.next: int | None = None
+        self.kept: dict[tuple[str, tuple[int, ...], int], Any] = {}
+        self.begin("", ())
 
-    def again(self) -> None:
-        """Give what was kept, from the first on."""
-        self.next = 0
+    def begin(self, target: str, key: tuple[int, ...]) -> None:
+        """Say which element is computed next."""
+        self.place, self.count = (target, key), 0
 
     def stop(self, value: Any) -> Any:
-        if self.next is None:
-            self.kept.append(value)
-            return value
-        self.next += 1
-        return self.kept[self.next - 1]
+        self.count += 1
+        return self.kept.setdefault((*self.place, self.count), value)
 
 
 def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], tape: Tape | None = None) -> dict[str, Output]:
@@ -213,6 +213,7 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
             key: tuple[int, ...] = ()
             for k in point:
                 key += k if isinstance(k, tuple) else (k,)
+            tape.begin(made.target, key)
             found[key] = function(*point)
         values[made.target] = found
         operands[made.target] = (made.dtype, made.dims)

@@ -107,7 +107,6 @@ class Slope:
         """Return the sum with the inputs moved."""
         inputs = {n: a if a is None or n not in moved else a + moved[n] for n, a in self.inputs.items()}
         found = _evaluate(self.text, inputs, self.case, self.tape)
-        self.tape.again()
         terms = [float(w[at]) * value for n, w in self.weights.items() for at, value in found[spelled(n)][2].items()]
         self.size = max(self.size, float(np.sum(np.abs(terms))))
         return float(np.sum(terms))

@@ -115,6 +115,14 @@ def test_a_wrong_second_gradient_is_seen() -> None:
     assert any("second" in message for message in wrong_gradients(other, family, case))
 
 
+def test_conditions_around_what_is_stopped() -> None:
+    """Where a difference crosses zero, another side is chosen than where the values were kept."""
+    text = HEAD + "kernel: |\n  y[n] = (stop_gradient(x[n, n]) if x[n, n] > 0 else x[n, 0]) * x[n, n]\n"
+    tape = brute.Tape()
+    found = [brute.evaluate(text, {"x": np.full((2, 2), x)}, {}, tape)["y"][2][0,] for x in (-1.0, 2.0, 3.0)]
+    assert found == [1.0, 4.0, 6.0]
+
+
 def test_a_read_outside_is_seen() -> None:
     text = HEAD + "kernel: |\n  y[n] = x[n, n + 1]\n"
     with pytest.raises(brute.OutsideError):
