@@ -188,7 +188,7 @@ def rebuilt(e: Expr, new: tuple[Expr, ...]) -> Expr:
 def retyped(e: Expr) -> Expr:
     """Return `e` with the type that its direct subexpressions now give, where they were of T and acc(T) of a floating T.
 
-    The two are computed alike, so that the value does not change.
+    The two are computed alike, so that the value does not change. Numbers of either kind meet anything alike too.
     """
     match e:
         case Call():
@@ -199,7 +199,9 @@ def retyped(e: Expr) -> Expr:
             found = reduction_type(e.kind, e.body.type)
         case _:
             return e
-    if found is None or isinstance(found, Weak) or found == e.type or join(found, e.type) is None:
+    if found is None or found == e.type or join(found, e.type) is None:
+        return e
+    if isinstance(found, Weak) and not isinstance(e.type, Weak):
         return e
     return replace(e, type=found)
 
@@ -212,8 +214,10 @@ def _common(parts: tuple[Expr, ...]) -> ValueType | None:
 
 
 def cast_literal(t: ValueType, e: Expr) -> Expr:
-    """Return `e`, with a conversion where it is weakly typed and `t` is not."""
-    return Cast(e, t) if isinstance(e.type, Weak) and not isinstance(t, Weak) else e
+    """Return `e`, with a conversion where it is weakly typed and `t` is not; a whole number becomes floating as `t` is."""
+    if isinstance(e.type, Weak) and not isinstance(t, Weak):
+        return Cast(e, t)
+    return number(float(e.value)) if isinstance(e, Const) and (e.type, t) == (Weak.INT, Weak.FLOAT) else e
 
 
 def assume(e: Expr, cond: Expr, value: bool) -> Expr:

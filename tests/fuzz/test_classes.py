@@ -201,6 +201,12 @@ FORMS = {
   z[i] = x[i] if c[N - 1 - i] else prod[k:N - i](a[k + i, ids[k + i]] * x[k + i])
   u[i] = sum[k:i + 1](a[k, ids[k]]) * x[i] if pad(c[i + 1], False) and x[i] > 0 else x[i]""",
     ),
+    "gradients_of_numbers": (
+        "inputs: {x: 'T[*A]', v: 'T[N]', s: 'T[]'}\noutputs: {y: 'T[N, *A]', z: 'T[N]'}\n"
+        "attributes: {alpha: {type: float, default: 0.5}}\n",
+        """y[i, *A] = maximum(alpha * s[()], maximum(x[*A], s[()])) ** 2
+  z[i] = minimum(minimum(alpha * N, v[i]) * alpha, alpha * i) ** 3""",
+    ),
     "numbers_beside_products": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', 'b?': 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
         """y[i] = sum[k:M](cast(T, k)*x[i] + 2)
