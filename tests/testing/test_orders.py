@@ -197,3 +197,21 @@ def test_terms_of_one_sign_overflow() -> None:
         assert holds(op, right, a=2e38, b=1e38, c=1e38) is (right == 2e38)
     for wrong in (1e38, -np.inf, np.nan):
         assert not holds(op, wrong, a=2e38, b=2e38, c=2e38)
+
+
+@pytest.mark.parametrize(
+    ("body", "signs"),
+    [
+        (call("neg", call("add", call("mul", A, W), call("mul", B, W))), (False, True)),
+        (call("sub", call("mul", C, W), call("add", call("mul", A, W), call("mul", B, W))), (False, True)),
+        (call("sub", call("mul", A, W), call("mul", B, W)), (False,)),
+        (call("add", call("mul", A, W), call("mul", B, W)), (False,)),
+    ],
+    ids=["minus a sum", "less a sum", "difference", "sum"],
+)
+def test_signs_of_zeros_that_are_added_up(body: Expr, signs: tuple[bool, ...]) -> None:
+    """Minus a sum of zeros is not the sum of their negatives: here 0 + -0 is 0, minus that is -0, and -0 + 0 is 0."""
+    values = {"a": 0.0, "b": -0.0 if len(signs) > 1 else 0.0, "c": -0.0, "d": 0.0}
+    want = evaluate(op_of(total(body)), {"w": np.ones(2)} | {n: np.asarray(v) for n, v in values.items()})["y"]
+    found = [np.signbit(v) for v in (0.0, -0.0) if compare("y", np.asarray(v), want).ok]
+    assert tuple(map(bool, found)) == signs

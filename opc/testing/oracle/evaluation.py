@@ -61,7 +61,7 @@ from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Fr
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.reductions import gamma, identity, reduce
-from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined
+from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined, takes_off_a_sum
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -438,6 +438,8 @@ class _Evaluation:
         body = bodies[0].bounds if len(bodies) == 1 else joined([b.bounds for b in bodies], reduced[0])
         p = PRECISIONS.get(dtype) if body.is_float else None
         found = reduce(e.kind, body, tuple(reduced), dtype, p, self.merged).map(settle)
+        if len(bodies) > 1 and takes_off_a_sum(e.body):
+            found = Bounds(np.where(found.low == 0, -0.0, found.low), found.high, found.nan)
         if p is None or e.kind not in ("sum", "prod"):
             return Ways(self.numbered(e, frame, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found)
         return contraction(found, bodies, tuple(reduced), part, settle, p) if e.kind == "sum" else Ways(found, p)

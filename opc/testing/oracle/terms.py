@@ -62,6 +62,16 @@ def _split(e: Expr, negative: bool) -> Iterator[tuple[Expr, bool]]:
             yield e, negative
 
 
+def takes_off_a_sum(e: Expr) -> bool:
+    """Whether a sum stands in `e` behind a minus: of zeros, `-(a + b)` has not the sign of `-a - b`."""
+    match e:
+        case Call(fn="add" | "sub" | "neg", args=args):
+            mirrored = () if e.fn == "add" else args[-1:]
+            return any(map(takes_off_a_sum, args)) or any(isinstance(a, Call) and a.fn in ("add", "sub") for a in mirrored)
+        case _:
+            return False
+
+
 def _is_product(e: Expr) -> bool:
     match e:
         case Call(fn="mul"):
