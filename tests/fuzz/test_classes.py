@@ -207,6 +207,11 @@ FORMS = {
         """y[i, *A] = maximum(alpha * s[()], maximum(x[*A], s[()])) ** 2
   z[i] = minimum(minimum(alpha * N, v[i]) * alpha, alpha * i) ** 3""",
     ),
+    "running_sums_over_less_than_nothing": (
+        "inputs: {z: 'T[..., N]', x: 'T[..., N, N]'}\noutputs: {y: 'T[..., N, N]', u: 'T[..., N, N]'}\n",
+        """y[..., i, j] = sum[k:i](sum[l:k](sum[m:l](z[..., j])))
+  u[..., i, j] = prod[k:i](sum[l:j](z[..., k]))""",
+    ),
     "numbers_beside_products": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', 'b?': 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
         """y[i] = sum[k:M](cast(T, k)*x[i] + 2)

@@ -146,7 +146,7 @@ class OnnxArrays(OnnxSizes):
 
     def size_of(self, dim: Affine | Group) -> str:
         """Return the size of a dimension, or the number of points of a group, a scalar."""
-        return f"{BUILDER}.count({self.group_shape(dim)})" if isinstance(dim, Group) else self.affine(dim).text
+        return f"{BUILDER}.count({self.group_shape(dim)})" if isinstance(dim, Group) else self.size(dim)
 
     def axes_read(
         self, e: Read, text: str, dims: Sequence[Affine | Group], scope: Scope, frame: Frame
