@@ -123,7 +123,7 @@ def _gradients(family: Family, items: list[Item]) -> Iterator[Item]:
             continue
         if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):
             continue
-        key = (item.case.name.split("-")[1], str(floats[0].data.dtype))
+        key = (item.case.kind, str(floats[0].data.dtype))
         count[key] = count.get(key, 0) + 1
         if count[key] == 1:
             chosen.append(item)

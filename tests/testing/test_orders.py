@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from opc.ir.dtypes import DType
 from opc.ir.expr import Axis, Cast, Expr, IndexValue, Read, Reduce
 from opc.ir.op import Assign, Op
+from opc.pipeline import compile_text
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
@@ -215,3 +216,24 @@ def test_signs_of_zeros_that_are_added_up(body: Expr, signs: tuple[bool, ...]) -
     want = evaluate(op_of(total(body)), {"w": np.ones(2)} | {n: np.asarray(v) for n, v in values.items()})["y"]
     found = [np.signbit(v) for v in (0.0, -0.0) if compare("y", np.asarray(v), want).ok]
     assert tuple(map(bool, found)) == signs
+
+
+def test_what_a_condition_leaves_out_comes_to_nothing() -> None:
+    """The largest number is chosen at one element, what overflows at another, and left out at a third."""
+    text = """\
+op: chosen
+domain: opc.test
+version: 1
+doc: A test.
+types: {T: [float64]}
+inputs: {x: 'T[N]', q: 'int64[N]'}
+outputs: {y: 'T[N]'}
+kernel: |
+  y[i] = sum[k:1](x[i] if q[i] < 3 else cast(T, q[i]) * x[i])
+"""
+    most = np.finfo(np.float64).max
+    given = {"x": np.array([-most, -most, 1.0]), "q": np.array([-5, 5, 5])}
+    want = evaluate(compile_text(text, "chosen").forward, given, {})["y"]
+    assert compare("y", np.array([-most, -np.inf, 5.0]), want).ok
+    assert not compare("y", np.array([-np.inf, -np.inf, 5.0]), want).ok
+    assert not compare("y", np.array([-most, -most, 5.0]), want).ok

@@ -72,6 +72,11 @@ class Case:
     refused: str = ""
     place: str = ""
 
+    @property
+    def kind(self) -> str:
+        """The word behind the number in its name, such as `sizes` or `large`; empty where it has none."""
+        return self.name.rpartition("/")[2].partition("-")[2].partition("-")[0]
+
     def arrays(self) -> dict[str, Array | None]:
         """Return the inputs as arrays in their layouts."""
         return {name: None if arg is None else arg.array() for name, arg in self.inputs.items()}

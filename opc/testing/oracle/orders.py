@@ -117,8 +117,16 @@ def total(a: Ways, b: Ways, p: Precision) -> Ways:
 def either(cond: Bounds, then: Ways, other: Ways) -> Ways:
     """Return what `then` or `other` may be, by a condition."""
     bounds, p = choose(cond, then.bounds, other.bounds), then.precision or other.precision
-    most = [m for m in (then.most, other.most) if m is not None]
-    return Ways(bounds) if p is None else reaching(bounds, reduce(np.maximum, most) if most else None, p)
+    if p is None:
+        return Ways(bounds)
+    found = [then.most, other.most]
+    if all(m is None for m in found):
+        return reaching(bounds, None, p)
+    taken, left = (np.maximum(-w.bounds.low, w.bounds.high) if m is None else m for w, m in zip((then, other), found))
+    either_way = np.maximum(taken, left)
+    # What is not chosen comes to nothing.
+    decided = bool(cond.low.any()) or not cond.high.all()
+    return reaching(bounds, np.where(cond.low, taken, np.where(cond.high, either_way, left)) if decided else either_way, p)
 
 
 def contraction(
@@ -198,6 +206,9 @@ def _overflowed(found: Bounds, masses: Masses, p: Precision, zero: Array | None 
         nan = nan | ((up | down) & zero)
         # Nothing but 0 or NaN comes of a factor that is 0.
         up, down = up & ~_is_zero(found), down & ~_is_zero(found)
+    # Between the largest number and infinity lies what is infinite; here the number itself may be the result.
+    low = np.where(up & (low == p.most) & (high < np.inf), np.nextafter(low, 0), low)
+    high = np.where(down & (high == -p.most) & (found.low > -np.inf), np.nextafter(high, 0), high)
     return narrow(np.where(down & (low < np.inf), -np.inf, low), np.where(up & (high > -np.inf), np.inf, high), nan)
 
 
