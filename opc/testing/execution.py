@@ -66,7 +66,7 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
         session.prepare([(i.case.op, i.case.arrays(), i.case.attributes) for i in plan.items if i.expected is not None])
     for item in plan.items:
         yield Step(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
-    for check in () if plan.extent is Extent.SAMPLE else session.checks():
+    for check in session.checks() if plan.extent.checks(getattr(backend, "wraps", False)) else ():
         yield Step("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
     if hasattr(session, "function_call"):
         for item in function_items(plan):

@@ -8,18 +8,24 @@ from enum import Enum
 class Extent(Enum):
     """The whole proof of an op, that of an op of the covering set, or that of any other op.
 
-    `COVER` and `SAMPLE` have few calls of each kind, `COVER` twice as many and the checks of what a framework's own tools make of
-    the op.
+    All but `WHOLE` have few calls of each kind; `SAMPLE` has half as many as the others, and no checks of what a framework's own
+    tools make of the op. `LOOPS` is that of an op of the covering set whose interface others have too: it has the checks of frameworks
+    whose code is made of the body, and not of those that call the compiled kernel.
     """
 
     WHOLE = "whole"
     COVER = "cover"
+    LOOPS = "loops"
     SAMPLE = "sample"
 
     @property
     def times(self) -> int | None:
         """How many times the calls of a sample are run, None for all there are."""
-        return {Extent.WHOLE: None, Extent.COVER: 2, Extent.SAMPLE: 1}[self]
+        return {Extent.WHOLE: None, Extent.COVER: 2, Extent.LOOPS: 2, Extent.SAMPLE: 1}[self]
+
+    def checks(self, wraps: bool) -> bool:
+        """Whether the checks of a framework are run; `wraps` says that its code calls the compiled kernel."""
+        return self is not Extent.SAMPLE and not (self is Extent.LOOPS and wraps)
 
     def limit(self, sample: int) -> int | None:
         """Return how many there are of what a sample has that many of; None for no limit."""

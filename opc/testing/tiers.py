@@ -16,6 +16,12 @@ from opc.testing.extent import Extent
 THINNED = "a part of the calls was run, for the op is in the covering set and has not changed; without --cover all of them are"
 """What is said of an op of the covering set on every backend."""
 
+UNCHECKED = (
+    "a part of the calls and no checks were run, for the op is in the covering set for its loops and has not changed; "
+    "without --cover all of them are"
+)
+"""What is said of an op of the covering set on backends that call its kernel, where others of the set have its interface."""
+
 SAMPLED = "a sample of the calls and checks was run, for the op is outside the covering set; without --cover all of them are"
 """What is said of an op on the backends that run every op."""
 
@@ -40,16 +46,22 @@ class Tiers:
         """Return how much of the proof of a spec is run."""
         if spec not in self.chosen:
             return Extent.SAMPLE
-        return Extent.WHOLE if self.whole is None or spec in self.whole else Extent.COVER
+        if self.whole is None or spec in self.whole:
+            return Extent.WHOLE
+        return Extent.COVER if self.interface is None or spec in self.interface else Extent.LOOPS
 
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""
-        part = {Extent.COVER: THINNED, Extent.SAMPLE: SAMPLED}.get(self.extent(spec))
+        extent = self.extent(spec)
+        part = {Extent.COVER: THINNED, Extent.LOOPS: THINNED, Extent.SAMPLE: SAMPLED}.get(extent)
         for backend in backends:
             if not self.runs(spec, backend):
                 yield backend.name, OUTSIDE
             elif part is not None and backend.name in ran:
-                yield backend.name, part
+                yield (
+                    backend.name,
+                    part if extent is Extent.SAMPLE or extent.checks(getattr(backend, "wraps", False)) else UNCHECKED,
+                )
 
 
 @contextmanager

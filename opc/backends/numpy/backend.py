@@ -27,6 +27,7 @@ class NumpyBackend:
 
     name = "numpy"
     title = "NumPy"
+    wraps = True
 
     def probe(self) -> Availability:
         """Say whether NumPy, cffi and Python's headers are there."""

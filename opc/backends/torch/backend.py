@@ -54,6 +54,7 @@ class TorchBackend:
 
     name = "torch"
     title = "PyTorch"
+    wraps = True
     imports = (
         "torch",
         # What torch.library.opcheck, torch.compile and torch.onnx.export import when they are first called.
