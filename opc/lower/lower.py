@@ -9,6 +9,7 @@ from functools import lru_cache
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.verify import verify_reads
+from opc.lower.bounded import verify_bounded
 from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
@@ -99,6 +100,7 @@ def _variant(case: Case) -> Variant:
             op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
             program = with_sums_in_nests(op, partition(op, lazy))
     verify_reads(op)
+    verify_bounded(case.op, op)
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
     return Variant(replace(case, op=op), replace(program, stages=stages))
 

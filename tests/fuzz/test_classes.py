@@ -212,6 +212,24 @@ FORMS = {
         """y[..., i, j] = sum[k:i](sum[l:k](sum[m:l](z[..., j])))
   u[..., i, j] = prod[k:i](sum[l:j](z[..., k]))""",
     ),
+    "products_of_what_is_padded_twice": (
+        "inputs: {v: 'T[N, K]', z: 'T[..., K]'}\noutputs: {y: 'T[..., N, K]'}\n"
+        "attributes: {width: {type: int, default: 2, check: width > 0}}\n",
+        """t[..., i] = pad(v[1, abs(i - 1)], 1) * sin(pad(v[1, minimum(abs(i - 1), K - 1)], 1)) * z[..., i]
+  y[..., i, j] = t[..., j // width]""",
+    ),
+    "scatters_under_conditions": (
+        "inputs: {v: 'T[C, 3]', x: 'T[M, K]', ids: 'int64[M, K]'}\noutputs: {y: 'T[M, K]', z: 'T[M, K]', u: 'T[M]'}\n",
+        """y[m, k] = pad(v[k - 1, (m + k) % 3], 0) * x[m, k]
+  z[m, k] = pad(v[k - 1, ids[m, k] % 3], 0) * x[m, k]
+  p[m, k] = argmax[j:3](x[m, k] * j)
+  u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
+    ),
+    "factors_read_where_others_run": (
+        "inputs: {v: 'T[N, N, K]', q: 'T[M, N]', w: 'T[K, M]'}\noutputs: {y: 'T[M, N, N]', u: 'T[N, N]'}\n",
+        """y[l, i, j] = sum[k:K](v[i, j, i % K] * exp(q[l, j]))
+  u[i, j] = sum[k:K](sum[m:M](exp(v[i, i % N, k % K]) * w[j % K, k % M] * q[m, j]))""",
+    ),
     "numbers_beside_products": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', 'b?': 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
         """y[i] = sum[k:M](cast(T, k)*x[i] + 2)

@@ -253,8 +253,7 @@ class _Terms(Fold):
         """Return the term, 0 where a guard that is left doesn't hold."""
         body = self.body
         for g in reversed(self.guards):
-            cond = g if not isinstance(g, Affine) else Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL)
-            body = Select(cond, body, Const(0, body.type), body.type)
+            body = Select(_condition(g), body, Const(0, body.type), body.type)
         return body
 
     def _add_row(self, over: Range, place: str) -> None:
@@ -277,7 +276,11 @@ class _Terms(Fold):
         lane = w.indices[over.lane]
         leaf = Leaf(self.regions, over)
         leaf.lazy = True
-        lines = []
+        # A place may be looked up where the guards say that there is one.
+        known = {index for index, _ in self.plan.places}
+        early = [g for g in self.guards if not guard_indices(g) & known]
+        self.guards = [g for g in self.guards if guard_indices(g) & known]
+        lines = [f"if (!({leaf.convert(_condition(g), DType.BOOL).text})) continue;" for g in early]
         for n, (index, place) in enumerate(self.plan.places):
             text = leaf.convert(place, Weak.INT).text
             name = self._name(index)
@@ -289,6 +292,11 @@ class _Terms(Fold):
         w.put(*leaf.before)
         with w.block(f"for (int64_t {lane} = {over.low}; {lane} < {over.high}; ++{lane})"):
             w.put(*lines)
+
+
+def _condition(g: Guard) -> Expr:
+    """Return a guard as a condition."""
+    return Call("ge", (IndexValue(g), Const(0, Weak.INT)), DType.BOOL) if isinstance(g, Affine) else g
 
 
 class _Add:

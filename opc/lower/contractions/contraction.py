@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
@@ -169,7 +170,10 @@ class _Extractor:
                     product = atoms[0]
                     for other in atoms[1:]:
                         product = replace(e, args=(product, other))
-                    stored.append(product if isinstance(product, Read) else self._stored_factor(product, e.type, shape))
+                    read = product if isinstance(product, Read) else self._stored_factor(product, e.type, shape)
+                    if read is None:
+                        return None
+                    stored.append(read)
                 return replace(e, args=tuple(stored))
             case Select():
                 # Conditions on indices stand outside a product of reads, or it is no contraction.
@@ -177,10 +181,11 @@ class _Extractor:
             case _:
                 return None
 
-    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Read:
+    def _stored_factor(self, e: Expr, product: ValueType, shape: Shape) -> Read | None:
         """Return a read of a temporary that holds `e` along the loops it varies with, in the type of the product.
 
-        What is made of numbers and indices alone has no type of its own: it takes that of the other factor.
+        What is made of numbers and indices alone has no type of its own: it takes that of the other factor. What is read inside
+        only where the other loops run is zero elsewhere; None where that does not bound it.
         """
         own = free_indices(e)
         groups = free_groups(e)
@@ -193,6 +198,13 @@ class _Extractor:
         name = self.namer.fresh("factor")
         kind = _element(product if isinstance(e.type, Weak) else e.type)
         self._append(Operand(name, kind, tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))
+        if any(ReadsInside(self.op).outside(self.body[-1])):
+            runs = [Call("gt", (IndexValue(d), Const(0, Weak.INT)), DType.BOOL) for d in shape.extents.values() if d not in dims]
+            for c in runs:
+                e = Select(c, e, Const(0, Weak.INT), e.type)
+            self.body[-1] = replace(self.body[-1], value=e)
+            if any(ReadsInside(self.op).outside(self.body[-1])):
+                return None
         return Read(name, bare(tuple(indices)), kind)
 
 

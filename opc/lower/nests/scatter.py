@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
+from itertools import takewhile
 
+from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
@@ -30,6 +32,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    reads,
     rewrite,
     walk,
     with_children,
@@ -144,8 +147,7 @@ def _equalities(c: Expr) -> Iterator[tuple[str, Expr]]:
 
 def extract_scatters(op: Op) -> Op:
     """Return the op with each such sum as a statement of its own, and sums of which one term counts as reads."""
-    body = tuple(replace(s, value=rewrite(s.value, _as_read)) for s in op.body)
-    op = replace(op, body=body)
+    op = replace(op, body=tuple(_with_reads(op, s) for s in op.body))
     namer = Namer(op_names(op) | index_names(op))
     statements: list[Assign] = []
     temporaries: list[Operand] = []
@@ -154,10 +156,12 @@ def extract_scatters(op: Op) -> Op:
             statements.append(s)
             continue
 
-        def taken_out(e: Expr, s: Assign = s) -> Expr:
-            own = _own_statement(op, s, e)
+        def taken_out(e: Expr, under: tuple[Expr, ...] = (), s: Assign = s) -> Expr:
+            own = _own_statement(op, s, e, under)
             if own is None:
-                return with_children(e, tuple(taken_out(c) for c in children(e)))
+                sides = [(*under, e.cond), (*under, negation(e.cond))] if isinstance(e, Select) else []
+                kept = [under] * (len(children(e)) - len(sides))
+                return with_children(e, tuple(taken_out(c, u, s) for c, u in zip(children(e), [*kept, *sides], strict=True)))
             value, stored = own
             name = namer.fresh(f"{s.target}_sum")
             temporaries.append(replace(op.operand(s.target), name=name, type=stored, optional=False, doc=""))
@@ -171,8 +175,17 @@ def extract_scatters(op: Op) -> Op:
     return replace(op, body=tuple(statements), temporaries=(*op.temporaries, *temporaries))
 
 
-def _own_statement(op: Op, s: Assign, e: Expr) -> tuple[Expr, ElementType] | None:
-    """Return `e` and the type of a temporary for it when it is a scatter at every point of the statement's target."""
+def _with_reads(op: Op, s: Assign) -> Assign:
+    """Return a statement with sums of which one term counts as reads, where all of them are inside."""
+    found = replace(s, value=rewrite(s.value, _as_read))
+    return s if found.value is s.value or any(ReadsInside(op).outside(found)) else found
+
+
+def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple[Expr, ElementType] | None:
+    """Return `e` and the type of a temporary for it when it is a scatter at every point of the statement's target.
+
+    It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
+    """
     inner = e
     while isinstance(inner, Select) and _is_fixed(inner.cond) and is_identity("sum", inner.other):
         inner = inner.then
@@ -185,10 +198,24 @@ def _own_statement(op: Op, s: Assign, e: Expr) -> tuple[Expr, ElementType] | Non
         return None
     stored: ElementType
     stored = (DType.INT64 if e.type is Weak.INT else DType.FLOAT64) if isinstance(e.type, Weak) else e.type
-    typed = _typed(e, stored)
+    typed: Expr = _typed(e, stored)
     target = replace(op.operand(s.target), name="#", type=stored)
     probe = replace(op, temporaries=(*op.temporaries, target))
-    return (typed, stored) if scatter_plan(probe, replace(s, target="#", value=typed)) is not None else None
+    if scatter_plan(probe, replace(s, target="#", value=typed)) is None:
+        return None
+    if under and (any(r.checked for r in reads(typed)) or any(ReadsInside(probe).outside(replace(s, target="#", value=typed)))):
+        typed = _with_conditions(typed, under)
+        if scatter_plan(probe, replace(s, target="#", value=typed)) is None:
+            return None
+    return typed, stored
+
+
+def _with_conditions(e: Expr, conditions: tuple[Expr, ...]) -> Expr:
+    """Return a scatter of which only the terms count that conditions on its target's indices leave."""
+    if isinstance(e, Select):
+        return replace(e, then=_with_conditions(e.then, conditions))
+    assert isinstance(e, Reduce)
+    return replace(e, body=Select(_all([*conditions]), e.body, Const(0, e.body.type), e.body.type))
 
 
 def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
@@ -210,11 +237,13 @@ def _as_read(e: Expr) -> Expr:
         bound = {a.index for a in e.axes if isinstance(a, Axis)} - {axis.index}
         for n, c in enumerate(conditions):
             choices = disjuncts(c)
-            rest = conditions[:n] + conditions[n + 1 :]
+            # A place may be looked up only where the conditions before say so.
+            first = list(takewhile(lambda x, own=axis.index: own not in free_indices(x), conditions[:n]))  # type: ignore[misc]  # a default binds the loop's value
+            rest = conditions[len(first) : n] + conditions[n + 1 :]
             terms = []
             for k, choice in enumerate(choices):
                 earlier = [negation(other) for other in choices[:k]]
-                terms.append(_term_at(axis, choice, [*earlier, *rest], body))
+                terms.append(_term_at(axis, choice, first, [*earlier, *rest], body))
             found = [t for t in terms if t is not None]
             if len(found) < len(terms) or axis.extent.indices() & bound:
                 continue
@@ -232,14 +261,16 @@ def _added(terms: list[Expr], t: ValueType) -> Expr:
     return reduce(lambda a, b: Call("add", (a, b), t), (x if x.type == t else Cast(x, t) for x in terms))
 
 
-def _term_at(axis: Axis, choice: Expr, rest: list[Expr], body: Expr) -> Expr | None:
-    """Return the term of a sum at the one place that `choice` names, 0 where that is outside or `rest` doesn't hold."""
+def _term_at(axis: Axis, choice: Expr, first: list[Expr], rest: list[Expr], body: Expr) -> Expr | None:
+    """Return the term of a sum at the one place that `choice` names, 0 where `first` doesn't hold, it is outside, or `rest`
+    doesn't hold."""
     place = next((p for i, p in _equalities(choice) if i == axis.index), None)
     if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
         return None
     put_in = _substitution(axis.index, place)
     wide = place if isinstance(place.type, Weak) else converted(place, DType.INT64)
     inside = [
+        *first,
         Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
         Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
         *(put_in(x) for x in rest),
