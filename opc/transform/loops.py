@@ -16,7 +16,6 @@ from opc.ir.expr import (
     Read,
     Select,
     map_affine,
-    rewrite,
 )
 from opc.transform import algebra, scalar
 from opc.transform.affine_rules import (
@@ -200,7 +199,7 @@ class Loops:
                 case _:
                     return node
 
-        return rewrite(map_affine(e, lambda a: self._cancelled(a, around)), rule)
+        return scalar.rewritten(map_affine(e, lambda a: self._cancelled(a, around)), rule)
 
     def _cancelled(self, a: Affine, around: Conditions | None = None) -> Affine:
         """Return `a` with (s*q + r) // s as q and (s*q + r) % s as r, where 0 <= r < s at every point; else q + r // s, r % s.

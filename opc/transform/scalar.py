@@ -185,6 +185,13 @@ def rebuilt(e: Expr, new: tuple[Expr, ...]) -> Expr:
     return retyped(with_children(e, new))
 
 
+def rewritten(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """Return `e` with `rule` applied to every node, children first; what then has other parts is `rebuilt`."""
+    kept = children(e)
+    new = tuple([rewritten(c, rule) for c in kept])
+    return rule(e if new == kept else rebuilt(e, new))
+
+
 def retyped(e: Expr) -> Expr:
     """Return `e` with the type that its direct subexpressions now give, where they were of T and acc(T) of a floating T.
 

@@ -237,3 +237,21 @@ kernel: |
     assert compare("y", np.array([-most, -np.inf, 5.0]), want).ok
     assert not compare("y", np.array([-np.inf, -np.inf, 5.0]), want).ok
     assert not compare("y", np.array([-most, -most, 5.0]), want).ok
+
+
+def test_sums_beyond_the_type_they_are_bounded_in() -> None:
+    """What is converted to float32 may be summed as it is, and the sum of two is beyond float64."""
+    text = """\
+op: sums
+domain: opc.test
+version: 1
+doc: A test.
+inputs: {x: 'float64[N]'}
+outputs: {y: 'float32[]'}
+kernel: |
+  y = sum[k](cast(float32, x[k]))
+"""
+    for values, answers in (((1e308, 1e308), (np.inf,)), ((-1e308, -1e308), (-np.inf,)), ((1e308, -1e308), (np.nan, 0.0))):
+        want = evaluate(compile_text(text, "sums").forward, {"x": np.array(values)}, {})["y"]
+        assert all(compare("y", np.asarray(a, np.float32), want).ok for a in answers)
+        assert compare("y", np.asarray(1.0, np.float32), want).ok == (len(answers) > 1)

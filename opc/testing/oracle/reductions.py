@@ -96,10 +96,13 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds
     total = size.sum(axis=axes)
     steps = max(count - 1, merged)
     error = p.wide(gamma(steps, p.unit) + gamma(count + 2, p.own)) * total if steps > 0 else total * 0
-    sums = low_in.sum(axis=axes)
-    low = sums - error if steps > 0 else sums
-    sums = sums if high_in is low_in else high_in.sum(axis=axes)
-    high = sums + error if steps > 0 else sums
+    least = low_in.sum(axis=axes)
+    most = least if high_in is low_in else high_in.sum(axis=axes)
+    low, high = (least - error, most + error) if steps > 0 else (least, most)
+    if not np.isfinite(total).all():
+        # The terms are beyond the wide type too. A sum of terms of one sign is half of what it should be or more.
+        low = np.where(np.isfinite(total), low, np.where((low_in >= 0).all(axis=axes), least / 2, -_INF))
+        high = np.where(np.isfinite(total), high, np.where((high_in <= 0).all(axis=axes), most / 2, _INF))
     # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
     if (low == 0).any():
         minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
