@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,15 @@ def test_a_read_outside_is_seen() -> None:
     text = HEAD + "kernel: |\n  y[n] = x[n, n + 1]\n"
     with pytest.raises(brute.OutsideError):
         brute.evaluate(text, {"x": np.ones((2, 2))}, {})
+
+
+def test_overflow_on_the_way_in_a_narrower_type() -> None:
+    """In float32 the square is infinite, and the quotient no number; the evaluator computes in float64."""
+    text = HEAD.replace("float64", "float32") + "kernel: |\n  y[n] = (x[n, n] * 1e38 * 1e38) / (x[n, n] * 1e10) ** 4\n"
+    family = compile_text(text, "probe")
+    (case,) = draw(family.forward, None, random.Random(2), 1, small=True)
+    wide = case.inputs["x"]
+    assert wide is not None
+    case = replace(case, inputs={"x": replace(wide, data=np.full((2, 2), 3.0, np.float32), layout="contiguous")})
+    assert not list(wrong_values(text, family, case))
+    assert list(wrong_values(text.replace("** 4", "** 3"), family, case))
