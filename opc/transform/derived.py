@@ -157,13 +157,19 @@ def finish(op: Op, draft: Draft) -> Op:
         later = replace(known, inputs=(*known.inputs, *further), outputs=(), temporaries=())
         return (_unbound(known) - never) | set(_missing(known)) | set(undetermined(later))
 
-    while spare and (now := missing()):
-        chosen = next((o for o in sorted(spare, key=lambda o: o.optional) if missing(o) < now), spare[0])
-        spare.remove(chosen)
-        kept.append((chosen, (Role.INPUT, chosen.name)))
+    def keep(o: Operand) -> Op:
+        spare.remove(o)
+        kept.append((o, (Role.INPUT, o.name)))
         order = {o.name: n for n, o in enumerate((*op.inputs, *op.outputs, *(o for o, _ in draft.seeds)))}
         kept.sort(key=lambda k: order[k[0].name])
-        derived = _with_inputs(whole, kept, draft)
+        return _with_inputs(whole, kept, draft)
+
+    while spare and (now := missing()):
+        derived = keep(next((o for o in sorted(spare, key=lambda o: o.optional) if missing(o) < now), spare[0]))
+    # What nothing tells in some calls, a cotangent tells in most: who differentiates a gradient has given it one.
+    for o in [o for o in spare if o.optional]:
+        if _unbound(replace(derived, inputs=(*derived.inputs, replace(o, optional=False)))) < _unbound(derived):
+            derived = keep(o)
     return _requirements(_checked(derived), op)
 
 

@@ -225,6 +225,15 @@ FORMS = {
   p[m, k] = argmax[j:3](x[m, k] * j)
   u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
     ),
+    "sums_in_sums_of_products": (
+        "broadcast: true\ninputs: {z: 'T[..., N]', q: 'T[..., N]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., K]'}\n",
+        """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))
+  u[..., i] = sum[k:N](sum[l:N](z[..., k] * exp(v[k, i])) + sum[l:N](exp(q[..., l]) * v[l, i]))""",
+    ),
+    "sizes_that_a_cotangent_tells": (
+        "inputs: {ids: 'int64[N]', z: 'T[*S]', 'b?': 'T[N]'}\noutputs: {y: 'T[N, *S]', u: 'T[N, *S]'}\n",
+        "y[i, *S] = z[*S]\n  u[i, *S] = round(z[*S])",
+    ),
     "factors_read_where_others_run": (
         "inputs: {v: 'T[N, N, K]', q: 'T[M, N]', w: 'T[K, M]'}\noutputs: {y: 'T[M, N, N]', u: 'T[N, N]'}\n",
         """y[l, i, j] = sum[k:K](v[i, j, i % K] * exp(q[l, j]))

@@ -85,6 +85,12 @@ def test_factors_that_are_no_reads_are_stored_first() -> None:
     assert "put factor: T = e * s" in found
 
 
+def test_a_factor_varies_with_the_axes_of_all_sums_around_it() -> None:
+    head = "inputs: {z: 'T[M, N]', v: 'T[N, K]'}\noutputs: {y: 'T[M, K]'}\nkernel: |\n"
+    found = loops(f"{head}  y[m, i] = sum[k:N](sum[l:N](z[m, k] * maximum(v[k, i], 0.5)))\n")
+    assert "for k in 0..N, l in 0..N: y_sum += z[m, k] * factor[i, k]" in found
+
+
 def test_gradients_of_a_contraction_are_contractions() -> None:
     backward = loops(LINEAR.replace("maximum(", "(").replace(", 0)\n", ")\n"), "backward")
     assert backward.count("contraction in blocks") == 2

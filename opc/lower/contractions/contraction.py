@@ -156,7 +156,7 @@ class _Extractor:
                 left, right = self._stored_terms(a, shape), self._stored_terms(b, shape)
                 return None if left is None or right is None else replace(e, args=(left, right))
             case Reduce(kind="sum"):
-                inner = self._stored_terms(e.body, Shape(self.op, shape.assign, e.axes))
+                inner = self._stored_terms(e.body, Shape(self.op, shape.assign, (*shape.axes, *e.axes)))
                 return None if inner is None else replace(e, body=inner)
             case Select(other=Const(value=0)) if is_fixed(e.cond):
                 then = self._stored_terms(e.then, shape)

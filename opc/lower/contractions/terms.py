@@ -36,7 +36,7 @@ class Shape:
     """The loops of a sum inside a statement: those of the target and those it sums over."""
 
     def __init__(self, op: Op, assign: Assign, axes: tuple[ReduceAxis, ...]) -> None:
-        self.op, self.assign = op, assign
+        self.op, self.assign, self.axes = op, assign, axes
         self.target = tuple(zip(assign.indices, op.operand(assign.target).dims, strict=True))
         inner: list[tuple[str | GroupRef, DimSpec]] = []
         for a in axes:

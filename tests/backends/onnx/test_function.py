@@ -207,7 +207,7 @@ def test_what_one_output_needs_is_written_where_that_is_wanted() -> None:
     (at,) = [k for k, line in enumerate(source) if line.strip().startswith("z_sum =")]
     under = next(line for line in reversed(source[:at]) if not line.startswith("        "))
     assert under == '    if "d_d_z" in wanted:'
-    (cast,) = [line for line in source if "body.cast(z_sum, d_z)" in line]
+    (cast,) = [line for line in source if 'body.cast(z_sum, body.like("U", d_z))' in line]
     assert cast.startswith("        ")
 
 
