@@ -53,15 +53,12 @@ class Tiers:
     def left_out(self, spec: Path, backends: Iterable[Backend], ran: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the backends that run a spec in part or not at all, and why; a backend that refuses it is not in `ran`."""
         extent = self.extent(spec)
-        part = {Extent.COVER: THINNED, Extent.LOOPS: THINNED, Extent.SAMPLE: SAMPLED}.get(extent)
         for backend in backends:
             if not self.runs(spec, backend):
                 yield backend.name, OUTSIDE
-            elif part is not None and backend.name in ran:
-                yield (
-                    backend.name,
-                    part if extent is Extent.SAMPLE or extent.checks(getattr(backend, "wraps", False)) else UNCHECKED,
-                )
+            elif extent is not Extent.WHOLE and backend.name in ran:
+                thinned = THINNED if extent.checks(getattr(backend, "wraps", False)) else UNCHECKED
+                yield backend.name, SAMPLED if extent is Extent.SAMPLE else thinned
 
 
 @contextmanager

@@ -166,9 +166,11 @@ def finish(op: Op, draft: Draft) -> Op:
 
     while spare and (now := missing()):
         derived = keep(next((o for o in sorted(spare, key=lambda o: o.optional) if missing(o) < now), spare[0]))
-    # What nothing tells in some calls, a cotangent tells in most: who differentiates a gradient has given it one.
-    for o in [o for o in spare if o.optional]:
-        if _unbound(replace(derived, inputs=(*derived.inputs, replace(o, optional=False)))) < _unbound(derived):
+    # What nothing tells in some calls, an optional operand may tell in most: who differentiates a gradient gave it a cotangent.
+    for o in [o for o in spare if o.optional] if never else ():
+        if (left := _unbound(derived)) and _unbound(
+            replace(derived, inputs=(*derived.inputs, replace(o, optional=False)))
+        ) < left:
             derived = keep(o)
     return _requirements(_checked(derived), op)
 

@@ -218,22 +218,16 @@ def test_signs_of_zeros_that_are_added_up(body: Expr, signs: tuple[bool, ...]) -
     assert tuple(map(bool, found)) == signs
 
 
+def spec(inputs: str, outputs: str, value: str) -> Op:
+    head = "op: probe\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float64]}\n"
+    return compile_text(f"{head}inputs: {{{inputs}}}\noutputs: {{{outputs}}}\nkernel: |\n  {value}\n", "probe").forward
+
+
 def test_what_a_condition_leaves_out_comes_to_nothing() -> None:
     """The largest number is chosen at one element, what overflows at another, and left out at a third."""
-    text = """\
-op: chosen
-domain: opc.test
-version: 1
-doc: A test.
-types: {T: [float64]}
-inputs: {x: 'T[N]', q: 'int64[N]'}
-outputs: {y: 'T[N]'}
-kernel: |
-  y[i] = sum[k:1](x[i] if q[i] < 3 else cast(T, q[i]) * x[i])
-"""
+    op = spec("x: 'T[N]', q: 'int64[N]'", "y: 'T[N]'", "y[i] = sum[k:1](x[i] if q[i] < 3 else cast(T, q[i]) * x[i])")
     most = np.finfo(np.float64).max
-    given = {"x": np.array([-most, -most, 1.0]), "q": np.array([-5, 5, 5])}
-    want = evaluate(compile_text(text, "chosen").forward, given, {})["y"]
+    want = evaluate(op, {"x": np.array([-most, -most, 1.0]), "q": np.array([-5, 5, 5])}, {})["y"]
     assert compare("y", np.array([-most, -np.inf, 5.0]), want).ok
     assert not compare("y", np.array([-np.inf, -np.inf, 5.0]), want).ok
     assert not compare("y", np.array([-most, -most, 5.0]), want).ok
@@ -241,17 +235,8 @@ kernel: |
 
 def test_sums_beyond_the_type_they_are_bounded_in() -> None:
     """What is converted to float32 may be summed as it is, and the sum of two is beyond float64."""
-    text = """\
-op: sums
-domain: opc.test
-version: 1
-doc: A test.
-inputs: {x: 'float64[N]'}
-outputs: {y: 'float32[]'}
-kernel: |
-  y = sum[k](cast(float32, x[k]))
-"""
+    op = spec("x: 'float64[N]', t: 'T[]'", "y: 'float32[]', z: 'T[]'", "y = sum[k](cast(float32, x[k]))\n  z = t")
     for values, answers in (((1e308, 1e308), (np.inf,)), ((-1e308, -1e308), (-np.inf,)), ((1e308, -1e308), (np.nan, 0.0))):
-        want = evaluate(compile_text(text, "sums").forward, {"x": np.array(values)}, {})["y"]
+        want = evaluate(op, {"x": np.array(values), "t": np.zeros(())}, {})["y"]
         assert all(compare("y", np.asarray(a, np.float32), want).ok for a in answers)
         assert compare("y", np.asarray(1.0, np.float32), want).ok == (len(answers) > 1)

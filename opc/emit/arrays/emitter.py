@@ -167,6 +167,15 @@ class ArrayEmitter(ABC):
         dims = (d for o in (*self.op.inputs, *self.op.outputs) for d in o.dims)
         return list(dict.fromkeys(d.of for d in dims if isinstance(d, Group) and d.name == group and d.of is not None))
 
+    def is_broadcast(self, group: Group) -> bool:
+        """Whether a group is what several operands broadcast to, and no operand that is always given has it as it is."""
+        return group.of is None and bool(self.sharers(group.name)) and all(o.optional for o in self.op.inputs if group in o.dims)
+
+    def sharing(self, name: str) -> list[Group]:
+        """Return the groups whose sizes broadcast to a group's: operands' own, and it itself where operands have it."""
+        groups = [*(Group(name, of) for of in self.sharers(name)), Group(name)]
+        return [g for g in groups if any(g in o.dims for o in self.op.inputs)]
+
     def tells(self, o: Operand, group: str) -> bool:
         """Whether the shape of an operand tells a group's rank by itself."""
         return [d.name for d in o.dims if isinstance(d, Group)] == [group]

@@ -142,12 +142,9 @@ class NumpySizes(StatementEmitter):
     def group(self, name: str) -> str:
         """Return the local name of a group's sizes, a tuple."""
         wanted = "lead" if name == "..." else name
-        sharers = self.sharers(name)
-        whole = [o for o in self.op.inputs if Group(name) in o.dims]
-        if sharers and all(o.optional for o in whole):
-            # Operands that have the shared axes as they are may be the only ones as large; all of them may be absent.
-            groups = [*(Group(name, of) for of in sharers), *([Group(name)] if whole else [])]
-            shapes = [self.own_group(group, "()") for group in groups]
+        if self.is_broadcast(Group(name)):
+            # Any of them may be the only one that is as large, and absent.
+            shapes = [self.own_group(group, "()") for group in self.sharing(name)]
             return self.once(("group", name), wanted, spread("np.broadcast_shapes", shapes, 4 + len(wanted) + 4))
         return self.once(("group", name), wanted, self.own_group(Group(name)))
 

@@ -189,15 +189,6 @@ class OnnxSizes(StatementEmitter):
         """Return the sizes of an operand's group."""
         return f"{BUILDER}.Shape({text})" if len(o.dims) == 1 else f"{BUILDER}.shape({text}, {self.span(o, group)})"
 
-    def is_broadcast(self, group: Group) -> bool:
-        """Whether a group is what several operands broadcast to, and no operand that is always given has it as it is."""
-        return group.of is None and bool(self.sharers(group.name)) and all(o.optional for o in self.op.inputs if group in o.dims)
-
-    def sharing(self, name: str) -> list[Group]:
-        """Return the groups whose sizes broadcast to a group's: operands' own, and it itself where operands have it."""
-        groups = [*(Group(name, of) for of in self.sharers(name)), Group(name)]
-        return [g for g in groups if any(g in o.dims for o in self.op.inputs)]
-
     def broadcast_group(self, name: str) -> str:
         """Return the sizes that the groups of some inputs broadcast to, a vector."""
         parts = []

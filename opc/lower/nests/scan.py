@@ -22,7 +22,7 @@ def flat_scan(flat: Flat) -> Scan | None:
         return None
     (e,) = found
     (axis,) = e.axes
-    if not isinstance(axis, Axis) or (may_refuse(e) and is_chosen(flat.value, e)):
+    if not isinstance(axis, Axis) or (_may_refuse(e) and _is_chosen(flat.value, e)):
         return None
     for index in axis.extent.indices() & set(flat.indices):
         step = axis.extent.coefficient(index)
@@ -37,12 +37,12 @@ def flat_scan(flat: Flat) -> Scan | None:
     return None
 
 
-def may_refuse(e: Reduce) -> bool:
+def _may_refuse(e: Reduce) -> bool:
     """Whether an index that a reduction's terms are read by is looked at first, and refused where it is outside."""
     return any(r.checked for r in reads(e))
 
 
-def is_chosen(value: Expr, e: Reduce) -> bool:
+def _is_chosen(value: Expr, e: Reduce) -> bool:
     """Whether a condition decides at each point if a reduction is asked for; a pass takes in the terms of all points."""
     return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 

@@ -60,6 +60,7 @@ from opc.testing.oracle.bounds import (
 from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
+from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
 from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined, takes_off_a_sum
 
@@ -429,7 +430,7 @@ class _Evaluation:
                 v = np.swapaxes(v, left.index(fresh), position)
             return v.reshape(v.shape[: frame.rank])
 
-        part = self.part(e, inner)
+        part = part_of(e, inner, self.env)
         if e.kind in EXTREMES and 0 not in frame.sizes:
             nothing = ~part.any(axis=tuple(reduced), keepdims=True)
             if np.any(nothing if inner_mask is None else nothing & inner_mask):
@@ -441,36 +442,10 @@ class _Evaluation:
         if len(bodies) > 1 and takes_off_a_sum(e.body):
             found = Bounds(np.where(found.low == 0, -0.0, found.low), found.high, found.nan)
         if p is None or e.kind not in ("sum", "prod"):
-            return Ways(self.numbered(e, frame, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found)
+            return Ways(
+                numbered(e, frame, self.env, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found
+            )
         return contraction(found, bodies, tuple(reduced), part, settle, p) if e.kind == "sum" else Ways(found, p)
-
-    def numbered(self, e: Reduce, frame: Frame, sizes: list[int], found: Bounds) -> Bounds:
-        """Return positions in a box of these sizes as positions in what the ranges at each point span, in row-major order."""
-        if len(e.axes) == 1 or not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes[1:]):
-            return found
-        spans: list[Array] = []
-        for axis in e.axes:
-            if isinstance(axis, Axis):
-                spans.append(affine(axis.extent, frame, self.env.symbol))
-            else:
-                spans += map(np.asarray, self.env.groups.get((axis.name, None), ()))
-
-        def moved(position: Array) -> Array:
-            total, weight, scale = np.zeros_like(position), 1, np.ones_like(position)
-            for size, span in zip(reversed(sizes), reversed(spans), strict=True):
-                total = total + position // weight % max(size, 1) * scale
-                weight, scale = weight * max(size, 1), scale * span
-            return total
-
-        return found.map(moved)
-
-    def part(self, e: Reduce, inner: Frame) -> Array:
-        """Return which points of `inner`, where each axis has its greatest extent, a reduction runs over."""
-        part: Array = np.ones((1,) * inner.rank, np.bool_)
-        for axis in e.axes:
-            if isinstance(axis, Axis):
-                part = part & (inner.positions(axis.index) < affine(axis.extent, inner, self.env.symbol))
-        return part
 
     def bodies(
         self, e: Reduce, inner: Frame, axes: tuple[int, ...], part: Array, mask: Array | None, ctx: DType
