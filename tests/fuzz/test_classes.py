@@ -194,6 +194,12 @@ FORMS = {
         "inputs: {x: 'T[N]', v: 'T[N]'}\noutputs: {y: 'T[N]', z: 'U[N]', u: 'U[N]'}\n",
         "y[n] = x[n] * v[n]\n  z[n] = cast(U, x[n])\n  u[n] = cast(U, exp(v[n]))",
     ),
+    "looked_up_in_less_than_nothing": (
+        "inputs: {x: 'T[..., N]', ids: 'int64[N]', w: 'T[K]'}\noutputs: {y: 'T[...]', z: 'T[N]'}\n",
+        """y[...] = sum[k:N - 4](sum[n:N](x[..., n] * 2 if ids[n] == k else 0))
+  t[j:N - 4, k:K - 4] = w[k] * (1 + j)
+  z[n] = pad(t[ids[n], ids[n] + 1], 0) if K > 0 else 0""",
+    ),
     "running_sums_of_what_is_looked_up": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
         "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",

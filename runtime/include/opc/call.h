@@ -133,7 +133,8 @@ struct temporary {
   }
 };
 
-static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size; }
+/* A size below zero is none: what looks an element up compares its place with the size that stands here. */
+static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size < 0 ? 0 : size; }
 static inline void append_axes(temporary &t, const extents &group) {
   for (int32_t i = 0; i < group.rank; ++i) t.shape[t.ndim++] = group.size[i];
 }
