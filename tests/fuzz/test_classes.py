@@ -200,6 +200,11 @@ FORMS = {
   t[j:N - 4, k:K - 4] = w[k] * (1 + j)
   z[n] = pad(t[ids[n], ids[n] + 1], 0) if K > 0 else 0""",
     ),
+    "powers_of_sums_into_places": (
+        "inputs: {x: 'T[M, C]', c: 'T[K]', ids: 'int64[N]'}\noutputs: {y: 'T[M, C]', z: 'T[M, C]'}\n",
+        """y[i, j] = sum[n:N](c[ids[n]] if ids[n] == i else 0) ** 2
+  z[i, j] = exp(sum[n:N](pad(c[ids[n] + 1], 0) if ids[n] == i else 0)) * x[i, j]""",
+    ),
     "running_sums_of_what_is_looked_up": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
         "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",

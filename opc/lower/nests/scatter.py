@@ -191,21 +191,25 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
         inner = inner.then
     if not isinstance(inner, Reduce) or not isinstance(e, Reduce | Select):
         return None
-    names = free_indices(s.value) & {i for i in s.indices if isinstance(i, str)}
-    if not free_indices(e) <= names | {i for i in s.indices if isinstance(i, str)}:
+    own, groups = {i for i in s.indices if isinstance(i, str)}, {i.name for i in s.indices if isinstance(i, GroupRef)}
+    if not free_indices(e) <= own or not free_groups(e) <= groups:
         return None  # it stands in another reduction
-    if not free_groups(e) <= {i.name for i in s.indices if isinstance(i, GroupRef)}:
-        return None
     stored: ElementType
     stored = (DType.INT64 if e.type is Weak.INT else DType.FLOAT64) if isinstance(e.type, Weak) else e.type
     typed: Expr = _typed(e, stored)
     target = replace(op.operand(s.target), name="#", type=stored)
     probe = replace(op, temporaries=(*op.temporaries, target))
-    if scatter_plan(probe, replace(s, target="#", value=typed)) is None:
+    alone = replace(s, target="#", value=typed)
+    if scatter_plan(probe, alone) is None:
         return None
-    if under and (any(r.checked for r in reads(typed)) or any(ReadsInside(probe).outside(replace(s, target="#", value=typed)))):
-        typed = _with_conditions(typed, under)
-        if scatter_plan(probe, replace(s, target="#", value=typed)) is None:
+    checked = any(r.checked for r in reads(typed))
+    if under and (checked or any(ReadsInside(probe).outside(alone))):
+        kept = tuple(c for c in under if free_indices(c) <= own and free_groups(c) <= groups)
+        if not kept or (checked and len(kept) < len(under)):
+            return None  # the reduction around it tells what is looked up
+        typed = _with_conditions(typed, kept)
+        alone = replace(alone, value=typed)
+        if scatter_plan(probe, alone) is None or any(ReadsInside(probe).outside(alone)):
             return None
     return typed, stored
 
