@@ -233,6 +233,15 @@ def test_what_a_condition_leaves_out_comes_to_nothing() -> None:
     assert not compare("y", np.array([-most, -most, 5.0]), want).ok
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_number_where_a_condition_is_undecided(sign: int) -> None:
+    """Twice the smallest number need not be greater, as far as bounds go, so either side may come: what overflows, or what doesn't."""
+    op = spec("x: 'T[]', t: 'T[]'", "y: 'T[]'", "y = 2*t if x + x <= x else t")
+    most, least = sign * np.finfo(np.float64).max, np.finfo(np.float64).smallest_subnormal
+    want = evaluate(op, {"x": np.asarray(least), "t": np.asarray(most)}, {})["y"]
+    assert compare("y", np.asarray(most), want).ok
+
+
 def test_sums_beyond_the_type_they_are_bounded_in() -> None:
     """What is converted to float32 may be summed as it is, and the sum of two is beyond float64."""
     op = spec("x: 'float64[N]', t: 'T[]'", "y: 'float32[]', z: 'T[]'", "y = sum[k](cast(float32, x[k]))\n  z = t")

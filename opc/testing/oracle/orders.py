@@ -48,7 +48,7 @@ class Ways:
     def settled(self) -> Bounds:
         """The set of what is rounded by itself: what is beyond the largest number is infinite."""
         b, p = self.bounds, self.precision
-        if p is None or not b.is_float or (b.low.max(initial=0.0) < p.most and b.high.min(initial=0.0) > -p.most):
+        if p is None or not b.is_float or _is_held(b, p):
             return b
         low, high = b.low, b.high
         if p.dtype is DType.FLOAT64:
@@ -87,6 +87,11 @@ class Ways:
         return self.masses or reduce(_plus, map(_masses, self.addends or (self.bounds,)))
 
 
+def _is_held(b: Bounds, p: Precision) -> bool:
+    """Whether no set lies beyond the numbers of the type, nor begins or ends there with the largest."""
+    return bool(b.low.max(initial=0.0) < p.most and b.high.min(initial=0.0) > -p.most)
+
+
 def reaching(bounds: Bounds, most: Array | None, p: Precision) -> Ways:
     """Return what was computed before may be: its set, and as `most` what its partial results came to."""
     if most is None:
@@ -119,6 +124,11 @@ def either(cond: Bounds, then: Ways, other: Ways) -> Ways:
     bounds, p = choose(cond, then.bounds, other.bounds), then.precision or other.precision
     if p is None:
         return Ways(bounds)
+    if p.dtype is DType.FLOAT64 and not _is_held(bounds, p):
+        # The largest number, where it is no end that float64 can't hold, must not be taken for one.
+        sure, beside = choose(cond, then.settled, other.settled), np.nextafter(p.most, 0)
+        low = np.where((bounds.low == p.most) & (sure.low == p.most), beside, bounds.low)
+        bounds = Bounds(low, np.where((bounds.high == -p.most) & (sure.high == -p.most), -beside, bounds.high), bounds.nan)
     found = [then.most, other.most]
     if all(m is None for m in found):
         return reaching(bounds, None, p)
