@@ -120,11 +120,12 @@ class Body(Values):
 
 
 def _short(lines: list[str], flavour: Flavour) -> list[str]:
-    """Return the statements with bare operands where those over `...` alone stand in nothing but a point of it."""
-    return [
-        re.sub(r"(\w+)\[\.\.\.\]", r"\1", line) if not re.search(r"(sum|mean|max)\[\.\.\.\]|position", line) else line
-        for line in lines
-    ]
+    """Return the statements with bare operands where those over `...` alone stand in nothing but a point of it.
+
+    A statement that reads no operand so keeps its axes: nothing else tells them.
+    """
+    whole = [bool(re.search(r"= .*\[\.\.\.\]", x)) and not re.search(r"(sum|mean|max)\[\.\.\.\]|position", x) for x in lines]
+    return [re.sub(r"(\w+)\[\.\.\.\]", r"\1", line) if short else line for line, short in zip(lines, whole, strict=True)]
 
 
 def spec(rng: random.Random, name: str = "fuzz") -> str:
