@@ -235,7 +235,7 @@ def test_what_a_condition_leaves_out_comes_to_nothing() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_largest_number_where_a_condition_is_undecided(sign: int) -> None:
-    """Twice the smallest number need not be greater, as far as bounds go, so either side may come: what overflows, or what doesn't."""
+    """Twice the smallest number need not be greater, as far as bounds go: what overflows may come, and what does not."""
     op = spec("x: 'T[]', t: 'T[]'", "y: 'T[]'", "y = 2*t if x + x <= x else t")
     most, least = sign * np.finfo(np.float64).max, np.finfo(np.float64).smallest_subnormal
     want = evaluate(op, {"x": np.asarray(least), "t": np.asarray(most)}, {})["y"]
