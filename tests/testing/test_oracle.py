@@ -199,6 +199,16 @@ def test_integers_wrap_exactly_and_floor_divide() -> None:
             assert not holds(want, numpy(x, y) + dtype(1))
 
 
+def test_what_a_division_by_zero_leaves_open_wraps_at_every_end() -> None:
+    t = TypeVar("I", (DType.INT64,))
+    a, b = (Read(n, (GROUP,), t) for n in "ab")
+    inputs = (operand("a", REST, type=t), operand("b", REST, type=t))
+    for value in (call("sub", call("floordiv", a, b), num(1)), call("neg", call("floordiv", a, b))):
+        op = ops.make("q", inputs, (operand("y", REST, type=t),), (Assign("y", (GROUP,), value),), types=(t,))
+        want = evaluate(op, {"a": np.array([5]), "b": np.array([0])})["y"]
+        assert all(holds(want, np.array([v])) for v in (0, -1, np.iinfo(np.int64).min, np.iinfo(np.int64).max))
+
+
 def test_casts_saturate_and_nan_gives_zero() -> None:
     op = ops.make(
         "c", (operand("x", REST),), (operand("y", REST, type=DType.INT8),), (Assign("y", (GROUP,), Cast(X, DType.INT8)),)

@@ -32,14 +32,18 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype: DType) -> Bounds:
-    """Return `point` where `sure`, else the hull of `ends`, or every value of the dtype where one of them overflows."""
+    """Return `point` where `sure`, else the hull of `ends`, or every value of the dtype where one of them overflows.
+
+    `rough` are the ends in float64, which tells int64's limits apart from what is beyond only far from them.
+    """
     least, most = _limits(dtype)
     value = wrap(point, dtype)
     if bool(np.all(sure)):
         return Bounds(value, value, np.zeros(value.shape, np.bool_))
     over = np.zeros(value.shape, np.bool_)
+    lower, upper = (-(2.0**62), 2.0**62) if dtype is DType.INT64 else (least, most)
     for r in rough:
-        over = over | (r < least) | (r > most)
+        over = over | (r < lower) | (r > upper)
     low, high = ends[0], ends[0]
     for e in ends[1:]:
         low, high = np.minimum(low, e), np.maximum(high, e)
@@ -61,6 +65,8 @@ def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
         divisor = np.where(b.low == 0, 1, b.low)
         return _set(fn(a.low, divisor), sure, _divided(name, a, divisor, b.point & (b.low > 0), dtype), [], dtype)
     ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if name in ("maximum", "minimum"):
+        return _set(ends[0], sure, ends, [], dtype)
     rough = [fn(x.astype(np.float64), y.astype(np.float64)) for x in (a.low, a.high) for y in (b.low, b.high)]
     return _set(ends[0], sure, ends, rough, dtype)
 
