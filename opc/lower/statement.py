@@ -39,7 +39,7 @@ def _nest(op: Op, assign: Assign) -> NestStage:
     sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]
     if any(holds_reduction(e.body) for e in sums):
         return NestStage("", assign)
-    scans = tuple(s for s in map(flat_scan, forms) if s is not None)
+    scans = tuple(s for s in (flat_scan(op, f) for f in forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage("", assign, scans)
     return NestStage("", assign, tuple(_lanes(op, f, planes_across(op, f) if f is flat else None) for f in forms))

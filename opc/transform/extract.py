@@ -61,7 +61,8 @@ class Extractor:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
 
         `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
-        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None.
+        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None; a loop around it whose
+        range depends on an index is a condition too.
         """
         kind = e.type
         if isinstance(kind, Weak):
@@ -73,8 +74,9 @@ class Extractor:
                 e = Select(functools.reduce(lambda a, b: scalar.raw("and", a, b), needed), e, scalar.nothing(kind), kind)
             if not self.inside(e, domain, self.temporaries):
                 return None
-        if guards:
-            some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes})
+        if guards or any(a.extent.indices() for a in domain.axes):
+            free = free_indices(e)
+            some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes if a.index in free}, varying=not guards)
             if self.exact and some != e:
                 return None
             e = some

@@ -43,16 +43,17 @@ class Inside:
             self.knowledge = knowledge_of(self.op)
         return self.knowledge
 
-    def with_some(self, e: Expr, ranges: Mapping[str, Affine], under: Conditions = ()) -> Expr:
-        """Return an expression that is 0 in place of the greatest or least of nothing."""
-        inside = [self.with_some(c, around, more) for c, around, more in parts(e, ranges, under)]
+    def with_some(self, e: Expr, ranges: Mapping[str, Affine], under: Conditions = (), varying: bool = False) -> Expr:
+        """Return an expression that is 0 in place of the greatest or least of nothing, or where `varying` only of that which has
+        elements at some points and none at others."""
+        inside = [self.with_some(c, around, more, varying) for c, around, more in parts(e, ranges, under)]
         e = with_children(e, tuple(inside))
         if not isinstance(e, Reduce) or e.kind not in EXTREMES:
             return e
         some: Expr = e
         for a in e.axes:
             extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
-            if not self.known().nonnegative(extent - 1, ranges, under):
+            if (extent.indices() or not varying) and not self.known().nonnegative(extent - 1, ranges, under):
                 holds = scalar.raw("gt", scalar.index_value(extent), scalar.ZERO)
                 some = scalar.select(holds, some, scalar.nothing(e.type))
             ranges = {**ranges, a.index: a.extent} if isinstance(a, Axis) else ranges

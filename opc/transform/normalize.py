@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from opc.analysis.bounds.largest import largest
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak, is_bool, is_floating, is_integer
 from opc.ir.expr import (
@@ -110,11 +111,15 @@ class _Hoist:
         found: Expr = e
         if self.outer is None or e.kind not in EXTREMES:
             return e
-        own = {a.extent for a in e.axes if isinstance(a, Axis)}
+        own = {a.extent for a in e.axes if isinstance(a, Axis) and not a.extent.indices()}
+        known, ranges = self.extractor.inside.known(), {a.index: a.extent for a in domain.axes}
+        kept = {i: x for i, x in ranges.items() if i in free_indices(e)}  # a loop's own range says that it has a point
         for a in domain.axes[len(self.outer.axes) :]:
-            some = a.extent in own or a.extent.indices() or a.index in free_indices(e)
-            if not some and not self.extractor.inside.known().nonnegative(a.extent - 1, {}):
-                found = Select(scalar.raw("gt", scalar.index_value(a.extent), scalar.ZERO), found, scalar.nothing(e.type), e.type)
+            if a.extent in own or a.index in free_indices(e):
+                continue
+            some = a.extent if a.extent.indices() <= free_indices(e) else largest(known, a.extent, ranges)
+            if some is not None and some.indices() <= free_indices(e) and not known.nonnegative(some - 1, kept):
+                found = Select(scalar.raw("gt", scalar.index_value(some), scalar.ZERO), found, scalar.nothing(e.type), e.type)
         return found
 
 

@@ -205,6 +205,12 @@ FORMS = {
         """y[i, j] = sum[n:N](c[ids[n]] if ids[n] == i else 0) ** 2
   z[i, j] = exp(sum[n:N](pad(c[ids[n] + 1], 0) if ids[n] == i else 0)) * x[i, j]""",
     ),
+    "greatest_of_what_sums_without_terms_ask_for": (
+        "inputs: {x: 'T[N]', w: 'T[N]', v: 'T[K]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[n] = sum[p:n](max[j:n](x[j]) * w[p])
+  z[n] = prod[k:n + 1](max[j:k + 1](prod[i:j](pad(w[minimum(k + 1, N)], 0))))
+  u[n] = sum[p:n](max[k](v[k]) * w[p])""",
+    ),
     "running_sums_of_what_is_looked_up": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
         "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",

@@ -6,23 +6,29 @@ counted from i on. So the reduction is carried along and only takes in what is n
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from opc.analysis.bounds.checker import Conditions, knowledge_of
+from opc.analysis.bounds.inside import parts
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import Axis, Expr, Reduce, Select, free_indices, reads, walk
+from opc.ir.expr import EXTREMES, Axis, Expr, Reduce, Select, free_indices, reads, walk
+from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.loop_ir import Flat, Scan
+from opc.lower.rows.flatten import maybe_empty
 from opc.transform.indices import substitute
 
 
-def flat_scan(flat: Flat) -> Scan | None:
+def flat_scan(op: Op, flat: Flat) -> Scan | None:
     """Return how a flat statement with a running reduction is run, else None."""
     found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
     if len(found) != 1 or found[0].kind not in IDENTITY or len(found[0].axes) != 1:
         return None
     (e,) = found
     (axis,) = e.axes
-    if not isinstance(axis, Axis) or (_may_refuse(e) and _is_chosen(flat.value, e)):
+    some = _has_terms(op, flat, e)
+    if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and (_may_refuse(e) or not some)):
         return None
     for index in axis.extent.indices() & set(flat.indices):
         step = axis.extent.coefficient(index)
@@ -31,9 +37,9 @@ def flat_scan(flat: Flat) -> Scan | None:
         others = [i for i in flat.indices if i != index]
         lane = others[-1] if others else None
         if step.constant == -1 and index in free_indices(e.body):
-            return _from_here_on(flat, e, axis, index, lane)
+            return _from_here_on(flat, e, axis, index, lane, some)
         if index not in free_indices(e.body):
-            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False)
+            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False, some=some)
     return None
 
 
@@ -42,12 +48,27 @@ def _may_refuse(e: Reduce) -> bool:
     return any(r.checked for r in reads(e))
 
 
+def _has_terms(op: Op, flat: Flat, e: Reduce) -> bool:
+    """Whether a reduction need not be refused where it is asked for: it is no greatest or least, or not of nothing."""
+    if e.kind not in EXTREMES:
+        return True
+    knowledge = knowledge_of(op)
+
+    def asked(x: Expr, ranges: Mapping[str, Affine], under: Conditions) -> Iterator[bool]:
+        if x is e:
+            yield not maybe_empty(knowledge, e, ranges, under)
+        for part in parts(x, ranges, under):
+            yield from asked(*part)
+
+    return all(asked(flat.value, dict(zip(flat.indices, flat.extents, strict=True)), ()))
+
+
 def _is_chosen(value: Expr, e: Reduce) -> bool:
     """Whether a condition decides at each point if a reduction is asked for; a pass takes in the terms of all points."""
     return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 
 
-def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None) -> Scan | None:
+def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None, some: bool) -> Scan | None:
     """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
     shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
     if index in free_indices(shifted):
@@ -57,7 +78,7 @@ def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | Non
         return None
     moved = replace(e, axes=(Axis(axis.index, extent),), body=shifted)
     value = _replaced(flat, e, moved)
-    return Scan(value, moved, index, lane, descending=True, from_here=True)
+    return Scan(value, moved, index, lane, descending=True, from_here=True, some=some)
 
 
 def _replaced(flat: Flat, old: Reduce, new: Reduce) -> Flat:
