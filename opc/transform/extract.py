@@ -61,7 +61,7 @@ class Extractor:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
 
         `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
-        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None; a loop around it whose
+        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None; a loop around whose
         range depends on an index is a condition too.
         """
         kind = e.type
