@@ -24,6 +24,7 @@ from opc.ir.dtypes import DType, Weak, resolve
 from opc.ir.expr import AttrRef, Call, Const, IndexValue
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family, Op
+from opc.pipeline import compile_text
 from tests import ruff
 from tests.amounts import examples
 from tests.analysis import ops
@@ -279,3 +280,20 @@ def test_precedence_of_sizes(data: st.DataObject) -> None:
     names = {name: data.draw(st.integers(0, 9)) for name in "HWn"}
     expected = evaluate(IndexValue(total), lambda s: names[s.name], lambda n, _: 0)
     assert eval(text, {}, names) == expected, text
+
+
+def test_a_type_of_one_dtype_needs_no_operand() -> None:
+    """All tangents may be absent, and no other operand has the type of `t_y`."""
+    family = compile_text(
+        "op: probe\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float64]}\n"
+        "inputs: {h: 'bool[N]', s: 'T[]', x: 'T[N]'}\noutputs: {y: 'T[N]'}\n"
+        "kernel: |\n  y[n] = s[()] + (x[n] if h[n] else 0)\n",
+        "probe",
+    )
+    assert family.jvp is not None
+    assert [o.name for o in family.jvp.inputs] == ["h", "t_s", "t_x"]
+    assert infer_types(family.jvp, {"h": DType.BOOL}) == {"T": DType.FLOAT64}
+    module = ModuleType("shape_of_probe")
+    exec(shape_python.emit(family), module.__dict__)
+    assert module.infer_types_probe_jvp("bool") == ("float64",)
+    assert module.infer_shapes_probe_jvp((3,)) == ((3,),)

@@ -211,6 +211,11 @@ FORMS = {
   z[n] = prod[k:n + 1](max[j:k + 1](prod[i:j](pad(w[minimum(k + 1, N)], 0))))
   u[n] = sum[p:n](max[k](v[k]) * w[p])""",
     ),
+    "types_that_only_tangents_have": (
+        "  U: [float32, float64]\nattributes: {to: {type: dtype, binds: U}}\n"
+        "inputs: {h: 'bool[..., N]', x: 'T[..., N]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', u: 'U[..., 2*N]'}\n",
+        "y[..., i] = sum[n](x[..., n] if h[..., n] else 0) + s[()]\n  u[..., i] = cast(U, y[..., i])",
+    ),
     "running_sums_of_what_is_looked_up": (
         "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
         "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",

@@ -249,3 +249,13 @@ def test_sums_beyond_the_type_they_are_bounded_in() -> None:
         want = evaluate(op, {"x": np.array(values), "t": np.zeros(())}, {})["y"]
         assert all(compare("y", np.asarray(a, np.float32), want).ok for a in answers)
         assert compare("y", np.asarray(1.0, np.float32), want).ok == (len(answers) > 1)
+
+
+def test_what_a_condition_leaves_out_is_no_zero_that_is_added() -> None:
+    """Where the terms that count are all -0, so may the sum be; zeros that count make it 0."""
+    op = spec("x: 'T[N, N]'", "y: 'T[]'", "y = sum[i:N, j:N](x[i, j] if i == j else 0)")
+    want = evaluate(op, {"x": np.full((3, 3), -0.0)}, {})["y"]
+    assert all(compare("y", np.asarray(zero), want).ok for zero in (0.0, -0.0))
+    whole = spec("x: 'T[N, N]'", "y: 'T[]'", "y = sum[i:N, j:N](x[i, j])")
+    want = evaluate(whole, {"x": np.diag([-0.0, -0.0])}, {})["y"]
+    assert not compare("y", np.asarray(-0.0), want).ok

@@ -306,6 +306,8 @@ class _Run:
 def infer_types(op: Op, dtypes: Mapping[str, DType | None], attributes: Mapping[str, Any] | None = None) -> dict[str, DType]:
     """Return the dtype each type variable is bound to by inputs of these dtypes; None is an absent operand.
 
+    A variable of one dtype needs no input.
+
     Raises:
         ShapeError: when an input has a dtype the op does not take.
     """
@@ -333,7 +335,7 @@ def infer_types(op: Op, dtypes: Mapping[str, DType | None], attributes: Mapping[
         dtype = dtypes.get(operand.name)
         if dtype is not None:
             match_type(operand.name, operand.type, dtype)
-    return binding
+    return {**{t.name: t.dtypes[0] for t in op.types if len(t.dtypes) == 1}, **binding}
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape | None:

@@ -260,7 +260,8 @@ class _Planner:
     def _known(self, symbol: Unsure) -> Known:
         match symbol:
             case TypeName():
-                return self.types.get(symbol.name, Known.NO)
+                only = any(t.name == symbol.name and len(t.dtypes) == 1 for t in self.op.types)
+                return Known.YES if only else self.types.get(symbol.name, Known.NO)
             case str():
                 return Known.YES if symbol in self.derived else self.dims.get(symbol, Known.NO)
             case _:

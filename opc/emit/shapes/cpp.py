@@ -50,6 +50,7 @@ from opc.emit.shapes.cpp_steps import (
     dim_member,
     group_member,
     struct_name,
+    type_declaration,
     type_member,
     unless,
 )
@@ -96,7 +97,7 @@ class _Emitter:
 
     def struct(self) -> str:
         """Return the struct of what a call binds."""
-        members = [f"opc::type {type_member(t.name)};" for t in self.op.types]
+        members = [type_declaration(t) for t in self.op.types]
         members += [f"opc::dim {dim_member(d)};" for d in self.plan.dims]
         members += [f"opc::group {group_member(g)};" for g in self._groups()]
         members += [f"int64_t {axis_member(a.name)} = -1;" for a in self.op.attributes if a.kind is AttributeKind.AXIS]

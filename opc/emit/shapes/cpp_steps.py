@@ -46,6 +46,11 @@ def type_member(name: str) -> str:
     return f"type_{name}"
 
 
+def type_declaration(t: TypeVar) -> str:
+    """Return the declaration of the member for a type variable, which holds its dtype from the start where it has one alone."""
+    return f"opc::type {type_member(t.name)}{f' = {{opc::dtype_{t.dtypes[0]}}}' if len(t.dtypes) == 1 else ''};"
+
+
 def dim_member(name: str) -> str:
     """Return the struct's member for a dimension."""
     return f"dim_{name}"

@@ -11,7 +11,7 @@ from opc.emit.abi import attributes_type
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import message_literal
 from opc.emit.shapes.cpp import type_sets
-from opc.emit.shapes.cpp_steps import StepText, type_member
+from opc.emit.shapes.cpp_steps import StepText, type_declaration, type_member
 from opc.ir.dtypes import Acc, ElementType, TypeVar
 from opc.ir.op import Family, Op
 
@@ -52,7 +52,7 @@ def types_definition(family: Family, op: Op) -> str:
         *type_sets(plan(op)),
     ]
     if "call." in text:
-        members = " ".join(f"opc::type {type_member(t.name)};" for t in op.types)
+        members = " ".join(map(type_declaration, op.types))
         lines.append(f"  struct {{ {members} }} call;")
     lines.append(f"  opc::matcher match({message_literal(op.name)}, context);")
     unused = {"inputs": "inputs[" in text, "attributes": "attributes" in text, "match": "match." in text}

@@ -339,6 +339,8 @@ class ShapeFunctions:
             case DType():
                 return quoted(t.value)
             case TypeVar():
+                if unsure and len(t.dtypes) == 1:
+                    return quoted(t.dtypes[0].value)
                 return f"call.types.get({said(t.name)})" if unsure else f"call.types[{said(t.name)}]"
             case Acc(of=DType() as dtype):
                 return quoted(dtype.accumulator.value)

@@ -62,7 +62,7 @@ from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
-from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined, takes_off_a_sum
+from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined, leaves_out, takes_off_a_sum
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -439,7 +439,7 @@ class _Evaluation:
         body = bodies[0].bounds if len(bodies) == 1 else joined([b.bounds for b in bodies], reduced[0])
         p = PRECISIONS.get(dtype) if body.is_float else None
         found = reduce(e.kind, body, tuple(reduced), dtype, p, self.merged).map(settle)
-        if len(bodies) > 1 and takes_off_a_sum(e.body):
+        if (len(bodies) > 1 and takes_off_a_sum(e.body)) or (e.kind == "sum" and p is not None and leaves_out(e.body)):
             found = Bounds(np.where(found.low == 0, -0.0, found.low), found.high, found.nan)
         if p is None or e.kind not in ("sum", "prod"):
             return Ways(

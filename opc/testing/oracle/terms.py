@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv
-from opc.ir.expr import Axis, Call, Expr, Reduce, Select
+from opc.ir.expr import Axis, Call, Const, Expr, Reduce, Select
 from opc.testing.oracle.bounds import Array, Bounds
 from opc.testing.oracle.frame import Frame, affine
 
@@ -70,6 +70,11 @@ def takes_off_a_sum(e: Expr) -> bool:
             return any(map(takes_off_a_sum, args)) or any(isinstance(a, Call) and a.fn in ("add", "sub") for a in mirrored)
         case _:
             return False
+
+
+def leaves_out(e: Expr) -> bool:
+    """Whether a condition leaves terms out of a sum of `e`: of others that are all -0, it is -0 where those are not added as zeros."""
+    return isinstance(e, Select) and any(isinstance(side, Const) and side.value == 0 for side in (e.then, e.other))
 
 
 def _is_product(e: Expr) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from opc.backends.base import OpError
@@ -136,3 +137,17 @@ def test_attributes_called_like_what_the_generated_modules_need(name: str, tmp_p
     )
     for (output, value), result in zip(got.items(), ReferenceEvaluator(model).run(None, inputs), strict=True):
         np.testing.assert_allclose(result, value, rtol=1e-6, err_msg=output)
+
+
+def test_a_model_needs_the_types_of_its_own_operands_alone(tmp_path: Path) -> None:
+    """Without tangents nothing tells T, and of the outputs only that is asked for which has another type."""
+    family = compile_text(
+        "op: probe\ndomain: opc.test\nversion: 1\ndoc: A test.\n"
+        "types: {T: [float32, float64], U: [float32, float64]}\nattributes: {to: {type: dtype, binds: U}}\n"
+        "inputs: {h: 'bool[N]', s: 'T[]', x: 'T[N]'}\noutputs: {y: 'T[N]', u: 'U[N]'}\n"
+        "kernel: |\n  y[n] = s[()] + (x[n] if h[n] else 0)\n  u[n] = cast(U, y[n])\n",
+        "probe.yaml",
+    )
+    make = load(family, tmp_path).module.make_model
+    model = make("ProbeJvp", dtypes={"U": "float64"}, absent=["t_s", "t_x"], outputs=["t_u"], to="float64")
+    assert [(o.name, o.type.tensor_type.elem_type) for o in model.graph.output] == [("t_u", TensorProto.DOUBLE)]
