@@ -73,7 +73,7 @@ def takes_off_a_sum(e: Expr) -> bool:
 
 
 def leaves_out(e: Expr) -> bool:
-    """Whether a condition leaves terms out of a sum of `e`: of others that are all -0, it is -0 where those are not added as zeros."""
+    """Whether a condition leaves terms out of a sum of `e`: where those that count are all -0, so may the sum be."""
     return isinstance(e, Select) and any(isinstance(side, Const) and side.value == 0 for side in (e.then, e.other))
 
 
