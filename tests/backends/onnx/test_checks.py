@@ -151,3 +151,16 @@ def test_a_model_needs_the_types_of_its_own_operands_alone(tmp_path: Path) -> No
     make = load(family, tmp_path).module.make_model
     model = make("ProbeJvp", dtypes={"U": "float64"}, absent=["t_s", "t_x"], outputs=["t_u"], to="float64")
     assert [(o.name, o.type.tensor_type.elem_type) for o in model.graph.output] == [("t_u", TensorProto.DOUBLE)]
+
+
+def test_standard_operators_look_up_an_index_that_no_element_asks_for(tmp_path: Path) -> None:
+    family = compile_text(
+        "op: rows\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
+        "inputs: {x: 'T[N, D]', ids: 'int64[M]'}\noutputs: {y: 'T[M, D]'}\nkernel: |\n  y[m, d] = x[ids[m], d]\n",
+        "rows.yaml",
+    )
+    session, inputs = load(family, tmp_path), {"x": np.zeros((2, 0), "float32"), "ids": np.array([5, 1])}
+    assert oracle.evaluate(family.forward, inputs)["y"].value.shape == (2, 0)
+    assert session.call("rows", inputs, {})["y"].shape == (2, 0)
+    with pytest.raises(OpError):
+        session.function_call("rows", inputs, {})
