@@ -155,12 +155,12 @@ def test_a_model_needs_the_types_of_its_own_operands_alone(tmp_path: Path) -> No
 
 def test_standard_operators_look_up_an_index_that_no_element_asks_for(tmp_path: Path) -> None:
     family = compile_text(
-        "op: rows\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
+        "op: looked_up\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
         "inputs: {x: 'T[N, D]', ids: 'int64[M]'}\noutputs: {y: 'T[M, D]'}\nkernel: |\n  y[m, d] = x[ids[m], d]\n",
-        "rows.yaml",
+        "looked_up.yaml",
     )
     session, inputs = load(family, tmp_path), {"x": np.zeros((2, 0), "float32"), "ids": np.array([5, 1])}
     assert oracle.evaluate(family.forward, inputs)["y"].value.shape == (2, 0)
-    assert session.call("rows", inputs, {})["y"].shape == (2, 0)
+    assert session.call("looked_up", inputs, {})["y"].shape == (2, 0)
     with pytest.raises(OpError):
-        session.function_call("rows", inputs, {})
+        session.function_call("looked_up", inputs, {})
