@@ -19,6 +19,7 @@ from opc.lower.recompute import with_values_again
 from opc.lower.rows.flatten import IrregularError, OperandsError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
+from opc.transform.indices import op_names
 
 
 def partition(op: Op, lazy: bool = False, alone: frozenset[str] = frozenset()) -> Program:
@@ -147,7 +148,7 @@ class _Partition:
         """
         group = self._group(statements)
         try:
-            stages, temporaries = schedule(group, flatten(group, self._names(), self.lazy))
+            stages, temporaries = schedule(group, flatten(group, self._names(), self.lazy), self._names())
         except IrregularError as error:
             left = {s.target for s in statements} & self.joining
             self.joining -= left
@@ -161,7 +162,7 @@ class _Partition:
 
     def _names(self) -> frozenset[str]:
         """Return the names that the temporaries of a group must keep clear of."""
-        return frozenset(o.name for o in self.op.temporaries) | {t.name for t in self.temporaries}
+        return frozenset(op_names(self.op)) | {t.name for t in self.temporaries}
 
     def _outputs_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the outputs of the op that need one of `names`."""

@@ -259,3 +259,10 @@ def test_what_a_condition_leaves_out_is_no_zero_that_is_added() -> None:
     whole = spec("x: 'T[N, N]'", "y: 'T[]'", "y = sum[i:N, j:N](x[i, j])")
     want = evaluate(whole, {"x": np.diag([-0.0, -0.0])}, {})["y"]
     assert not compare("y", np.asarray(-0.0), want).ok
+
+
+def test_a_zero_after_what_overflows_may_come_first() -> None:
+    op = spec("x: 'T[N]'", "y: 'T[]'", "y = prod[i](x[i])")
+    want = evaluate(op, {"x": np.array([1e300] * 40 + [0.0])}, {})["y"]
+    assert all(compare("y", np.asarray(v), want).ok for v in (0.0, np.nan))
+    assert not any(compare("y", np.asarray(v), want).ok for v in (1.0, np.inf))

@@ -7,7 +7,7 @@ in stages without rows. Values that are no reduction are never stored between st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from opc.ir.affine import Affine, Index
@@ -48,13 +48,15 @@ class Plan:
     folds: set[str]
 
 
-def schedule(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
-    """Return the stages that compute a regular op, and the temporaries between them.
+def schedule(
+    op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()
+) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+    """Return the stages that compute a regular op, and the temporaries between them, whose new names are not in `taken`.
 
     Raises:
         IrregularError: when some step fits no stage.
     """
-    return _Scheduler(op, steps).run()
+    return _Scheduler(op, steps, taken).run()
 
 
 def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
@@ -64,7 +66,7 @@ def check_stages(op: Op, steps: tuple[Step, ...]) -> None:
 
 
 class _Scheduler:
-    def __init__(self, op: Op, steps: tuple[Step, ...]) -> None:
+    def __init__(self, op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> None:
         self.op = op
         self.outputs = {o.name for o in op.outputs}
         self.step: Mapping[str, Step] = {s.target: s for s in steps}
@@ -73,7 +75,7 @@ class _Scheduler:
         }
         self.inputs: dict[str, set[str]] = {}
         self.counted = {s.target: counted(s) for s in steps}
-        namer = Namer(op_names(op) | self.step.keys())
+        namer = Namer({*op_names(op), *self.step, *taken})
         self.stored = {o.name: namer.fresh(f"{o.name}_value") for o in op.outputs if o.name in self.step}
         """The names of temporaries that hold outputs for later stages."""
         self.needed = {o.name: self._closure([o.name]) for o in op.outputs}

@@ -134,6 +134,12 @@ def _product(a: Bounds, axes: Axes, count: int, p: Precision) -> Bounds:
     if count <= 2:
         return result
     factors = [flat.map(lambda v, k=k: v[..., k]) for k in range(count)]  # type: ignore[misc]  # a default binds the loop's value
+    if (result.nan & ~flat.nan.any(axis=-1)).any():
+        # Of numbers alone, 0 times what has overflowed in the wide type too: in another order it is 0.
+        numbers = (np.isfinite(flat.low) & np.isfinite(flat.high) & ~flat.nan).all(axis=-1)
+        lost = numbers & result.nan & ((flat.low <= 0) & (flat.high >= 0)).any(axis=-1)
+        low, high = np.where(lost, np.fmin(result.low, -0.0), result.low), np.where(lost, np.fmax(result.high, 0.0), result.high)
+        result = Bounds(low, high, result.nan)
     return in_any_order(result, factors, count - 1, p)
 
 
