@@ -27,9 +27,9 @@ def layers(count: int) -> str:
 def test_parts_are_as_large_as_fit_and_found_in_few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[int] = []
 
-    def counted(op: Op, steps: tuple[Step, ...]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+    def counted(op: Op, steps: tuple[Step, ...], taken: frozenset[str]) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
         attempts.append(len(op.body))
-        return schedule(op, steps)
+        return schedule(op, steps, taken)
 
     monkeypatch.setattr(partition, "schedule", counted)
     op = compile_text(layers(10), "layers.yaml").backward_backward

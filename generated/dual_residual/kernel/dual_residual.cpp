@@ -142,6 +142,7 @@ static int32_t bind_dual_residual_backward(const DLTensor *const *inputs,
     }
   }
   opc::settle(call.group_ellipsis);
+  opc::settle(call.type_T, opc::dtype_float16);
   return OPC_OK;
 }
 
@@ -246,6 +247,7 @@ static int32_t bind_dual_residual_backward_backward(const DLTensor *const *input
     }
   }
   opc::settle(call.group_ellipsis);
+  opc::settle(call.type_T, opc::dtype_float16);
   return OPC_OK;
 }
 
@@ -351,6 +353,7 @@ static int32_t bind_dual_residual_jvp(const DLTensor *const *inputs,
     }
   }
   opc::settle(call.group_ellipsis);
+  opc::settle(call.type_T, opc::dtype_float16);
   return OPC_OK;
 }
 
@@ -453,6 +456,7 @@ static int32_t bind_dual_residual_backward_jvp(const DLTensor *const *inputs,
     }
   }
   opc::settle(call.group_ellipsis);
+  opc::settle(call.type_T, opc::dtype_float16);
   return OPC_OK;
 }
 

@@ -53,9 +53,9 @@ def make_model(
     Raises ShapeError where the op refuses the shapes or attributes.
     """
     schema = SCHEMAS[op_type]
-    types = element_types(schema, dtypes)
     wanted = [p.name for p in schema.outputs if outputs is None or p.name in outputs]
     given = [p.name for p in schema.inputs if p.name not in absent]
+    types = element_types(schema, dtypes, (*given, *wanted))
     inputs = [p.name if p.name in given else "" for p in schema.inputs]
     made = [p.name if p.name in wanted else "" for p in schema.outputs]
     values = dict(attributes)
@@ -113,13 +113,14 @@ def _output_sizes(
 
 
 def element_types(
-    schema: OpSchema, dtypes: str | Mapping[str, str]
+    schema: OpSchema, dtypes: str | Mapping[str, str], names: Sequence[str]
 ) -> dict[str, TensorProto.DataType]:
-    """Return ONNX's element type of every input and output."""
+    """Return ONNX's element type of the inputs and outputs of these names."""
     variables = _variables(schema, dtypes)
     return {
         p.name: ELEMENT_TYPES[_dtype(p.type_str, variables)]
         for p in (*schema.inputs, *schema.outputs)
+        if p.name in names
     }
 
 

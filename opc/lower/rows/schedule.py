@@ -48,9 +48,7 @@ class Plan:
     folds: set[str]
 
 
-def schedule(
-    op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()
-) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
+def schedule(op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
     """Return the stages that compute a regular op, and the temporaries between them, whose new names are not in `taken`.
 
     Raises:

@@ -92,7 +92,9 @@ def evaluate(
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     if binding is None:
-        binding = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
+        told = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
+        # What no operand tells is the type of nothing but zeros.
+        binding = {t.name: told.get(t.name, t.dtypes[0]) for t in op.types}
     sets = {name: _as_bounds(value) for name, value in given.items()}
     env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
     names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]

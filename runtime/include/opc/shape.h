@@ -90,12 +90,16 @@ static inline integer size(const group &axes) {
   return product;
 }
 
-/* A dimension or group that only absent operands have is empty. */
+/* A dimension or group that only absent operands have is empty, and a type that only they have is that of nothing but zeros. */
 static inline void settle(dim &unbound) {
   if (unbound.size < 0) unbound.size = 0;
 }
 static inline void settle(group &unbound) {
   if (unbound.rank < 0) unbound.rank = 0;
+}
+
+static inline void settle(type &unbound, dtype any) {
+  if (unbound.element == dtype_unknown) unbound.element = any;
 }
 
 /* Starts the type of an output: rank 0 so far. */
