@@ -299,8 +299,8 @@ class Scan:
     """A reduction that is carried along one index of the target.
 
     Along `index`, which falls if `descending`, the reduction takes in the terms below its extent that it has not yet, or with
-    `from_here` those from the index on. `lane` is the index that is vectorised, None when there is no other. A greatest or least
-    that has `some` terms wherever it is asked for is never refused.
+    `from_here` those from the index on. `lane` is the index that is vectorised, None when there is no other. A reduction
+    that is `nonempty` wherever it is asked for is never refused.
     """
 
     statement: Flat
@@ -309,7 +309,7 @@ class Scan:
     lane: str | None
     descending: bool
     from_here: bool
-    some: bool
+    nonempty: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,8 @@ class _Partition:
         """
         group = self._group(statements)
         try:
-            stages, temporaries = schedule(group, flatten(group, self._names(), self.lazy), self._names())
+            taken = self._names()
+            stages, temporaries = schedule(group, flatten(group, taken, self.lazy), taken)
         except IrregularError as error:
             left = {s.target for s in statements} & self.joining
             self.joining -= left

@@ -112,14 +112,14 @@ class _Hoist:
         if self.outer is None or e.kind not in EXTREMES:
             return e
         own = {a.extent for a in e.axes if isinstance(a, Axis) and not a.extent.indices()}
-        known, ranges = self.extractor.inside.known(), {a.index: a.extent for a in domain.axes}
-        kept = {i: x for i, x in ranges.items() if i in free_indices(e)}  # a loop's own range says that it has a point
+        known, free, ranges = self.extractor.inside.known(), free_indices(e), {a.index: a.extent for a in domain.axes}
+        kept = {i: x for i, x in ranges.items() if i in free}  # a loop's own range says that it has a point
         for a in domain.axes[len(self.outer.axes) :]:
-            if a.extent in own or a.index in free_indices(e):
+            if a.extent in own or a.index in free:
                 continue
-            some = a.extent if a.extent.indices() <= free_indices(e) else largest(known, a.extent, ranges)
-            if some is not None and some.indices() <= free_indices(e) and not known.nonnegative(some - 1, kept):
-                found = Select(scalar.raw("gt", scalar.index_value(some), scalar.ZERO), found, scalar.nothing(e.type), e.type)
+            count = a.extent if a.extent.indices() <= free else largest(known, a.extent, ranges)
+            if count is not None and count.indices() <= free and not known.nonnegative(count - 1, kept):
+                found = Select(scalar.raw("gt", scalar.index_value(count), scalar.ZERO), found, scalar.nothing(e.type), e.type)
         return found
 
 

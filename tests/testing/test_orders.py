@@ -256,6 +256,8 @@ def test_what_a_condition_leaves_out_is_no_zero_that_is_added() -> None:
     op = spec("x: 'T[N, N]'", "y: 'T[]'", "y = sum[i:N, j:N](x[i, j] if i == j else 0)")
     want = evaluate(op, {"x": np.full((3, 3), -0.0)}, {})["y"]
     assert all(compare("y", np.asarray(zero), want).ok for zero in (0.0, -0.0))
+    want = evaluate(op, {"x": np.diag([0.0, -0.0])}, {})["y"]
+    assert not compare("y", np.asarray(-0.0), want).ok
     whole = spec("x: 'T[N, N]'", "y: 'T[]'", "y = sum[i:N, j:N](x[i, j])")
     want = evaluate(whole, {"x": np.diag([-0.0, -0.0])}, {})["y"]
     assert not compare("y", np.asarray(-0.0), want).ok

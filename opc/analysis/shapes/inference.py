@@ -312,7 +312,7 @@ def infer_types(op: Op, dtypes: Mapping[str, DType | None], attributes: Mapping[
         ShapeError: when an input has a dtype the op does not take.
     """
     values = fill(op, attributes or {})
-    binding: dict[str, DType] = {}
+    binding = {t.name: t.dtypes[0] for t in op.types if len(t.dtypes) == 1}
     origin: dict[str, str] = {}
 
     def match_type(name: str, t: ElementType, dtype: DType) -> None:
@@ -335,7 +335,7 @@ def infer_types(op: Op, dtypes: Mapping[str, DType | None], attributes: Mapping[
         dtype = dtypes.get(operand.name)
         if dtype is not None:
             match_type(operand.name, operand.type, dtype)
-    return {**{t.name: t.dtypes[0] for t in op.types if len(t.dtypes) == 1}, **binding}
+    return binding
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape | None:

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import TypeVar
+from opc.ir.dtypes import ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS, Expr
 from opc.ir.op import Attribute, Op, Operand
 
@@ -229,6 +229,17 @@ class ShapePlan:
     steps: tuple[Step, ...]
     dims: tuple[str, ...]
     groups: tuple[GroupKey, ...]
+
+    def may_be_unbound(self, t: ElementType) -> bool:
+        """Whether a type is a variable of several dtypes that only optional operands have, and no attribute binds."""
+        if (
+            not isinstance(t, TypeVar)
+            or len(t.dtypes) == 1
+            or any(isinstance(s, BindType) and s.variable == t for s in self.steps)
+        ):
+            return False
+        having = [s.operand for s in self.steps if isinstance(s, MatchType) and s.operand.type == t]
+        return bool(having) and all(o.optional for o in having)
 
 
 def group_text(key: GroupKey) -> str:

@@ -81,7 +81,7 @@ class _ScanText:
         head = f"int64_t {index} = {end} - 1; {index} >= 0; --{index}" if plan.descending else up
         with w.block(f"for ({head})"):
             last = f"{index}" if plan.from_here else text.affine(axis.extent)
-            if not plan.some:
+            if not plan.nonempty:
                 empty = f"{text.affine(axis.extent)} <= {index if plan.from_here else 0}"
                 with w.block(f"if ({empty})"):
                     message = string_literal(f"{w.op.name}: {plan.reduction.kind} over {axis.index}")

@@ -138,9 +138,8 @@ class _Emitter:
         lines += [f"  static_cast<void>({name});" for name, used in unused.items() if not used]
         body += self._nothing_to_compute()
         body += [f"  opc::settle(call.{member});" for member in self._unsure()]
-        body += [
-            f"  opc::settle(call.{type_member(t.name)}, opc::dtype_{t.dtypes[0]});" for t in op.types if self._may_be_unbound(t)
-        ]
+        unbound = [t for t in op.types if self.plan.may_be_unbound(t)]
+        body += [f"  opc::settle(call.{type_member(t.name)}, opc::dtype_{t.dtypes[0]});" for t in unbound]
         return "\n".join([*lines, *body, "  return OPC_OK;", "}"])
 
     def _nothing_to_compute(self) -> Iterator[str]:
@@ -164,12 +163,6 @@ class _Emitter:
             uses = [optional for a, optional in axes if isinstance(a, MatchGroup) and a.group == group]
             if all(uses):
                 yield group_member(group)
-
-    def _may_be_unbound(self, t: TypeVar) -> bool:
-        """Whether nothing tells a type when every optional operand is absent."""
-        matches = [s.operand.optional for s in self.plan.steps if isinstance(s, MatchType) and s.operand.type == t]
-        bound = any(isinstance(s, BindType) and s.variable == t for s in self.plan.steps)
-        return len(t.dtypes) > 1 and bool(matches) and not bound and all(matches)
 
     def begin(self) -> str:
         """Return the function that checks a whole call, outputs included."""

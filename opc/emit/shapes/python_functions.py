@@ -323,24 +323,18 @@ class ShapeFunctions:
                     lines.append(bracketed("call.has_type(", [said(name), name, self._dtype(t, step.known is not Known.YES)]))
         results = []
         for output in (s for s in self.plan.steps if isinstance(s, SizeOutput)):
-            results.append(self._dtype(output.operand.type, self._type_unsure(output.operand.type)))
+            t = output.operand.type
+            results.append(self._dtype(t, self.plan.may_be_unbound(t.of if isinstance(t, Acc) else t)))
         lines.append(tupled("return ", results))
         return "\n".join(lines) + "\n"
-
-    def _type_unsure(self, t: ElementType) -> bool:
-        """Whether only optional operands and no attribute bind the type's variable."""
-        variable = t.of if isinstance(t, Acc) else t
-        matches = [s.operand for s in self.plan.steps if isinstance(s, MatchType) and s.operand.type == variable]
-        bound = any(isinstance(s, BindType) and s.variable == variable for s in self.plan.steps)
-        return isinstance(variable, TypeVar) and not bound and all(o.optional for o in matches)
 
     def _dtype(self, t: ElementType, unsure: bool) -> str:
         match t:
             case DType():
                 return quoted(t.value)
+            case TypeVar() if len(t.dtypes) == 1:
+                return quoted(t.dtypes[0].value)
             case TypeVar():
-                if unsure and len(t.dtypes) == 1:
-                    return quoted(t.dtypes[0].value)
                 return f"call.types.get({said(t.name)})" if unsure else f"call.types[{said(t.name)}]"
             case Acc(of=DType() as dtype):
                 return quoted(dtype.accumulator.value)

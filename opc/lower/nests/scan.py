@@ -27,8 +27,8 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
         return None
     (e,) = found
     (axis,) = e.axes
-    some = _has_terms(op, flat, e)
-    if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and (_may_refuse(e) or not some)):
+    nonempty = _has_terms(op, flat, e)
+    if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and (_may_refuse(e) or not nonempty)):
         return None
     for index in axis.extent.indices() & set(flat.indices):
         step = axis.extent.coefficient(index)
@@ -37,9 +37,9 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
         others = [i for i in flat.indices if i != index]
         lane = others[-1] if others else None
         if step.constant == -1 and index in free_indices(e.body):
-            return _from_here_on(flat, e, axis, index, lane, some)
+            return _from_here_on(flat, e, axis, index, lane, nonempty)
         if index not in free_indices(e.body):
-            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False, some=some)
+            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False, nonempty=nonempty)
     return None
 
 
@@ -68,7 +68,7 @@ def _is_chosen(value: Expr, e: Reduce) -> bool:
     return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 
 
-def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None, some: bool) -> Scan | None:
+def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None, nonempty: bool) -> Scan | None:
     """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
     shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
     if index in free_indices(shifted):
@@ -78,7 +78,7 @@ def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | Non
         return None
     moved = replace(e, axes=(Axis(axis.index, extent),), body=shifted)
     value = _replaced(flat, e, moved)
-    return Scan(value, moved, index, lane, descending=True, from_here=True, some=some)
+    return Scan(value, moved, index, lane, descending=True, from_here=True, nonempty=nonempty)
 
 
 def _replaced(flat: Flat, old: Reduce, new: Reduce) -> Flat:

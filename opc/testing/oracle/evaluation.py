@@ -62,7 +62,7 @@ from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
-from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, joined, leaves_out, takes_off_a_sum
+from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, guarded, joined, takes_off_a_sum
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
 
@@ -441,13 +441,28 @@ class _Evaluation:
         body = bodies[0].bounds if len(bodies) == 1 else joined([b.bounds for b in bodies], reduced[0])
         p = PRECISIONS.get(dtype) if body.is_float else None
         found = reduce(e.kind, body, tuple(reduced), dtype, p, self.merged).map(settle)
-        if (len(bodies) > 1 and takes_off_a_sum(e.body)) or (e.kind == "sum" and p is not None and leaves_out(e.body)):
+        if len(bodies) > 1 and takes_off_a_sum(e.body):
             found = Bounds(np.where(found.low == 0, -0.0, found.low), found.high, found.nan)
+        if p is not None and e.kind == "sum" and guarded(e.body) is not None and (found.low == 0).any():
+            # What a condition leaves out is not added: where all that counts is -0, so may the sum be.
+            minus = ((body.low == 0) & np.signbit(body.low)) | self.left_out(e.body, inner, _both(inner_mask, part), ctx)
+            low = np.where((found.low == 0) & settle(np.asarray(minus.all(axis=tuple(reduced)))), -0.0, found.low)
+            found = Bounds(low, np.broadcast_to(found.high, low.shape), np.broadcast_to(found.nan, low.shape))
         if p is None or e.kind not in ("sum", "prod"):
             return Ways(
                 numbered(e, frame, self.env, [inner.sizes[a] for a in reduced], found) if e.kind.startswith("arg") else found
             )
         return contraction(found, bodies, tuple(reduced), part, settle, p) if e.kind == "sum" else Ways(found, p)
+
+    def left_out(self, e: Expr, frame: Frame, mask: Array | None, ctx: DType) -> Array:
+        """Return where conditions may leave a term of a sum out."""
+        found = guarded(e)
+        if found is None:
+            return np.zeros((), np.bool_)
+        cond, counts, kept = found
+        told = self.eval(cond, frame, mask, ctx)
+        out = ~told.low if counts else told.high
+        return np.asarray(out | self.left_out(kept, frame, _both(mask, told.high if counts else ~told.low), ctx))
 
     def bodies(
         self, e: Reduce, inner: Frame, axes: tuple[int, ...], part: Array, mask: Array | None, ctx: DType

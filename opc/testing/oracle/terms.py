@@ -72,9 +72,15 @@ def takes_off_a_sum(e: Expr) -> bool:
             return False
 
 
-def leaves_out(e: Expr) -> bool:
-    """Whether a condition leaves terms out of a sum of `e`: where those that count are all -0, so may the sum be."""
-    return isinstance(e, Select) and any(isinstance(side, Const) and side.value == 0 for side in (e.then, e.other))
+def guarded(e: Expr) -> tuple[Expr, bool, Expr] | None:
+    """Return the condition of a term, whether it counts where that holds, and what it is there; None if it always counts."""
+    match e:
+        case Select(cond=cond, then=then, other=Const(value=0)):
+            return cond, True, then
+        case Select(cond=cond, then=Const(value=0), other=other):
+            return cond, False, other
+        case _:
+            return None
 
 
 def _is_product(e: Expr) -> bool:

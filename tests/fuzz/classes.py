@@ -1,0 +1,434 @@
+"""Specs in which something was wrong once, with others of their class, by what they have in common."""
+
+HEAD = """\
+op: {name}
+domain: opc.test
+version: 1
+doc: A test.
+types:
+  T: [float64]
+"""
+"""What every op below has; a head that begins with two spaces goes on with types."""
+
+ROW = "inputs: {x: 'T[N]', m: 'T[M]'}\noutputs: {y: 'T[N]'}\n"
+ROWS = "inputs: {x: 'T[H, N]', m: 'T[M]'}\noutputs: {y: 'T[H, N]'}\n"
+MATRICES = "inputs: {a: 'T[I, K]', b: 'T[K, J]', m: 'T[M]'}\noutputs: {y: 'T[I, J]'}\n"
+OPTIONAL = "inputs: {a: 'T[I, K]', b: 'T[K, J]', 'c?': 'T[K, J]'}\noutputs: {y: 'T[I, J]'}\n"
+SQUARE = "inputs: {a: 'T[I, I]', b: 'T[I, J]'}\noutputs: {y: 'T[I, J]'}\n"
+ALONG = "inputs: {p: 'T[N, *S]'}\noutputs: {y: 'T[]'}\n"
+PLANE = "inputs: {x: 'T[I, J]'}\noutputs: {y: 'T[I, J]'}\n"
+FLAG = "attributes: {flag: {type: bool, default: true}}\n"
+COUNT = "attributes: {c: {type: int, default: 1, check: c >= 0}}\n"
+SIDE = "attributes: {side: {type: str, values: [left, right], default: left}}\n"
+
+CONDITIONS = {
+    "of_sizes": (ROW, "y[i] = pad(x[i + 1], 0) if N < M else pad(x[i - 1], 0)"),
+    "of_sizes_in_an_index": (ROW, "y[i] = pad(x[i + 1 if N >= M else i - 1], 0)"),
+    "of_remainders": (ROW, "y[i] = pad(x[i + 1], 0) if N % 3 == M % 2 else pad(x[i - 1], 0)"),
+    "of_a_bool": (ROW + FLAG, "y[i] = pad(x[i + 1], 0) if flag else pad(x[i - 1], m[0] * 0) if M > 0 else 0"),
+    "of_an_int": (ROW + COUNT, "y[i] = pad(x[i + 1], 0) if c > 1 else pad(x[i - 1], 0)"),
+    "of_a_str": (ROW + SIDE, "y[i] = pad(x[i + 1], 0) if side == 'left' else pad(x[i - 1], 0)"),
+    "nested": (ROW + FLAG, "y[i] = (pad(x[i + 1], 0) if N < M else pad(x[i - 1], 0)) if flag else (x[i] if M < 3 else 0)"),
+    "in_a_window": (ROW, "y[i] = sum[p:3](pad(x[i + p], 0) if N < M else pad(x[i - p], 0))"),
+    "of_a_row_in_a_window": (ROWS, "y[h, i] = sum[p:3](pad(x[h, i + p], 0) if h >= 2 else 0)"),
+    "in_a_weighted_window": (ROWS, "y[h, i] = sum[p:3](pad(x[h, i + p], 0) * m[p] if M > 3 and h > 1 else 0)"),
+    "in_a_maximum": (ROWS, "y[h, i] = max[p:3](pad(x[h + 1, i + p], -inf) if M > 3 else pad(x[h, i + p], -inf))"),
+    "in_an_extent": (ROW, "y[i] = sum[k:i + 1](x[k] if N < M else x[i])"),
+    "in_a_product": (MATRICES, "y[i, j] = sum[k](a[i, k] * b[k, j] if K < M else 0)"),
+}  # fmt: skip
+"""Conditions on what a call fixes: each counts, wherever it stands."""
+
+PRODUCTS = {
+    "triangle": (SQUARE, "y[i, j] = sum[k:i + 1](a[i, k] * b[k, j])"),
+    "other_triangle": (SQUARE, "y[i, j] = sum[k:I - i](a[i, k] * b[k, j])"),
+    "triangle_of_three": (SQUARE, "y[i, j] = sum[k:i + 1](a[i, k] * b[k, j] * a[k, i])"),
+    "triangle_and_all": (SQUARE, "y[i, j] = sum[k:i + 1](a[i, k] * b[k, j]) + sum[k](a[i, k] * b[k, j])"),
+    "triangle_inside": (SQUARE, "y[i, j] = sum[k](sum[l:k + 1](a[i, l] * b[k, j]))"),
+    "given_and_below": (OPTIONAL, "y[i, j] = sum[k](a[i, k] * c[k, j]) if present(c) and i <= j else 0"),
+    "given_and_sizes": (OPTIONAL, "y[i, j] = sum[k](a[i, k] * c[k, j] if present(c) and I < J else a[i, k] * b[k, j])"),
+    "shifted_in_part": (SQUARE, "y[i, j] = sum[k](a[i + 1, k] * b[k, j]) if i + 1 < I else 0"),
+}  # fmt: skip
+"""Products whose sums have extents of their own, or stand under conditions."""
+
+TURNED = {
+    "reflected": (ROW, "y[i] = prod[k:M](x[N - 1 - abs(N - 1 - 2*i)] * m[k]) + x[abs(N - 1 - 2*i)] ** 2"),
+    "down_by_twos": (ROWS, "y[h, n] = prod[k:N](pad(x[H - 1 - 2*h, k], 1)) * x[h, n]"),
+    "below_nothing": (ROW, "y[i] = pad(x[N + i // -2], 0) ** 2 * pad(x[1 - i % -3], 1)"),
+    "by_a_size": (ROW, "y[i] = pad(x[1 - i % -N], 0) ** 2 * pad(m[M + i // -N], 1)"),
+    "down_by_a_number": (
+        ROW + "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
+        "y[i] = pad(x[N + s*i - 1], 0) ** 2",
+    ),
+}  # fmt: skip
+"""Reads that go down, and divisors below nothing."""
+
+SUMS = {
+    "group_in_index": (ALONG, "y = mean[n](sum[*S](p[n, *S]))"),
+    "index_in_group": (ALONG, "y = sum[*S](mean[n](p[n, *S]) ** 2)"),
+    "group_in_maximum": (ALONG, "y = max[n](sum[*S](p[n, *S]))"),
+    "sums_in_turn": (
+        PLANE,
+        """k = exp(x)
+  u[i:I] = 1 / sum[j](k[i, j])
+  v[j:J] = 1 / sum[i](k[i, j] * u[i])
+  w[i:I] = 1 / sum[j](k[i, j] * v[j])
+  y[i, j] = w[i] * k[i, j] * v[j]""",
+    ),
+    "temporary_in_several_sums": (
+        PLANE,
+        """k = exp(x)
+  u[i:I] = max[j](k[i, j]) + sum[j](k[i, j])
+  v[j:J] = sum[i](k[i, j] * u[i])
+  y[i, j] = k[i, j] / (u[i] + v[j])""",
+    ),
+}  # fmt: skip
+"""Sums over groups and indices inside one another, and in turn along rows and columns."""
+
+
+EXTREMES = {
+    "if_a_number": (
+        "inputs: {x: 'T[M, K]'}\noutputs: {y: 'T[M]'}\nattributes: {z: {type: int, default: 0}}\n",
+        "y[m] = max[k](x[m, k]) if z > 0 else 0",
+    ),
+    "if_data": ("inputs: {x: 'T[M, K]', w: 'T[M]'}\noutputs: {y: 'T[M]'}\n", "y[m] = max[k](x[m, k]) if w[m] > 9 else 0"),
+    "if_there_are_any": (
+        "inputs: {x: 'T[M, K]', w: 'T[M]'}\noutputs: {y: 'T[M]', i: 'int64[M]'}\n",
+        "i[m] = argmax[k](x[m, k]) if K > 0 else 0\n  y[m] = max[k](x[m, k]) - w[m] if K > 0 else 0",
+    ),
+    "of_a_group": (
+        "inputs: {x: 'T[*A]', w: 'T[M]'}\noutputs: {y: 'T[M]', z: 'bool[M]'}\n",
+        "y[m] = max[*A](x[*A]) * w[m] if w[m] > 1 else w[m]\n  z[m] = w[m] > 1 and min[*A](x[*A]) > 0",
+    ),
+    "of_masked_rows": (
+        "inputs: {x: 'T[*A, N]', mask: 'bool[*A, N]'}\noutputs: {y: 'T[*A, N]'}\n",
+        "y[*A, n] = exp(x[*A, n] - max[k](x[*A, k] if mask[*A, k] else -inf)) if mask[*A, n] else 0",
+    ),
+    "of_no_result": ("inputs: {x: 'T[N]'}\noutputs: {y: 'bool[2*N]'}\n", "y[i] = min[k:N](x[k]) > 0"),
+    "of_no_matrix": ("inputs: {x: 'T[N, M]'}\noutputs: {y: 'T[M*N]'}\n", "y[i] = max[k:N](x[k, 0] if M > 0 else 0)"),
+    "of_no_output": (
+        "inputs: {x: 'T[N]', w: 'T[J]', v: 'T[M]'}\noutputs: {y: 'T[M]', z: 'T[J]', u: 'T[M]'}\n",
+        "z[j] = max[k](x[k]) * w[j]\n  y[m] = v[m] * 2\n  s[m:M] = max[j](w[j])\n  u[m] = sum[k](s[m] * x[k])",
+    ),
+    "of_nothing_wanted": (
+        "inputs: {x: 'T[N]', w: 'T[K]'}\noutputs: {y: 'T[N]', p: 'int64[K]', q: 'T[K]'}\n",
+        """y[n] = x[n] * 2
+  p[i] = argmax[k:K](pad(x[1], 0))
+  q[i] = max[k:K](pad(x[k + 1], 0)) * w[i] + min[k:K, l:2](pad(x[2*k + l], 1))""",
+    ),
+    "of_no_term": (
+        "inputs: {x: 'T[M, N]', w: 'T[M, J]'}\noutputs: {y: 'T[M]', z: 'T[M, J]', p: 'T[M, N]'}\n",
+        """y[m] = sum[j](max[k](x[m, k]) * w[m, j])
+  z[m, j] = w[m, j] - max[k](w[m, k])
+  e[m, n] = exp(x[m, n] - max[k](x[m, k]))
+  p[m, n] = e[m, n] / sum[k](e[m, k])""",
+    ),
+    "of_those_before": (
+        "inputs: {w: 'T[K, C, 3]', x: 'T[M, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
+        "y[i, c, h] = max[k:i](pad(w[i, c, 0 if k == 0 else 1], 0))",
+    ),
+    "in_several_programs": (
+        "inputs: {x: 'T[*A, N]', w: 'T[*A]', mask: 'bool[*A, N]'}\n"
+        "attributes: {flag: {type: bool, default: true}, c: {type: int, default: 1}}\n"
+        "outputs: {y: 'T[*A, N]', z: 'T[*A]', i: 'int64[*A]'}\n",
+        """y[*A, n] = exp(x[*A, n] - max[k](x[*A, k] if mask[*A, k] else -inf)) if mask[*A, n] else 0
+  z[*A] = max[n](x[*A, n]) if flag else min[n](x[*A, n]) if c > 2 and w[*A] > 0 else w[*A]
+  i[*A] = argmax[n](x[*A, n]) if w[*A] > 0 or c > 3 else argmin[n](x[*A, n]) if N > 1 else 0""",
+    ),
+}  # fmt: skip
+"""The greatest of nothing is refused where it is asked for, and only there."""
+
+FORMS = {
+    "group_that_only_tangents_tell": (
+        "inputs: {w: 'T[N]', q: 'int64[*A, N, *B]', x: 'T[*A, N, *B]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: -1}}\n",
+        "y[n] = sum[*A](w[n]*w[n])\n  z[n] = prod[*B](w[n])",
+    ),
+    "first_group_told": (
+        "inputs: {x: 'T[*A, N, *B]', w: 'T[*A]'}\noutputs: {y: 'T[*A, N, *B]', z: 'T[*A, *B]'}\n",
+        "y[*A, n, *B] = x[*A, n, *B] * w[*A]\n  z[*A, *B] = max[n](x[*A, n, *B]) if N > 0 else 0",
+    ),
+    "last_group_told": (
+        "inputs: {x: 'T[*A, N, *B]', w: 'T[*B]', m: 'T[M]'}\noutputs: {y: 'T[*A, N, *B]', z: 'T[*A, *B]'}\n",
+        "y[*A, n, *B] = x[*A, n, *B] * w[*B]\n  z[*A, *B] = sum[n](x[*A, n, *B]) + (m[0] if M > 0 else 0)",
+    ),
+    "axis_of_nothing": (
+        "inputs: {x: 'T[M, N, K]', w: 'T[M, K, 3]'}\noutputs: {y: 'T[M, N]'}\n"
+        "attributes: {width: {type: int, default: 2, check: width > 0}}\n",
+        "y[i, j] = sum[k:K](w[i, minimum(maximum(k - width, 0), K - 1), 1] * x[i, j, k])",
+    ),
+    "type_that_only_cotangents_have": (
+        "  U: [float32, float64]\nattributes: {to: {type: dtype, binds: U}}\n"
+        "inputs: {x: 'T[N]', v: 'T[N]'}\noutputs: {y: 'T[N]', z: 'U[N]', u: 'U[N]'}\n",
+        "y[n] = x[n] * v[n]\n  z[n] = cast(U, x[n])\n  u[n] = cast(U, exp(v[n]))",
+    ),
+    "looked_up_in_less_than_nothing": (
+        "inputs: {x: 'T[..., N]', ids: 'int64[N]', w: 'T[K]'}\noutputs: {y: 'T[...]', z: 'T[N]'}\n",
+        """y[...] = sum[k:N - 4](sum[n:N](x[..., n] * 2 if ids[n] == k else 0))
+  t[j:N - 4, k:K - 4] = w[k] * (1 + j)
+  z[n] = pad(t[ids[n], ids[n] + 1], 0) if K > 0 else 0""",
+    ),
+    "powers_of_sums_into_places": (
+        "inputs: {x: 'T[M, C]', c: 'T[K]', ids: 'int64[N]'}\noutputs: {y: 'T[M, C]', z: 'T[M, C]'}\n",
+        """y[i, j] = sum[n:N](c[ids[n]] if ids[n] == i else 0) ** 2
+  z[i, j] = exp(sum[n:N](pad(c[ids[n] + 1], 0) if ids[n] == i else 0)) * x[i, j]""",
+    ),
+    "greatest_of_what_sums_without_terms_ask_for": (
+        "inputs: {x: 'T[N]', w: 'T[N]', v: 'T[K]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[n] = sum[p:n](max[j:n](x[j]) * w[p])
+  z[n] = prod[k:n + 1](max[j:k + 1](prod[i:j](pad(w[minimum(k + 1, N)], 0))))
+  u[n] = sum[p:n](max[k](v[k]) * w[p])""",
+    ),
+    "running_sums_of_what_is_looked_up": (
+        "inputs: {x: 'T[N]', a: 'T[N, M]', ids: 'int64[N]', c: 'bool[N]'}\n"
+        "outputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[i] = sum[k:i](a[k, ids[k]]) if c[i] else 0.25
+  z[i] = x[i] if c[N - 1 - i] else prod[k:N - i](a[k + i, ids[k + i]] * x[k + i])
+  u[i] = sum[k:i + 1](a[k, ids[k]]) * x[i] if pad(c[i + 1], False) and x[i] > 0 else x[i]""",
+    ),
+    "gradients_of_numbers": (
+        "inputs: {x: 'T[*A]', v: 'T[N]', s: 'T[]'}\noutputs: {y: 'T[N, *A]', z: 'T[N]'}\n"
+        "attributes: {alpha: {type: float, default: 0.5}}\n",
+        """y[i, *A] = maximum(alpha * s[()], maximum(x[*A], s[()])) ** 2
+  z[i] = minimum(minimum(alpha * N, v[i]) * alpha, alpha * i) ** 3""",
+    ),
+    "running_sums_over_less_than_nothing": (
+        "inputs: {z: 'T[..., N]', x: 'T[..., N, N]'}\noutputs: {y: 'T[..., N, N]', u: 'T[..., N, N]'}\n",
+        """y[..., i, j] = sum[k:i](sum[l:k](sum[m:l](z[..., j])))
+  u[..., i, j] = prod[k:i](sum[l:j](z[..., k]))""",
+    ),
+    "products_of_what_is_padded_twice": (
+        "inputs: {v: 'T[N, K]', z: 'T[..., K]'}\noutputs: {y: 'T[..., N, K]'}\n"
+        "attributes: {width: {type: int, default: 2, check: width > 0}}\n",
+        """t[..., i] = pad(v[1, abs(i - 1)], 1) * sin(pad(v[1, minimum(abs(i - 1), K - 1)], 1)) * z[..., i]
+  y[..., i, j] = t[..., j // width]""",
+    ),
+    "scatters_under_conditions": (
+        "inputs: {v: 'T[C, 3]', x: 'T[M, K]', ids: 'int64[M, K]'}\noutputs: {y: 'T[M, K]', z: 'T[M, K]', u: 'T[M]'}\n",
+        """y[m, k] = pad(v[k - 1, (m + k) % 3], 0) * x[m, k]
+  z[m, k] = pad(v[k - 1, ids[m, k] % 3], 0) * x[m, k]
+  p[m, k] = argmax[j:3](x[m, k] * j)
+  u[m] = sum[k](pad(v[k - 2, p[m, k]], 0) * x[m, k])""",
+    ),
+    "sums_in_sums_of_products": (
+        "broadcast: true\ninputs: {z: 'T[..., N]', q: 'T[..., N]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., K]'}\n",
+        """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))
+  u[..., i] = sum[k:N](sum[l:N](z[..., k] * exp(v[k, i])) + sum[l:N](exp(q[..., l]) * v[l, i]))""",
+    ),
+    "sizes_that_a_cotangent_tells": (
+        "inputs: {ids: 'int64[N]', z: 'T[*S]', 'b?': 'T[N]'}\noutputs: {y: 'T[N, *S]', u: 'T[N, *S]'}\n",
+        "y[i, *S] = z[*S]\n  u[i, *S] = round(z[*S])",
+    ),
+    "factors_read_where_others_run": (
+        "inputs: {v: 'T[N, N, K]', q: 'T[M, N]', w: 'T[K, M]'}\noutputs: {y: 'T[M, N, N]', u: 'T[N, N]'}\n",
+        """y[l, i, j] = sum[k:K](v[i, j, i % K] * exp(q[l, j]))
+  u[i, j] = sum[k:K](sum[m:M](exp(v[i, i % N, k % K]) * w[j % K, k % M] * q[m, j]))""",
+    ),
+    "numbers_beside_products": (
+        "inputs: {x: 'T[N]', a: 'T[N, M]', 'b?': 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]', u: 'T[N]'}\n",
+        """y[i] = sum[k:M](cast(T, k)*x[i] + 2)
+  z[i] = sum[k:M](a[i, k]*x[i] + k)
+  u[i] = sum[k:M](a[i, k]*b[k % N] + (1 if M > 2 else 2) if present(b) and N > 0 else k)""",
+    ),
+    "cotangents_tell": (
+        "inputs: {x: 'T[..., N]', v: 'T[N, K]', s: 'T[]'}\noutputs: {y: 'T[..., 2*N]', z: 'T[..., N]'}\n",
+        "y[..., i] = s\n  t[..., k:K] = sum[j:k + 1](v[0, j] if N > 0 else 0)\n  z[..., i] = sum[k:K](v[i, k] * t[..., k]) + s",
+    ),
+    "extent_that_an_absent_input_tells": (
+        "inputs: {w: 'T[K, C, 3]', c: 'T[C]', 'b?': 'T[K]'}\noutputs: {y: 'T[C]'}\n",
+        "y[i] = sum[k:K](b[k] if present(b) else c[i])",
+    ),
+    "dividend_that_an_absent_input_tells": (
+        "inputs: {z: 'T[M, N]', v: 'T[R]', 's?': 'T[N]'}\noutputs: {t: 'T[M, R]'}\n"
+        "attributes: {groups: {type: int, default: 2, check: groups > 0 and groups < 4}}\n"
+        "shape: {R: N // groups}\nrequire: [N % groups == 0, N > 0]\n",
+        "t[i, j] = min[k:N](s[k] if present(s) else v[k % R])",
+    ),
+    "gradient_within_its_gradient": (
+        "inputs: {z: 'T[M, C]', q: 'int64[N]', w: 'T[H]', c: 'T[G]'}\noutputs: {y: 'T[M, H]'}\n"
+        "attributes: {groups: {type: int, default: 2, check: groups > 0}}\nshape: {H: N // 2, G: groups}\n"
+        "require: [N % 2 == 0, C % groups == 0, C > 0]\n",
+        "y[i, j] = w[j] / (2 + sum[k:j](pad(c[k], 0)))",
+    ),
+    "sizes_of_what_has_no_gradient": (
+        "inputs: {q: 'int32[M, C]', c: 'T[C]'}\noutputs: {y: 'T[M, C]', z: 'T[C]'}\n",
+        "y[i, j] = cast(T, q[i, j])\n  z[i] = 2",
+    ),
+    "ranks_that_a_gradient_of_the_gradient_needs": (
+        "inputs: {z: 'T[*A, *B]', s: 'T[]', q: 'int32[*A, N, *B]'}\noutputs: {y: 'T[*A, N, *B]', u: 'T[*A, N, *B]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: 0}}\n",
+        "y[*A, i, *B] = s[()]\n  u[*A, i, *B] = cast(T, q[*A, i, *B])",
+    ),
+    "groups_of_none": (
+        "inputs: {q: 'T[H, S, D]', k: 'T[G, D, L]'}\noutputs: {y: 'T[H, S, L]'}\nshape: {R: H // G}\n"
+        "require: [G > 0, H % G == 0]\n",
+        "y[h, i, j] = sum[d](q[h, i, d] * k[h // R, d, j])",
+    ),
+    "position_for_an_output_that_is_not_wanted": (
+        "inputs: {z: 'T[*S]', w: 'T[I, J, K]'}\noutputs: {y: 'T[*S]', m: 'T[]', u: 'T[I, J, K]'}\n",
+        "y[*S] = z[*S]\n  m[()] = max[*S](sin(y[*S]))\n  u[i, j, k] = w[i, j, k] * 2",
+    ),
+    "extent_over_a_size_of_nothing": (
+        "inputs: {v: 'T[C, 3]', x: 'T[M, C, H]'}\noutputs: {y: 'T[M, C, 2*H]'}\n",
+        "t[i:M, j:C, k:2*H] = pad(v[j, 1], 1)\n  y[i, j, k] = sum[l:j](t[l % M, l, k])",
+    ),
+    "axis_of_tangents_alone": (
+        "inputs: {w: 'T[N]', x: 'T[*A, N, *B]', z: 'T[*A, N, *B]'}\noutputs: {y: 'T[N]', u: 'T[N]'}\n"
+        "attributes: {axis: {type: axis, dim: N, default: -1}}\n",
+        "y[i] = pad(w[2], 0)\n  u[i] = mean[k:N](cast(T, k))",
+    ),
+    "index_beside_a_size_of_nothing": (
+        "inputs: {c: 'T[K]', ids: 'int64[N]', x: 'T[K, N]'}\noutputs: {y: 'T[N, K]', z: 'T[N, K]'}\n",
+        "y[n, k] = c[ids[n]] * 2\n  z[n, k] = x[ids[n], n] + c[k]",
+    ),
+    "indices_in_sums_of_their_own": (
+        "inputs: {s: 'T[]', x: 'T[M, N]'}\noutputs: {y: 'T[N]', z: 'T[]'}\n",
+        "y[i] = sum[k:N](s[()] * k)\n  z[()] = mean[j:M](sum[k](x[M - 1, k] * j))",
+    ),
+    "powers_of_sums_of_what_is_looked_up": (
+        "inputs: {x: 'T[M, C]', ids: 'int64[N]'}\noutputs: {y: 'T[C]', z: 'T[C]'}\nrequire: [M > 0]\n",
+        "y[c] = sum[k](x[ids[k], c]) ** 2\n  z[c] = exp(sum[k](x[ids[k], c])) / (1 + max[k](x[ids[k], c] * 2) ** 2)"
+        " if N > 0 else 0",
+    ),
+    "joined_along_an_axis": (
+        "inputs: {x: 'T[*A, N, *B]', z: 'T[*A, M, *B]'}\nattributes: {axis: {type: axis, dim: N, default: 0}}\n"
+        "outputs: {y: 'T[*A, N + M, *B]', u: 'T[*A, P, *B]'}\nshape: {P: 2*M}\n",
+        "y[*A, i, *B] = x[*A, i, *B] if i < N else z[*A, i - N, *B]\n  u[*A, i, *B] = z[*A, i // 2, *B]",
+    ),
+    "masked_products": (
+        "inputs: {a: 'T[I, K]', b: 'T[K, J]', mask: 'bool[I, K]', keep: 'bool[K, J]'}\n"
+        "outputs: {y: 'T[I, J]', z: 'T[I, J]', t: 'T[I, J]'}\n",
+        """y[i, j] = sum[k](a[i, k] * b[k, j] if mask[i, k] else 0)
+  z[i, j] = sum[k]((a[i, k] if mask[i, k] else 0) * (b[k, j] if keep[k, j] else 0))
+  t[i, j] = sum[k](a[i, k] * b[k, j] if i <= k and keep[k, j] else 0)""",
+    ),
+    "numbers_of_two_kinds": (
+        "inputs: {s: 'T[]', x: 'T[N]'}\nattributes: {alpha: {type: float, default: 0.5}}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        "y[i] = x[i] * minimum(s[()], alpha * s[()])\n  z[i] = (1 if s[()] > alpha else alpha) * x[i]",
+    ),
+    "sizes_in_indices": (
+        "inputs: {r: 'int64[K]', x: 'T[M, N]'}\noutputs: {y: 'T[M, N]'}\nrequire: [K > 0]\n",
+        "y[i, j] = x[i // K, j]",
+    ),
+    "product_with_one_element": (
+        "inputs: {q: 'T[..., N]', v: 'T[N, N, K]'}\noutputs: {y: 'T[..., N, K]', z: 'T[..., N, K]'}\n",
+        """t[...] = 2*q[..., 0] if N > 0 else 1
+  y[..., i, j] = sum[k:K](t[...] * v[i, i, j])
+  z[..., i, j] = sum[k:K](t[...] * v[i, i, k])""",
+    ),
+    "position_in_no_group": (
+        "inputs: {x: 'T[N, *S]'}\noutputs: {y: 'bool[N, *S]', z: 'int64[N, *S]'}\n",
+        "y[i, *S] = position(*S) % 2 == 0\n  z[i, *S] = minimum(position(*S), i) + abs(position(*S) - 2) // 3",
+    ),
+    "presence_behind_conditions": (
+        "inputs: {x: 'T[..., N, N]', z: 'T[..., N]', v: 'T[N, K]', 'w?': 'T[..., K]'}\noutputs: {y: 'T[..., K]'}\n",
+        "y[..., k] = sum[n](0 if n + 1 < N else x[..., n, n] * w[..., k] * v[n, k] if present(w) else 0)",
+    ),
+    "sums_that_end_before_they_begin": (
+        "inputs: {w: 'T[N]', v: 'T[N, K]', x: 'T[M, N]'}\noutputs: {y: 'T[M, K]', z: 'T[M]', u: 'T[M]'}\n",
+        """y[i, j] = sum[k:N - 2](x[i, k] * v[k, j])
+  z[i] = sum[k:N - 2](-1.5)
+  u[i] = sum[k:N - 2](w[0]) + sum[k:K - 3, n:N](v[n, k])""",
+    ),
+    "quotients_by_a_size_of_nothing": (
+        "inputs: {x: 'T[N, N]', s: 'T[]', z: 'T[M, N]', p: 'T[N, N, K]'}\noutputs: {t: 'T[N, N, K]', y: 'T[N, K]'}\n",
+        "t[i, j, k] = s[()] * s[()]\n  y[i, j] = max[k:N](sum[m:M](x[k, i] * t[j % N, N - 1, j]))",
+    ),
+    "bools_by_index": (
+        "inputs: {c: 'T[K]', ids: 'int64[N]', o: 'bool[K]'}\noutputs: {y: 'T[N]', z: 'bool[N]'}\nrequire: [K > 0]\n",
+        """p[n] = ids[n] % K
+  y[n] = 0 if not (n <= p[n] and not o[p[n]]) else c[p[n]]
+  z[n] = not (n < 2 and not o[p[n]])""",
+    ),
+    "axis_of_one_part": (
+        "inputs: {v: 'T[N, K]', q: 'uint8[..., N]'}\noutputs: {y: 'T[..., K]'}\n",
+        "y[..., k] = sum[n](cast(T, q[..., n]) * v[n, k % K])",
+    ),
+    "positions_nobody_asks_for": (
+        "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M]', z: 'int64[M]'}\n",
+        "y[m] = argmax[n](x[m, n])\n  z[m] = argmin[n](x[m, n])",
+    ),
+    "positions_in_ranges_that_vary": (
+        "inputs: {x: 'T[M, N]'}\noutputs: {y: 'int64[M, N]', z: 'int64[M, N]'}\n",
+        """y[m, n] = argmax[k:M, l:n + 1](x[k, l])
+  z[m, n] = argmin[k:N - n, l:m + 1, j:N](x[l, k] * x[m, j])""",
+    ),
+    "temporary_of_no_output": (
+        "inputs: {ids: 'int64[N]', c: 'T[K]', x: 'T[N]'}\noutputs: {y: 'T[N]'}\n",
+        "t[i:N] = c[ids[i]] + max[k](c[k])\n  y[i] = sin(x[i])",
+    ),
+    "list_of_nothing": (
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nattributes: {some: {type: 'float[]', default: []}}\n",
+        "y[i] = sin(x[i])",
+    ),
+    "list_of_bools": (
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'bool[N]', z: 'T[N]'}\n"
+        "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
+        "y[i] = gates[1]\n  z[i] = x[i] if gates[0] and x[i] > 0 else 0",
+    ),
+    "steps_down": (
+        "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
+        "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
+        """y[i] = x[N - 1 - abs(N - 1 - 2*i)] * x[i]
+  u[m] = pad(z[m*s + M], 1) * sum[k:3](pad(x[m*s + N + k], 0))""",
+    ),
+}  # fmt: skip
+"""Shapes whose groups other operands tell, and elements of lists as values."""
+
+SHARED = "broadcast: true\ninputs: {z: 'T[..., N]', x: 'T[..., N]', 'b?': 'T[..., N]', q: 'int16[..., N]'}\n"
+
+BROADCAST = {
+    "sums_of_one_operand_beside_others": (
+        "broadcast: true\ninputs: {x: 'T[..., N]', q: 'T[..., N]', w: 'T[N]'}\n"
+        "outputs: {y: 'T[..., N]', z: 'T[..., N]'}\n",
+        "y[..., i] = q[..., i]\n  z[..., i] = sum[k:N](w[i] - x[..., k])",
+    ),
+    "sums_of_an_own_group": (
+        "broadcast: true\ninputs: {z: 'T[..., N]', o: 'bool[..., K]', v: 'T[N, K]'}\noutputs: {y: 'T[..., K]', u: 'T[..., N]'}\n",
+        """y[..., i] = sum[k:3, n:N](z[..., n])
+  s[..., n] = sum[m:n + 1](z[..., m] * v[n, 0] if K > 0 else z[..., m])
+  u[..., n] = max[m](s[..., m]) + s[..., n]""",
+    ),
+    "places_in_an_own_group": (
+        SHARED.replace("z: 'T[..., N]'", "z: 'T[..., N]', v: 'T[N, N]', ids: 'int64[M]'")
+        + "outputs: {y: 'T[..., N]', p: 'T[..., N]'}\n",
+        """a[..., n:N] = pad(z[..., n - 1], 0.5) * z[..., n // 2]
+  c[..., n] = sum[m](z[..., m] * v[m, n])
+  d[..., n:N] = sum[m:N](a[..., m] if (2*m) % N == n else 0) if N > 0 else 0
+  e[..., n:N] = max[m:n + 1](z[..., m] * v[n, m])
+  f[..., n:N] = sum[m:M](pad(z[..., ids[m]], 0) if m < N else 0)
+  g[..., n] = sum[m](v[m, n]) + (c[..., n] if n > 0 else 1)
+  y[..., n] = a[..., n] * c[..., n] + d[..., N - 1 - n] * e[..., n]
+  p[..., n] = f[..., n] * sin(g[..., n]) + x[..., n]""",
+    ),
+    "read_in_part": (
+        SHARED + "outputs: {y: 'T[..., N]', m: 'T[..., N]', a: 'T[...]', p: 'int64[...]'}\n",
+        """y[..., i] = x[..., N - 1 - i]
+  m[..., i] = max[k:3](pad(x[..., 2*i + k - 1], -inf))
+  a[...] = pad(z[..., 1], 1)
+  p[...] = position(...)""",
+    ),
+    "chosen_places": (
+        SHARED + "outputs: {y: 'T[..., N, N]'}\n",
+        "y[..., i, j] = z[..., j] if q[..., N - 1 - i] > 0 else x[..., N - 1 - j]",
+    ),
+    "through_temporaries": (
+        SHARED + "outputs: {y: 'T[...]', p: 'T[..., N]'}\n",
+        """s[...] = sum[k:3](pad(x[..., k - 1], 1))
+  t[..., i] = (z[..., i] - s[...]) * z[..., i]
+  y[...] = pad(t[..., 1], 0)
+  p[..., i] = sum[k:i](s[...] * pad(t[..., k - 1], 2))""",
+    ),
+    "given_or_not": (
+        SHARED + "outputs: {y: 'T[...]', p: 'T[..., N]'}\n",
+        """y[...] = sum[k]((b[..., k] if present(b) else x[..., k]) * 2)
+  p[..., i] = prod[k:2](sum[l:i](pad(x[..., l + k - 1], 0.5)))""",
+    ),
+    "products_of_shared": (
+        SHARED.replace("z: 'T[..., N]'", "z: 'T[..., N, N]', v: 'T[..., N, N]'")
+        + "outputs: {y: 'T[..., N, N]', p: 'T[N]', r: 'T[..., N, N]'}\n",
+        """y[..., i, j] = sum[k](x[..., k] * pad(x[..., k + i - j], 0))
+  p[i] = sum[...](pad(x[..., i - 1], 0) * z[..., i, 0] if N > 0 else 0)
+  r[..., i, j] = sum[k](z[..., i, k] * v[..., k, j])""",
+    ),
+}  # fmt: skip
+"""The axes that operands share are what all of them broadcast to, whichever of them the body reads and however."""
