@@ -264,7 +264,8 @@ def test_what_a_condition_leaves_out_is_no_zero_that_is_added() -> None:
 
 
 def test_a_zero_after_what_overflows_may_come_first() -> None:
-    op = spec("x: 'T[N]'", "y: 'T[]'", "y = prod[i](x[i])")
-    want = evaluate(op, {"x": np.array([1e300] * 40 + [0.0])}, {})["y"]
-    assert all(compare("y", np.asarray(v), want).ok for v in (0.0, np.nan))
-    assert not any(compare("y", np.asarray(v), want).ok for v in (1.0, np.inf))
+    """Of float32 factors that overflow in float64 too, in which they are bounded."""
+    reduced = ops.make("p", (operand("w", K),), (operand("y"),), (Assign("y", (), Reduce("prod", (Axis("k", K),), W, T)),))
+    want = evaluate(reduced, {"w": np.array([3e38] * 40 + [0.0], np.float32)})["y"]
+    assert all(compare("y", np.asarray(v, np.float32), want).ok for v in (0.0, np.nan))
+    assert not any(compare("y", np.asarray(v, np.float32), want).ok for v in (1.0, np.inf))
