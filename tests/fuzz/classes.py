@@ -384,6 +384,10 @@ FORMS = {
   y[n] = t[n, ids[n]] + 1
   z[n] = x[ids[n], H - 1] if H > 0 else x[n, ids[n]]""",
     ),
+    "extremes_of_nothing_in_factors": (
+        "inputs: {a: 'T[A, M]', x: 'T[A, N]'}\noutputs: {y: 'T[A, N]'}\ngradient: {ties: even}\n",
+        "y[h, i] = prod[j:i](max[k:j + 1](pad(a[h, j + 1], 1)))",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

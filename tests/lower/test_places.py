@@ -62,7 +62,9 @@ def test_what_a_choice_along_the_lane_hangs_on_is_not_looked_up() -> None:
     ],
 )
 def test_places_that_are_asked_for_at_times_are_not_looked_up_where_that_reads_elsewhere_or_refuses(value: str) -> None:
-    head = HEAD.replace("}\ni", ", I: [int32, int64]}\ni").replace("'T[N, M]'", "'T[N, M]', ids: 'I[N, M]', of: 'I[N]', w: 'T[N]', v: 'T[K]'")
+    head = HEAD.replace("}\ni", ", I: [int32, int64]}\ni").replace(
+        "'T[N, M]'", "'T[N, M]', ids: 'I[N, M]', of: 'I[N]', w: 'T[N]', v: 'T[K]'"
+    )
     (variant, *_) = lower(compile_text(f"{head}outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {value}'\n", "test").forward)
     assert "found" not in format_variant(variant)
 

@@ -76,7 +76,9 @@ def _is_found_anyhow(op: Op, e: Read, bounded: Mapping[Affine, Affine]) -> bool:
     inner = [r for i in computed for r in reads(i)]
     affine = [i for r in (e, *inner) for i in r.indices if isinstance(i, Affine)]
     numbers = [n.value for i in computed for n in walk(i) if isinstance(n, IndexValue)]
-    if any(r.checked for r in (e, *inner)) or any(d.denominator.constant is None for i in (*affine, *numbers) for d in divisions(i)):
+    if any(r.checked for r in (e, *inner)) or any(
+        d.denominator.constant is None for i in (*affine, *numbers) for d in divisions(i)
+    ):
         return False
     return all(r.pad is not None or is_known_inside(r, sizes_of(op, r.operand), bounded) for r in inner)
 
