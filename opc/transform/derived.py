@@ -178,7 +178,7 @@ def finish(op: Op, draft: Draft) -> Op:
 
 
 def _with_some(op: Op) -> Op:
-    """Return the op with 0 for the greatest or least over a range that is empty at some points: sums of nothing stood around it."""
+    """Return the op with 0 for the greatest or least of ranges that are empty at some points: sums of nothing stood around it."""
     inside = Inside(op)
 
     def value(s: Assign) -> Expr:

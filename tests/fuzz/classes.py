@@ -372,8 +372,8 @@ FORMS = {
   u[i] = sum[k:N](min[l:K](p[k, k, l]) if ids[k] - N == i else 0)""",
     ),
     "places_under_a_condition": (
-        "inputs: {x: 'T[M, C, H]', ids: 'int64[N, H]', a: 'int64[N, H]'}\noutputs: {y: 'T[N, 5, H]', z: 'T[N, H]', u: 'T[N, H]'}\n"
-        "require: [M > 0, C > 0]\n",
+        "inputs: {x: 'T[M, C, H]', ids: 'int64[N, H]', a: 'int64[N, H]'}\n"
+        "outputs: {y: 'T[N, 5, H]', z: 'T[N, H]', u: 'T[N, H]'}\nrequire: [M > 0, C > 0]\n",
         """y[n, j, h] = x[ids[n + j, h], 0, h] * 2 if j + n < N and N > 2 else pad(x[j, a[n - 1, h], h], 1) if n > 0 else 0
   z[n, h] = sum[m:M](x[m, a[n + 3, h], h] if n + 3 < N and m > n else 0)
   u[n, h] = (x[ids[n, h], a[n + 1, h], h] if n + 1 < N else 3) * x[ids[n, h] // 2, a[n, h], h]""",
