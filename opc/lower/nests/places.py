@@ -51,7 +51,7 @@ def is_tested(e: Read, entry: int, sizes: tuple[Affine, ...], bounded: Mapping[A
 def looked_up(op: Op, e: Expr, lane: str, bounded: Mapping[Affine, Affine], certain: bool = True) -> Iterator[Read]:
     """Yield the reads of `e` that are looked up ahead of a row: those that no choice along the lane hangs on.
 
-    What may not be asked for, by a condition or as a term of a sum, is not `certain`: among them is that with a place found anyhow.
+    What a condition or a sum of no terms may leave out is not `certain`: among them is that with a place found anyhow.
     """
     match e:
         case Read():
