@@ -60,9 +60,9 @@ class Extractor:
     def extract(self, e: Expr, domain: Domain, name: str, guards: tuple[Expr, ...] = ()) -> Expr | None:
         """Return a read of a temporary holding `e` at every point of the loops it uses, or None when it can't be one.
 
-        `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps them,
-        and is 0 where they don't hold. So is the greatest or least of nothing, or, if `exact`, that is None; a loop around whose
-        range depends on an index is a condition too.
+        `guards` are the conditions `e` stands under. Where it may read outside an operand without them, the temporary keeps
+        them, and is 0 where they don't hold. So are the greatest or least of nothing and a checked read, or, if `exact`, it is
+        None; a loop around whose range depends on an index is a condition too.
         """
         kind = e.type
         if isinstance(kind, Weak):
@@ -77,6 +77,7 @@ class Extractor:
         if guards or any(a.extent.indices() for a in domain.axes):
             free = free_indices(e)
             some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes if a.index in free}, varying=not guards)
+            some = rewrite(some, _unchecked)
             if self.exact and some != e:
                 return None
             e = some

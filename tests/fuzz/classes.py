@@ -388,6 +388,11 @@ FORMS = {
         "inputs: {a: 'T[A, M]', x: 'T[A, N]'}\noutputs: {y: 'T[A, N]'}\ngradient: {ties: even}\n",
         "y[h, i] = prod[j:i](max[k:j + 1](pad(a[h, j + 1], 1)))",
     ),
+    "running_products_at_one_number_of_two_axes": (
+        "inputs: {x: 'T[C, C]', c: 'T[C]', ids: 'int64[]'}\noutputs: {y: 'T[C]'}\n",
+        """t[i:C, h:C - 1] = c[i]
+  y[i] = sum[k:C](x[i, k] * prod[j:k](t[ids[()], ids[()]]))""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
