@@ -60,14 +60,29 @@ def test_every_order_of_factors_lies_within(values: list[float]) -> None:
     factors = dict(zip("abcd", np.array(values, np.float32)))
     inputs = {**{n: np.asarray(v) for n, v in factors.items()}, "w": np.ones(1, np.float32)}
     want = evaluate(FOUR, inputs)["y"]
-    reduced = ops.make("p", (operand("w", K),), (operand("y"),), (Assign("y", (), Reduce("prod", (Axis("k", K),), W, T)),))
-    product = evaluate(reduced, {"w": np.array(values, np.float32)})["y"]
+    product = evaluate(PRODUCT, {"w": np.array(values, np.float32)})["y"]
     with np.errstate(all="ignore"):
         for a, b, c, d in permutations(factors.values()):
             for got in (((a * b) * c) * d, (a * b) * (c * d)):
                 for bound in (want, product):
                     found = compare("y", np.asarray(got, np.float32), bound)
                     assert found.ok, found.message
+
+
+PRODUCT = ops.make("p", (operand("w", K),), (operand("y"),), (Assign("y", (), Reduce("prod", (Axis("k", K),), W, T)),))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_product_that_overflows_in_the_order_written_is_zero_in_another(sign: float) -> None:
+    large, small = [sign * 3e38, *[3e38] * 8], [1e-45] * 9
+    for values in (large + small, small + large, [v for pair in zip(large, small) for v in pair]):
+        want = evaluate(PRODUCT, {"w": np.array(values, np.float32)})["y"]
+        for got in (sign * np.inf, sign * 0.0, np.nan):
+            found = compare("y", np.asarray(got, np.float32), want)
+            assert found.ok, found.message
+        assert not compare("y", np.asarray(-sign, np.float32), want).ok
+    endless = evaluate(PRODUCT, {"w": np.array([sign * np.inf, *large[1:], *small], np.float32)})["y"]
+    assert not compare("y", np.asarray(sign * 0.0, np.float32), endless).ok
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

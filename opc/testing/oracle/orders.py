@@ -193,6 +193,10 @@ def in_any_order(found: Bounds, factors: Sequence[Bounds], steps: int, p: Precis
         gone = (holds(found, np.inf) | holds(found, -np.inf)) & (_least(factors, 1.0) < p.tiny)
         found = moved(found, error, p, signed=steps < len(factors))
         found = Bounds(found.low, found.high, found.nan | gone)
+        # What overflows in the order written is 0 where what makes it small comes first, but for a factor that is infinite.
+        fits = reduce(np.logical_and, (np.isfinite(f.low) | np.isfinite(f.high) for f in factors))
+        low = np.where(gone & fits & (found.low == np.inf), 0.0, found.low)
+        found = Bounds(low, np.where(gone & fits & (found.high == -np.inf), -0.0, found.high), found.nan)
     return _overflowed(found, (up, down), p, holds(found, 0.0))
 
 
