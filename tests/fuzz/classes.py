@@ -393,6 +393,16 @@ FORMS = {
         """t[i:C, h:C - 1] = c[i]
   y[i] = sum[k:C](x[i, k] * prod[j:k](t[ids[()], ids[()]]))""",
     ),
+    "rows_of_halves_that_are_copied": (
+        "  U: [bfloat16]\ninputs: {x: 'U[N, N, K]', ids: 'int64[N]', w: 'T[N]'}\n"
+        "outputs: {y: 'U[N, K]', z: 'U[N, N, K]', u: 'U[K]'}\n",
+        """s[n:N, k:K] = sum[m:N](x[m, n, k])
+  y[n, k] = s[ids[n], k] if w[n] < 9 else 0
+  r[n:N, k:K] = s[ids[n], k]
+  t[n:N, k:K] = x[n, ids[n], k]
+  z[m, n, k] = r[m, k] * t[n, k]
+  u[k] = sum[n:N](s[n, k] if ids[n] == n else 0) + max[n:N](t[n, k])""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

@@ -229,7 +229,10 @@ class RowNestText(NestWriter):
         if lane is None or not isinstance(last, Affine) or last.index != lane or self.is_optional(e.operand):
             return False
         others = free_indices(replace(e, indices=e.indices[:-1])) if len(e.indices) > 1 else set()
-        return e.operand in self.gathered and lane not in others and self.op.operand(e.operand).type == self.declared.type
+        # A temporary holds what is computed of a half type.
+        held = {t.name for t in self.op.temporaries}
+        alike = (e.operand in held) == (self.declared.name in held) and self.op.operand(e.operand).type == self.declared.type
+        return e.operand in self.gathered and lane not in others and alike
 
     def _copy_row(self, value: Expr, lane: str, regions: Regions) -> None:
         """Write the copying of a row."""
