@@ -365,6 +365,15 @@ FORMS = {
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
         "y[i] = gates[1]\n  z[i] = x[i] if gates[0] and x[i] > 0 else 0",
     ),
+    "places_that_reductions_find": (
+        "inputs: {x: 'T[M, N, K]', t: 'T[N, K]', w: 'T[M, K]', q: 'int64[M, N, K]', ids: 'int64[N]'}\n"
+        "outputs: {y: 'T[M, K]', z: 'T[M, K]', u: 'T[M]', a: 'T[N]', b: 'T[N, K]'}\n",
+        """y[m, k] = t[argmax[n](x[m, n, k]), k] if N > 0 else 0
+  z[m, k] = pad(t[abs(sum[n](q[m, n, k])) // (N + 1), k], 0) * w[m, k]
+  u[m] = sum[k](t[argmin[n](x[m, n, k]), k] if N > 0 else 0)
+  a[n] = sum[m:M, k:K](w[m, k] if sum[l:N](q[m, ids[l], k]) == n else 0)
+  b[n, k] = sum[m:M](w[m, k] if argmax[j:N](sum[l:N](x[m, ids[l], k] * j)) == n else 0)""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
