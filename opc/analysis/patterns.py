@@ -306,11 +306,13 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
 class Scatter:
     """A sum over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
 
-    A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices.
+    A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices. `asked` tells for
+    each position where it is asked for: where the conditions before it hold.
     """
 
     indices: tuple[str, ...]
     positions: tuple[Expr, ...]
+    asked: tuple[tuple[Expr, ...], ...]
     value: Expr
     conditions: tuple[Expr, ...]
     axes: tuple[Entry, ...]
@@ -322,17 +324,20 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
         return None
     conditions, body = guarded(e.body)
     places: dict[str, Expr] = {}
-    rest = list(conditions)
+    asked: list[tuple[Expr, ...]] = []
+    rest: list[Expr] = []
     for condition in conditions:
         for index, position in _equalities(condition):
             if index in frame and index not in places and set(own_entries(e)) & entries_of(position):
                 places[index] = position
-                rest.remove(condition)
+                asked.append(tuple(rest))
                 break
+        else:
+            rest.append(condition)
     used = entries_of(body).union(*map(entries_of, (*rest, *places.values())))
     if not places or places.keys() & used:
         return None
-    return Scatter(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
+    return Scatter(tuple(places), tuple(places.values()), tuple(asked), body, tuple(rest), own_entries(e))
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:

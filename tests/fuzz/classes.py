@@ -374,6 +374,10 @@ FORMS = {
   a[n] = sum[m:M, k:K](w[m, k] if sum[l:N](q[m, ids[l], k]) == n else 0)
   b[n, k] = sum[m:M](w[m, k] if argmax[j:N](sum[l:N](x[m, ids[l], k] * j)) == n else 0)""",
     ),
+    "places_where_they_are_asked_for": (
+        "inputs: {x: 'T[M, N, K]'}\noutputs: {y: 'T[K]'}\n",
+        "y[k] = max[m:k](max[n:N](max[l:k](x[m, n, l]))) if k > 0 and M >= K and N > 0 else 0",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
