@@ -11,7 +11,7 @@ from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nests.decided import with_decided_conditions
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.nests.pads import with_padded_reads
-from opc.lower.nests.places import inner_indices, looked_up
+from opc.lower.nests.places import bounds_of, inner_indices, looked_up
 from opc.lower.nests.planes import planes_across
 from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
@@ -52,5 +52,5 @@ def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:
     if lane is None:
         return Lanes(flat, lane, forms)
     flat = replace(flat, value=with_padded_reads(op, flat.value, lane))
-    found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane))
+    found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane, bounds_of(flat)))
     return Lanes(flat, lane, forms, tuple(found), inner_indices(op, flat, lane))

@@ -252,8 +252,8 @@ def _checked(index: int, size: int, rule: str) -> int:
     """Return an index that is data, as `out_of_range` has it."""
     if 0 <= index < size:
         return index
-    if rule == "clamp" and size > 0:
-        return min(max(index, 0), size - 1)
+    if rule == "clamp":
+        return min(max(index, 0), size - 1)  # outside an axis that has none
     raise NoValueError(f"an index is {index} on an axis of {size}")
 
 

@@ -378,6 +378,29 @@ FORMS = {
         "inputs: {x: 'T[M, N, K]'}\noutputs: {y: 'T[K]'}\n",
         "y[k] = max[m:k](max[n:N](max[l:k](x[m, n, l]))) if k > 0 and M >= K and N > 0 else 0",
     ),
+    "extremes_of_nothing_at_places": (
+        "inputs: {p: 'T[N, N, K]', ids: 'int64[N]', w: 'T[N, M]'}\noutputs: {y: 'T[N, N]', z: 'T[N, M]', u: 'T[N]'}\n",
+        """y[i, j] = sum[k:i + 1](sum[m:N](max[q:N - j, l:K](p[m, q, l]) if ids[m] - N == k else 0))
+  z[i, j] = sum[k:N](max[l:K](p[i, k, l]) * w[k, j] if ids[k] + N == i else 0)
+  u[i] = sum[k:N](min[l:K](p[k, k, l]) if ids[k] - N == i else 0)""",
+    ),
+    "places_under_a_condition": (
+        "inputs: {x: 'T[M, C, H]', ids: 'int64[N, H]', a: 'int64[N, H]'}\n"
+        "outputs: {y: 'T[N, 5, H]', z: 'T[N, H]', u: 'T[N, H]'}\nrequire: [M > 0, C > 0]\n",
+        """y[n, j, h] = x[ids[n + j, h], 0, h] * 2 if j + n < N and N > 2 else pad(x[j, a[n - 1, h], h], 1) if n > 0 else 0
+  z[n, h] = sum[m:M](x[m, a[n + 3, h], h] if n + 3 < N and m > n else 0)
+  u[n, h] = (x[ids[n, h], a[n + 1, h], h] if n + 1 < N else 3) * x[ids[n, h] // 2, a[n, h], h]""",
+    ),
+    "nearest_of_nothing": (
+        "inputs: {x: 'T[M, H]', ids: 'int64[M]'}\noutputs: {y: 'T[M]', z: 'T[M]'}\nout_of_range: clamp\n",
+        """t[n:M, h:H // 2] = x[n, h] * x[n, 2*h]
+  y[n] = t[n, ids[n]] + 1
+  z[n] = x[ids[n], H - 1] if H > 0 else x[n, ids[n]]""",
+    ),
+    "extremes_of_nothing_in_factors": (
+        "inputs: {a: 'T[A, M]', x: 'T[A, N]'}\noutputs: {y: 'T[A, N]'}\ngradient: {ties: even}\n",
+        "y[h, i] = prod[j:i](max[k:j + 1](pad(a[h, j + 1], 1)))",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

@@ -245,11 +245,17 @@ def wrong_gradients(text: str, family: Family, case: Case) -> Iterator[str]:
         if not low - slack <= told <= high + slack:
             yield f"{case.name}: the gradient is {low:.9g} to {high:.9g} along a direction, by differences {told:.9g}"
             return
-    if family.backward_backward is None or told is None:
+    if family.backward_backward is None:
         return
-    more = second_gradient(
-        op, backward, family.backward_backward, inputs, case.attributes, {**u}, {**v}, binding=binding, precise=True
-    )
+    try:
+        more = second_gradient(
+            op, backward, family.backward_backward, inputs, case.attributes, {**u}, {**v}, binding=binding, precise=True
+        )
+    except (DomainError, ShapeError) as error:
+        yield f"{case.name}: the second gradient has no value: {error}"
+        return
+    if told is None:
+        return
     twice = slope.second(v, w)
     if twice is not None:
         low, high, scale = _dot([(w[n], more[n]) for n in active if n in more])

@@ -287,7 +287,7 @@ class Translator:
                     code = f"checked_({code}, {self.number(dim)}, '{self.call.spec.out_of_range}')"
             parts.append(f"int({code})" if of == "b" else code)
         index = f"({', '.join(parts)}{',' if parts else ''})"
-        if fill is None and data and self.call.spec.out_of_range == "zero":
+        if fill is None and data and self.call.spec.out_of_range != "error":
             fill = ({"f": "0.0", "b": "False"}.get(kind, "0"), kind)
         if fill is None:
             return f"read_(values_, '{name}', {index})", kind

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
@@ -46,6 +48,30 @@ def test_sums_keep_the_axes_that_places_do_not_change_with() -> None:
 def test_what_a_choice_along_the_lane_hangs_on_is_not_looked_up() -> None:
     kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = x[n, c, cast(int64, at[n, m])] if at[n, m] > 0 else 0'\n"
     assert "found" not in loops(kernel)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("x[n, c, ids[n + 1, m]] if n + 1 < N else 0", id="a number that lies elsewhere"),
+        pytest.param("x[n, c, of[ids[n, m]]] if w[n] > 0 else 0", id="a number that may be refused"),
+        pytest.param("x[n, c, ids[n, m]] if w[n] > 0 else 0", id="a place that may be refused"),
+        pytest.param("sum[k:K](x[n, c, ids[n, m]] * v[k])", id="of a sum that may have no terms"),
+        pytest.param("cast(T, w[n] > 0 and x[n, c, ids[n, m]] > 0)", id="of the second of two conditions"),
+        pytest.param("sum[k:K](pad(x[n, c, ids[n, m] + n % K], 0) * v[k])", id="a remainder by a size"),
+    ],
+)
+def test_places_that_are_asked_for_at_times_are_not_looked_up_where_that_reads_elsewhere_or_refuses(value: str) -> None:
+    head = HEAD.replace("}\ni", ", I: [int32, int64]}\ni").replace(
+        "'T[N, M]'", "'T[N, M]', ids: 'I[N, M]', of: 'I[N]', w: 'T[N]', v: 'T[K]'"
+    )
+    (variant, *_) = lower(compile_text(f"{head}outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {value}'\n", "test").forward)
+    assert "found" not in format_variant(variant)
+
+
+def test_places_under_a_condition_are_looked_up_where_they_lie_at_hand() -> None:
+    kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = pad(x[n, c, cast(int64, at[n, m])], 0) if n + 1 < N else 0'\n"
+    assert "places in x found" in loops(kernel)
 
 
 def backward_loops() -> str:

@@ -56,6 +56,7 @@ from opc.ir.expr import (
     Read,
     Reduce,
     Select,
+    children,
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
@@ -273,6 +274,17 @@ class ReducingEmitter(ArrayEmitter):
         extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
         return [x for x in extents if not self.boxes.is_never_empty(x, ranges, scope.guards)]
 
+    def may_refuse(self, e: Expr, ranges: Mapping[str, Affine]) -> bool:
+        """Whether a call may be refused for a value at points of these ranges, of which a condition may leave some out."""
+        if isinstance(e, Read) and e.checked:
+            return True
+        if isinstance(e, Reduce):
+            extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
+            if e.kind in EXTREMES and not all(self.boxes.is_never_empty(x, ranges) for x in extents):
+                return True
+            ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
+        return any(self.may_refuse(part, ranges) for part in children(e))
+
     def may_be_empty(self, entry: Entry, scope: Scope) -> bool:
         """Whether an entry of the points around an expression is one size that is not proved to be positive."""
         extent = Affine.of(GroupSize(entry.name)) if isinstance(entry, GroupRef) else scope.extents[entry]
@@ -356,7 +368,7 @@ class ReducingEmitter(ArrayEmitter):
     def scattered(self, e: Reduce, scope: Scope) -> Text | None:
         """A scatter, where it is one and runs over no condition of its own."""
         s = scatter(e, scope.frame)
-        if s is None or any(r.checked for r in reads(e.body)):
+        if s is None or self.may_refuse(e, scope.extents):
             return None
         outer = self.outer(e, scope)
         value = self.scatter(s, e, outer, scope)

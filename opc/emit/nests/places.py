@@ -20,7 +20,7 @@ def write_places(writer: NestWriter, plan: Lanes, value: Expr, over: Range, regi
     leaf = Leaf(regions, over)
     rows: list[str] = []
     declarations: list[str] = []
-    for e in looked_up(writer.op, value, over.lane):
+    for e in looked_up(writer.op, value, over.lane, regions.bounded):
         key = leaf.place_key(e)
         names = {name for _, index in key[1] for name in indices_of(index)}
         if key in regions.places or len(declarations) == MOST_PLACES or not names <= known:

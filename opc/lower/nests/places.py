@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.affine import Affine, GroupSize, Index
-from opc.ir.expr import Axis, Const, Expr, GroupRef, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Flat
-from opc.lower.nests.flat import holds_reduction
+from opc.lower.nests.flat import divisions, holds_reduction
 
 MOST_PLACES = 8
 """A unit of work has rows for so many places."""
@@ -50,20 +50,39 @@ def is_tested(e: Read, entry: int, sizes: tuple[Affine, ...], bounded: Mapping[A
     return e.pad is not None and not is_known_inside(one, sizes[entry : entry + 1], bounded)
 
 
-def looked_up(op: Op, e: Expr, lane: str) -> Iterator[Read]:
-    """Yield the reads of `e` that are looked up wherever a row is computed: those that no choice along the lane hangs on."""
-    if isinstance(e, Select):
-        yield from looked_up(op, e.cond, lane)
-        if lane not in free_indices(e.cond):
-            yield from looked_up(op, e.then, lane)
-            yield from looked_up(op, e.other, lane)
-        return
-    if isinstance(e, Read):
-        if is_looked_up(op, e, lane):
-            yield e
-        return
-    for c in children(e):
-        yield from looked_up(op, c, lane)
+def looked_up(op: Op, e: Expr, lane: str, bounded: Mapping[Affine, Affine], certain: bool = True) -> Iterator[Read]:
+    """Yield the reads of `e` that are looked up ahead of a row: those that no choice along the lane hangs on.
+
+    What a condition or a sum of no terms may leave out is not `certain`: among them is that with a place found anyhow.
+    """
+    match e:
+        case Read():
+            if is_looked_up(op, e, lane) and (certain or _is_found_anyhow(op, e, bounded)):
+                yield e
+        case Select():
+            yield from looked_up(op, e.cond, lane, bounded, certain)
+            if lane not in free_indices(e.cond):
+                yield from looked_up(op, e.then, lane, bounded, certain=False)
+                yield from looked_up(op, e.other, lane, bounded, certain=False)
+        case Call(fn="and" | "or"):
+            for n, c in enumerate(e.args):
+                yield from looked_up(op, c, lane, bounded, certain and n == 0)
+        case _:
+            for c in children(e):
+                yield from looked_up(op, c, lane, bounded, certain and not isinstance(e, Reduce))
+
+
+def _is_found_anyhow(op: Op, e: Read, bounded: Mapping[Affine, Affine]) -> bool:
+    """Whether the place of a read may be found at any point: that refuses nothing, divides by no size, reads nothing outside."""
+    computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
+    inner = [r for i in computed for r in reads(i)]
+    affine = [i for r in (e, *inner) for i in r.indices if isinstance(i, Affine)]
+    numbers = [n.value for i in computed for n in walk(i) if isinstance(n, IndexValue)]
+    if any(r.checked for r in (e, *inner)) or any(
+        d.denominator.constant is None for i in (*affine, *numbers) for d in divisions(i)
+    ):
+        return False
+    return all(r.pad is not None or is_known_inside(r, sizes_of(op, r.operand), bounded) for r in inner)
 
 
 def bounds_of(flat: Flat) -> dict[Affine, Affine]:
@@ -92,7 +111,7 @@ def indices_of(index: Affine | GroupRef | Expr) -> set[str]:
 
 def inner_indices(op: Op, flat: Flat, lane: str) -> tuple[str, ...]:
     """Return the indices of the target along which all places of looked-up reads stay the same."""
-    found = [place_indices(op, flat, lane, r) for r in looked_up(op, flat.value, lane)]
+    found = [place_indices(op, flat, lane, r) for r in looked_up(op, flat.value, lane, bounds_of(flat))]
     if not any(names <= set(flat.indices) for names in found):
         return ()
     return tuple(i for i in flat.indices if i != lane and not any(i in names for names in found))
