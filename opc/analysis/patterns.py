@@ -301,13 +301,11 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
 class Scatter:
     """A sum over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
 
-    A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices. `asked` tells for
-    each position where it is asked for: where the conditions before it hold.
+    A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices.
     """
 
     indices: tuple[str, ...]
     positions: tuple[Expr, ...]
-    asked: tuple[tuple[Expr, ...], ...]
     value: Expr
     conditions: tuple[Expr, ...]
     axes: tuple[Entry, ...]
@@ -319,20 +317,17 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
         return None
     conditions, body = guarded(e.body)
     places: dict[str, Expr] = {}
-    asked: list[tuple[Expr, ...]] = []
-    rest: list[Expr] = []
+    rest = list(conditions)
     for condition in conditions:
         for index, position in _equalities(condition):
             if index in frame and index not in places and set(own_entries(e)) & entries_of(position):
                 places[index] = position
-                asked.append(tuple(rest))
+                rest.remove(condition)
                 break
-        else:
-            rest.append(condition)
     used = entries_of(body).union(*map(entries_of, (*rest, *places.values())))
     if not places or places.keys() & used:
         return None
-    return Scatter(tuple(places), tuple(places.values()), tuple(asked), body, tuple(rest), own_entries(e))
+    return Scatter(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:

@@ -372,7 +372,7 @@ FORMS = {
   z[m, k] = pad(t[abs(sum[n](q[m, n, k])) // (N + 1), k], 0) * w[m, k]
   u[m] = sum[k](t[argmin[n](x[m, n, k]), k] if N > 0 else 0)
   a[n] = sum[m:M, k:K](w[m, k] if sum[l:N](q[m, ids[l], k]) == n else 0)
-  b[n, k] = sum[m:M](w[m, k] if argmax[j:N](sum[l:N](x[m, ids[l], k] * j)) == n else 0)""",
+  b[n, k] = sum[m:M](w[m, k] if argmax[j:M](sum[l:N](x[m, ids[l], k] * j)) == n else 0)""",
     ),
     "places_where_they_are_asked_for": (
         "inputs: {x: 'T[M, N, K]'}\noutputs: {y: 'T[K]'}\n",

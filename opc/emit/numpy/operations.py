@@ -398,13 +398,11 @@ class NumpyOperations(NumpySizes):
         conditions = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
         values = self.filled(self.fitted_to(conditions, e, inner), inner)
         value = (values if is_floating(s.value.type) else self.accumulated(values, s.value.type)).text
-        positions = dict(zip(s.indices, zip(s.positions, s.asked, strict=True), strict=True))
+        positions = dict(zip(s.indices, s.positions, strict=True))
         places = []
         for i in frame:
             if isinstance(i, str) and i in positions:
-                place, asked = positions[i]
-                under = replace(inner, guards=(*inner.guards, *asked))
-                places.append(self.named(self.position_of(place, under)))
+                places.append(self.named(self.position_of(positions[i], inner)))
             else:
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape(scope.dims(frame))
