@@ -106,7 +106,7 @@ def guarded(e: Expr) -> tuple[list[Expr], Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor of a contraction: 0 where a condition does not hold, else `value`."""
+    """One factor of a contraction, and conditions over its entries without which a term does not count."""
 
     value: Expr
     conditions: tuple[Expr, ...]
@@ -114,7 +114,7 @@ class Factor:
 
     @property
     def expr(self) -> Expr:
-        """The factor as one expression."""
+        """The factor as one expression, 0 where a condition does not hold."""
         if not self.conditions:
             return self.value
         return Select(conjunction(self.conditions), self.value, Const(0, self.value.type), self.value.type)
@@ -124,8 +124,8 @@ class Factor:
 class Contraction:
     """A sum over `axes` of a product of factors, each over entries of its own.
 
-    A factor is 0 where its conditions do not hold. That is the sum as it was written for finite values only: where a condition
-    fails, the other factor may be infinite or not a number, which 0 times it is not 0; `conditions` says whether that can be.
+    A term only counts where the conditions of all factors hold. A sum of all terms with factors that are 0 elsewhere is the same
+    for finite values only: 0 times an infinity is none; `is_conditional` says whether there is such a condition.
     """
 
     factors: tuple[Factor, ...]
@@ -181,46 +181,41 @@ class Roles:
 def contraction(e: Reduce) -> Contraction | None:
     """Return a sum of products as a contraction; None where no two factors run over different entries.
 
-    Ranges that depend on an index are conditions. A condition belongs to the smallest factor that runs over all its entries; a
-    reduction with a condition that belongs to none is no contraction.
+    A condition of the terms belongs to the smallest factor that runs over all its entries; a reduction with a condition that
+    belongs to none is no contraction. A factor that is itself a choice stays one: where it is 0, the others still count.
     """
     if e.kind != "sum" or any(isinstance(a, BroadcastAxis) for a in e.axes):
         return None
     if any(isinstance(a, Axis) and a.extent.indices() for a in e.axes):
         return None
     conditions, body = guarded(e.body)
-    parts = factors(body)
-    own = [(set(conditions_), value) for conditions_, value in map(guarded, parts)]
-    terms = _merged([(value, list(c)) for c, value in own])
-    if len(terms) < 2:
+    values = _merged(factors(body))
+    if len(values) < 2:
         return None
-    runs = [entries_of(v).union(*map(entries_of, c)) for v, c in terms]
+    runs = [entries_of(v) for v in values]
     if not set(own_entries(e)) <= frozenset().union(*runs):
         return None
+    held: list[list[Expr]] = [[] for _ in values]
     for condition in conditions:
         needed = entries_of(condition)
         homes = [k for k, r in enumerate(runs) if needed <= r]
         if not homes:
             return None
-        terms[min(homes, key=lambda k: len(runs[k]))][1].append(condition)
-    found = tuple(Factor(v, tuple(c), r) for (v, c), r in zip(terms, runs, strict=True))
+        held[min(homes, key=lambda k: len(runs[k]))].append(condition)
+    found = tuple(Factor(v, tuple(c), r) for v, c, r in zip(values, held, runs, strict=True))
     return Contraction(found, own_entries(e), {a.index: a.extent for a in e.axes if isinstance(a, Axis)})
 
 
-def _merged(terms: list[tuple[Expr, list[Expr]]]) -> list[tuple[Expr, list[Expr]]]:
+def _merged(values: Sequence[Expr]) -> list[Expr]:
     """Return the factors, each multiplied with those that run over no entry but its own."""
-    result: list[tuple[Expr, list[Expr]]] = []
-    runs: list[frozenset[Entry]] = []
-    for value, conditions in sorted(terms, key=lambda t: -len(entries_of(t[0]).union(*map(entries_of, t[1])))):
-        mine = entries_of(value).union(*map(entries_of, conditions))
-        home = next((k for k, r in enumerate(runs) if mine <= r), None)
+    result: list[Expr] = []
+    for value in sorted(values, key=lambda v: -len(entries_of(v))):
+        home = next((k for k, other in enumerate(result) if entries_of(value) <= entries_of(other)), None)
         if home is None:
-            result.append((value, conditions))
-            runs.append(mine)
-            continue
-        other, held = result[home]
-        product = value if is_number(other, 1) else Call("mul", (other, value), other.type)
-        result[home] = (product, [*held, *conditions])
+            result.append(value)
+        else:
+            other = result[home]
+            result[home] = value if is_number(other, 1) else Call("mul", (other, value), other.type)
     return result
 
 

@@ -176,7 +176,10 @@ class BroadcastAxis:
 
 ReduceAxis: TypeAlias = Axis | GroupAxis | BroadcastAxis
 
-EXTREMES = ("max", "min", "argmax", "argmin")
+SEARCHES = ("argmax", "argmin")
+"""Reductions that find a position."""
+
+EXTREMES = ("max", "min", *SEARCHES)
 """Reductions to one of the elements: they have no value for nothing, and may choose among several that are alike."""
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")

@@ -365,6 +365,19 @@ FORMS = {
         "attributes: {gates: {type: 'bool[2]', default: [true, false]}}\n",
         "y[i] = gates[1]\n  z[i] = x[i] if gates[0] and x[i] > 0 else 0",
     ),
+    "places_that_reductions_find": (
+        "inputs: {x: 'T[M, N, K]', t: 'T[N, K]', w: 'T[M, K]', q: 'int64[M, N, K]', ids: 'int64[N]'}\n"
+        "outputs: {y: 'T[M, K]', z: 'T[M, K]', u: 'T[M]', a: 'T[N]', b: 'T[N, K]'}\n",
+        """y[m, k] = t[argmax[n](x[m, n, k]), k] if N > 0 else 0
+  z[m, k] = pad(t[abs(sum[n](q[m, n, k])) // (N + 1), k], 0) * w[m, k]
+  u[m] = sum[k](t[argmin[n](x[m, n, k]), k] if N > 0 else 0)
+  a[n] = sum[m:M, k:K](w[m, k] if sum[l:N](q[m, ids[l], k]) == n else 0)
+  b[n, k] = sum[m:M](w[m, k] if argmax[j:M](sum[l:N](x[m, ids[l], k] * j)) == n else 0)""",
+    ),
+    "places_where_they_are_asked_for": (
+        "inputs: {x: 'T[M, N, K]'}\noutputs: {y: 'T[K]'}\n",
+        "y[k] = max[m:k](max[n:N](max[l:k](x[m, n, l]))) if k > 0 and M >= K and N > 0 else 0",
+    ),
     "extremes_of_nothing_at_places": (
         "inputs: {p: 'T[N, N, K]', ids: 'int64[N]', w: 'T[N, M]'}\noutputs: {y: 'T[N, N]', z: 'T[N, M]', u: 'T[N]'}\n",
         """y[i, j] = sum[k:i + 1](sum[m:N](max[q:N - j, l:K](p[m, q, l]) if ids[m] - N == k else 0))

@@ -160,6 +160,28 @@ def test_an_index_outside_is_refused_where_it_is_asked_for(tmp_path: Path) -> No
                 reference(one)(one.forward, case, ["y", "s", "r"])
 
 
+def test_a_factor_that_is_zero_is_multiplied_with_infinities(libraries: Libraries, tmp_path: Path) -> None:
+    """What stands under a condition is a term in `y` and `t`, which does not count where it fails, and a factor in `z`."""
+    name = "masked_products"
+    (head, body), one = FORMS[name], one_of(name)
+    case = Maker(one.forward).make("infinities", Sizes({"I": 2, "K": 2, "J": 2}, {}, {}))
+    assert case is not None
+    a, b = np.ones((2, 2)), np.array([[np.inf, np.inf], [2.0, 2.0]])
+    mask, keep = np.array([[False, True], [True, True]]), np.array([[True, False], [True, True]])
+    given = {n: TensorArg(x) for n, x in {"a": a, "b": b, "mask": mask, "keep": keep}.items()}
+    case = replace(case, inputs=given)
+    want = expected(one.forward, case)
+    assert want is not None
+    found = {n: np.where(x.bounds.nan, np.nan, x.value).tolist() for n, x in want.items()}
+    assert str(found["y"]) == "[[2.0, 2.0], [inf, inf]]"
+    assert str(found["z"]) == "[[nan, 2.0], [inf, 2.0]]"
+    text = f"{HEAD.format(name=name)}{head}kernel: |\n  {body}\n"
+    assert list(judge.wrong_values(text, one, case)) == []
+    assert list(wrong_kernel(KernelLibrary(one, libraries.of(name)), one.forward, case, want)) == []
+    assert list(wrong_answer(reference(one), one.forward, case, want)) == []
+    assert list(wrong_answer(functions(load(one, tmp_path)), one.forward, case, want)) == []
+
+
 def test_a_type_that_no_operand_tells(tmp_path: Path) -> None:
     """Without tangents nothing tells T; `t_u` has a type of its own, and is computed from what has T."""
     one = compile_text(

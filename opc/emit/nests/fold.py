@@ -14,6 +14,7 @@ from opc.emit.nests.taps import adds_products, product_text, weighted_window, wr
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
+    SEARCHES,
     Axis,
     Call,
     Const,
@@ -29,7 +30,6 @@ from opc.ir.expr import (
 )
 from opc.lower.guards import IDENTITY, Guard, guard_indices, is_identity, peel
 from opc.lower.nests.flat import best_axis
-from opc.lower.nests.search import SEARCHES
 from opc.lower.nests.taps import is_product
 
 OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&"}

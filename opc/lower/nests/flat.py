@@ -14,6 +14,7 @@ from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import (
+    SEARCHES,
     Axis,
     BroadcastAxis,
     Expr,
@@ -129,7 +130,7 @@ def choose_lane(op: Op, flat: Flat) -> str | None:
 def best_axis(op: Op, e: Reduce) -> Axis | None:
     """Return the axis of a reduction to vectorise when nothing else is: the one along which its reads are contiguous."""
     axes = [a for a in e.axes if isinstance(a, Axis)]
-    if e.kind in ("argmax", "argmin"):
+    if e.kind in SEARCHES:
         axes = axes[-1:]
     dependent = {n for a in axes for n in a.extent.indices()}
     candidates = [a for a in axes if a.index not in dependent]

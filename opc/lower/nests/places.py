@@ -14,7 +14,7 @@ from opc.ir.expr import Axis, Call, Const, Expr, GroupRef, IndexValue, Read, Red
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Flat
-from opc.lower.nests.flat import divisions
+from opc.lower.nests.flat import divisions, holds_reduction
 
 MOST_PLACES = 8
 """A unit of work has rows for so many places."""
@@ -25,6 +25,8 @@ def is_looked_up(op: Op, e: Read, lane: str) -> bool:
     computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
     if not any(lane in free_indices(i) for i in computed) or not isinstance(e.pad, Const | None):
         return False
+    if any(holds_reduction(i) for i in computed):
+        return False  # the loops that find it come first; then it is one of what they have found
     return not any(i.optional for i in op.inputs if i.name in {e.operand, *(r.operand for x in computed for r in reads(x))})
 
 

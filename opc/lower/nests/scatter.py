@@ -17,6 +17,7 @@ from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
+    SEARCHES,
     AttrRef,
     Axis,
     Call,
@@ -72,16 +73,16 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
         return None
     # Searches take the terms of an axis in rows; then the elements of the target are taken one by one.
+    searched = [n for _, p in places for n in walk(p) if isinstance(n, Reduce)]
+    if any(n.kind not in SEARCHES or holds_reduction(n.body) for n in searched):
+        return None
     last = flat.indices[-1]
-    fixed = last in dict(places) or any(isinstance(n, Reduce) for _, p in places for n in walk(p))
-    shared = op.scatter is AddOrder.ATOMIC and _may_split(value, places)
+    fixed = last in dict(places) or bool(searched)
+    # Threads may take some of the terms each where their number is known.
+    shared = (
+        op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
+    )
     return Scatter(flat, value, places, rest, body, None if fixed else last, tuple(given), shared=shared)
-
-
-def _may_split(e: Reduce, places: tuple[tuple[str, Expr], ...]) -> bool:
-    """Whether threads may take some of the terms each: their number is known, and no place is searched for."""
-    fixed = not any(isinstance(a, Axis) and a.extent.indices() for a in e.axes)
-    return fixed and not any(isinstance(n, Reduce) for _, p in places for n in walk(p))
 
 
 def _same_type(value: ValueType, target: ElementType) -> bool:

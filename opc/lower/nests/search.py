@@ -10,14 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import Axis, Expr, GroupRef, Read, Reduce, reads, rewrite, walk
+from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction
 from opc.lower.nests.scatter import scatter_plan
 from opc.transform.indices import Namer, index_names, op_names, substitute
-
-SEARCHES = ("argmax", "argmin")
-"""Reductions that find a position."""
 
 
 def inline_searches(op: Op) -> Op:
