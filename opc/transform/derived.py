@@ -28,10 +28,9 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.transform.absent import presence_outside, seeds_of
+from opc.transform.asked import asking_no_more
 from opc.transform.decide import decide
-from opc.transform.domain import Domain
 from opc.transform.inline import inline, merge
-from opc.transform.inside import Inside
 from opc.transform.normalize import hoist, nest_products, prune, share, sink
 from opc.transform.simplify import simplify
 from opc.transform.tape import tape
@@ -141,7 +140,7 @@ def finish(op: Op, draft: Draft) -> Op:
     whole = inline(simplify(prune(whole, wanted)), keep={o.name for o in op.outputs})
     saved = _saved(whole, op)
     whole = tidy(prune(replace(whole, body=tuple(s for s in whole.body if s.target not in saved)), wanted))
-    whole = presence_outside(_with_some(whole), seeds_of(op) | {o.name for o, _ in draft.seeds if o.optional})
+    whole = presence_outside(asking_no_more(whole, op), seeds_of(op) | {o.name for o, _ in draft.seeds if o.optional})
     recomputed = {s.target for s in whole.body}
     used = _mentioned(whole) | op.sharing
     kept: list[tuple[Operand, tuple[Role, str]]] = [(o, (Role.INPUT, o.name)) for o in op.inputs if o.name in used]
@@ -175,17 +174,6 @@ def finish(op: Op, draft: Draft) -> Op:
         ) < left:
             derived = keep(o)
     return _requirements(_checked(derived), op)
-
-
-def _with_some(op: Op) -> Op:
-    """Return the op with 0 for the greatest or least of ranges that are empty at some points: sums of nothing stood around it."""
-    inside = Inside(op)
-
-    def value(s: Assign) -> Expr:
-        domain = Domain.of(s, op.operand(s.target))
-        return inside.with_some(s.value, {a.index: a.extent for a in domain.axes}, varying=True)
-
-    return replace(op, body=tuple(replace(s, value=value(s)) for s in op.body))
 
 
 def _checked(derived: Op) -> Op:

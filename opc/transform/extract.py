@@ -76,7 +76,8 @@ class Extractor:
                 return None
         if guards or any(a.extent.indices() for a in domain.axes):
             free = free_indices(e)
-            some = self.inside.with_some(e, {a.index: a.extent for a in domain.axes if a.index in free}, varying=not guards)
+            ranges = {a.index: a.extent for a in domain.axes if a.index in free}
+            some = self.inside.with_some(e, ranges, left=lambda extent: not guards and not extent.indices())
             some = rewrite(some, _unchecked)
             if self.exact and some != e:
                 return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from opc.analysis.bounds.access import accesses
 from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of
@@ -43,17 +43,18 @@ class Inside:
             self.knowledge = knowledge_of(self.op)
         return self.knowledge
 
-    def with_some(self, e: Expr, ranges: Mapping[str, Affine], under: Conditions = (), varying: bool = False) -> Expr:
-        """Return an expression that is 0 in place of the greatest or least of nothing, or where `varying` only of that which has
-        elements at some points and none at others."""
-        inside = [self.with_some(c, around, more, varying) for c, around, more in parts(e, ranges, under)]
+    def with_some(
+        self, e: Expr, ranges: Mapping[str, Affine], under: Conditions = (), left: Callable[[Affine], bool] = lambda _: False
+    ) -> Expr:
+        """Return an expression that is 0 in place of the greatest or least of nothing; those of an extent that is `left` stay."""
+        inside = [self.with_some(c, around, more, left) for c, around, more in parts(e, ranges, under)]
         e = with_children(e, tuple(inside))
         if not isinstance(e, Reduce) or e.kind not in EXTREMES:
             return e
         some: Expr = e
         for a in e.axes:
             extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
-            if (extent.indices() or not varying) and not self.known().nonnegative(extent - 1, ranges, under):
+            if not left(extent) and not self.known().nonnegative(extent - 1, ranges, under):
                 holds = scalar.raw("gt", scalar.index_value(extent), scalar.ZERO)
                 some = scalar.select(holds, some, scalar.nothing(e.type))
             ranges = {**ranges, a.index: a.extent} if isinstance(a, Axis) else ranges

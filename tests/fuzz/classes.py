@@ -416,6 +416,11 @@ FORMS = {
   z[m, n, k] = r[m, k] * t[n, k]
   u[k] = sum[n:N](s[n, k] if ids[n] == n else 0) + max[n:N](t[n, k])""",
     ),
+    "searches_of_nothing_in_gradients": (
+        "inputs: {w: 'T[M, K]', x: 'T[M, N]', v: 'T[N]'}\noutputs: {y: 'T[N, K]', z: 'T[N]'}\n",
+        """y[n, k] = sum[m:M](w[m, k] if argmax[j:N](x[m, j]) == n else 0)
+  z[n] = sum[m:M, k:K](w[m, k] * max[j:N](x[m, j])) * v[n]""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
-from opc.ir.expr import Expr, GroupRef, Read, reads, rewrite
+from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.op import DimSpec, Group, Op
 
 # Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
@@ -173,14 +173,3 @@ def with_ordered_temporaries(op: Op) -> Op:
         body.append(replace(s, indices=indices, value=rewrite(s.value, reordered)))
     temporaries = (replace(t, dims=tuple(t.dims[i] for i in order[t.name])) if t.name in order else t for t in op.temporaries)
     return replace(op, temporaries=tuple(temporaries), body=tuple(body))
-
-
-def outputs_that_need(op: Op) -> dict[str, set[str]]:
-    """Return for each statement's target the outputs that its value takes part in, itself included where it is one."""
-    outputs = {o.name for o in op.outputs}
-    needs: dict[str, set[str]] = {s.target: {s.target} & outputs for s in op.body}
-    for s in reversed(op.body):
-        for read in reads(s.value):
-            if read.operand in needs:
-                needs[read.operand] |= needs[s.target]
-    return needs

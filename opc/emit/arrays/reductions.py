@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from opc.analysis.needs import outputs_that_need
 from opc.analysis.patterns import (
     Contraction,
     Entry,
@@ -38,7 +39,6 @@ from opc.emit.arrays.frames import (
     bare_entries,
     merge,
     missing_entries,
-    outputs_that_need,
     position,
 )
 from opc.ir.affine import Affine, GroupSize, Index

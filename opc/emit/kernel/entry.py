@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from opc.analysis.needs import outputs_that_need
 from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
-from opc.emit.arrays.frames import outputs_that_need
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
 from opc.emit.cpp.scalars import ScalarText
