@@ -364,3 +364,8 @@ def free_groups(e: Expr) -> frozenset[str]:
 def size(e: Expr) -> int:
     """Return the number of nodes of `e`, as often as each stands in it."""
     return 1 + sum(size(c) for c in children(e))
+
+
+def may_refuse(e: Expr) -> bool:
+    """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
+    return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, rewrite
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, may_refuse, rewrite
 from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.transform import scalar
@@ -110,6 +110,8 @@ def _select(e: Select) -> Expr:
     if isinstance(e.cond, Call) and e.cond.fn == "not":
         return _select(replace(e, cond=e.cond.args[0], then=e.other, other=e.then))
     then, other = scalar.assume(e.then, e.cond, True), scalar.assume(e.other, e.cond, False)
-    if then == other and (then.type == e.type or isinstance(then.type, Weak)):
+    # Where a condition may refuse the call, it goes with a number alone: derivatives are full of zeros.
+    decided = isinstance(then, Const) or not may_refuse(e.cond)
+    if then == other and decided and (then.type == e.type or isinstance(then.type, Weak)):
         return then
     return replace(e, then=then, other=other)

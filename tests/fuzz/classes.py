@@ -421,6 +421,11 @@ FORMS = {
         """y[n, k] = sum[m:M](w[m, k] if argmax[j:N](x[m, j]) == n else 0)
   z[n] = sum[m:M, k:K](w[m, k] * max[j:N](x[m, j])) * v[n]""",
     ),
+    "conditions_that_decide_nothing_but_refuse": (
+        "inputs: {x: 'T[N, M]', s: 'T[]', ids: 'int64[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        """y[n] = s[()] * (s[()] if s[()] <= x[n, ids[n]] else s[()])
+  z[n] = sum[k:M](x[n, k]) if max[k:M](x[n, k]) > 0 else sum[k:M](x[n, k])""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

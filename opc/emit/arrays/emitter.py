@@ -34,7 +34,6 @@ from opc.emit.arrays.frames import (
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
-    EXTREMES,
     AttrRef,
     Call,
     Cast,
@@ -48,8 +47,8 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
+    may_refuse,
     reads,
-    walk,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.transform.scalar import negation
@@ -402,8 +401,3 @@ class ArrayEmitter(ABC):
             else:
                 result |= self.full(entry)
         return frozenset(result)
-
-
-def may_refuse(e: Expr) -> bool:
-    """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
-    return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))

@@ -6,8 +6,7 @@ What is made of such a temporary is not computed then either, since it would rea
 
 from __future__ import annotations
 
-from opc.emit.arrays.emitter import may_refuse
-from opc.ir.expr import reads
+from opc.ir.expr import may_refuse, reads
 from opc.ir.op import Group, Op
 from opc.lower.loop_ir import GroupLoop, NestStage, RowStage, Stage, Temporary
 from opc.lower.lower import Variant
