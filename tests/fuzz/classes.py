@@ -426,6 +426,10 @@ FORMS = {
         """y[n] = s[()] * (s[()] if s[()] <= x[n, ids[n]] else s[()])
   z[n] = sum[k:M](x[n, k]) if max[k:M](x[n, k]) > 0 else sum[k:M](x[n, k])""",
     ),
+    "signs_of_zeros": (
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        "y[n] = sign(0 * x[n])\n  z[n] = sign(-abs(x[n]) * 0)",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

@@ -99,10 +99,10 @@ OPC_INLINE T minimum(T x, T y) {
   return x != x ? x : smaller;
 }
 
-/* -1, 0 or 1; 0 and NaN are their own sign. */
+/* -1, 0 or 1, NaN of NaN; 0 of -0 too. */
 template <typename T>
 OPC_INLINE T sign(T x) {
-  return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+  return x > 0 ? T(1) : x < 0 ? T(-1) : x != x ? x : T(0);
 }
 
 /* x to the power of a small constant, by repeated squaring. */
