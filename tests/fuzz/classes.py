@@ -430,6 +430,10 @@ FORMS = {
         "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[n] = sign(0 * x[n])\n  z[n] = sign(-abs(x[n]) * 0)",
     ),
+    "quotients_by_infinities": (
+        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
+        "y[n] = x[n] // (-inf if n % 2 == 0 else x[n])\n  z[n] = sin(x[n]) % (3 if n % 3 == 0 else -inf)",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
