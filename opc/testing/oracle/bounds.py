@@ -279,6 +279,8 @@ def narrow(low: Array, high: Array, nan: Array) -> Bounds:
         # A finite end beyond double's range is an overflow that `spread` left undecided: its infinite side is possible.
         low = np.where(l64.astype(low.dtype) > low, np.nextafter(l64, -_INF), l64)
         high = np.where(h64.astype(high.dtype) < high, np.nextafter(h64, _INF), h64)
+    if nan.shape and low.shape == high.shape == nan.shape:
+        return Bounds(low, high, nan)
     shape = np.broadcast_shapes(low.shape, nan.shape)
     if nan.shape != shape:
         nan = np.broadcast_to(nan, shape)
