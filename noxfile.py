@@ -7,6 +7,9 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import nox
@@ -50,11 +53,26 @@ def installed(session: nox.Session) -> Path:
     programs = root.absolute() / "bin"
     if not stamp.exists() or stamp.read_text() != state:
         session.run(sys.executable, "-m", "venv", "--clear", str(root), external=True)
-        # Byte code is made of what is imported, when it is; of the rest there is a lot.
-        session.run(programs / "pip", "install", "-q", "--no-compile", "-e", ".[test]", external=True)
+        session.run(programs / "pip", "install", "-q", "--no-compile", "uv", success_codes=range(256), external=True)
+        # By uv, or by pip where uv can't be had.
+        session.run(programs / "python", "-m", "opc.build.installer", "-q", "-e", ".[test]", external=True)
         stamp.write_text(state)
     session.env["PATH"] = f"{programs}:{os.environ['PATH']}"
     return programs
+
+
+@contextmanager
+def meanwhile(session: nox.Session, *command: str | Path, env: Mapping[str, str] = {}) -> Iterator[None]:
+    """Run a command beside what is done under it, which leaves a core idle at times; then show what it printed."""
+    settings = {**os.environ, **{name: value for name, value in session.env.items() if value is not None}, **env}
+    with tempfile.TemporaryFile() as printed:
+        with subprocess.Popen(command, env=settings, stdout=printed, stderr=subprocess.STDOUT) as running:
+            yield
+        printed.seek(0)
+        session.log(" ".join(map(str, command)))
+        print(printed.read().decode(errors="replace"), flush=True)
+        if running.returncode != 0:
+            session.error(f"{Path(command[0]).name} failed")
 
 
 def frameworks(session: nox.Session) -> Path:
@@ -76,11 +94,8 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Strict types. The environments of frameworks are made meanwhile, for each of the two is busy on one core."""
     programs = installed(session)
-    settings = {**os.environ, **{name: value for name, value in session.env.items() if value is not None}}
-    with subprocess.Popen([programs / "opc", "env", "create", *ENVIRONMENTS], env=settings) as making:
+    with meanwhile(session, programs / "opc", "env", "create", *ENVIRONMENTS):
         session.run(programs / "mypy", external=True)
-    if making.returncode != 0:
-        session.error("the environments of frameworks can't be made")
 
 
 @nox.session(venv_backend="none")
@@ -97,19 +112,20 @@ def tests(session: nox.Session) -> None:
     programs = frameworks(session)
     session.run(programs / "opc", "build", *(f"specs/{name}.yaml" for name in KEPT), env=QUICK, external=True)
     generated = [f"generated/{name}" for name in KEPT]
-    session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=QUICK, external=True)
-    # What was skipped there for want of MindSpore, which takes longer to import than to test.
+    # What is skipped in the tests for want of MindSpore, which takes longer to import than to test.
     python = ".opc/env/mindspore/venv/bin/python"
     skipped = [f"{package}/tests/test_mindspore.py" for package in generated]
-    session.run(python, "-m", "pytest", *skipped, env=QUICK, external=True)
+    with meanwhile(session, python, "-m", "pytest", "-p", "no:cacheprovider", *skipped, env=QUICK):
+        session.run(programs / "pytest", *SPREAD, "tests", *generated, *session.posargs, env=QUICK, external=True)
 
 
 @nox.session(venv_backend="none")
 def sanitize(session: nox.Session) -> None:
     """The kernels of the covering set and of what has changed under the address, undefined-behaviour and thread sanitizers."""
     programs = installed(session)
-    for kinds in ("address,undefined", "thread"):
-        session.run(programs / "opc", "test", "specs", "--cover", "--sanitize", kinds, env=QUIET, external=True)
+    command = (programs / "opc", "test", "specs", "--cover", "--sanitize")
+    with meanwhile(session, *command, "thread", env=QUIET):
+        session.run(*command, "address,undefined", env=QUIET, external=True)
 
 
 @nox.session(venv_backend="none")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shlex
 import shutil
 import subprocess
@@ -18,13 +19,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 from opc.backends import environments, registry
 from opc.backends.base import Backend, Environment
 from opc.backends.environments import RECORD, Record
 from opc.build import files, imports, locks
+from opc.build.installer import Command, installers
 from opc.diagnostics import Diagnostic, Severity, SpecError
 
 Progress = Callable[[int, int, str], None]
@@ -32,6 +33,9 @@ Progress = Callable[[int, int, str], None]
 
 TRIAL = "import opc.testing.worker, opc.testing.execution"
 """What must work in an environment: the code of the proof."""
+
+_STEPS = ("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ", "Resolved ", "Prepared ")
+"""How the lines of an installer begin that tell how far it is."""
 
 _DISTRIBUTION = "opc"
 _MOST_LINES = 25
@@ -194,30 +198,45 @@ def _install(folder: Path, want: Wanted, lock: int, progress: Progress) -> None:
         SpecError: when a step fails, with what it said.
     """
     python = str(environments.python_of(folder))
-    venv, pip = [sys.executable, "-m", "venv", str(folder / "venv")], [python, "-m", "pip"]
-    if find_spec("pip") is not None:
-        # Ours can install there; giving the environment one of its own takes longer than all the rest of making it.
-        venv, pip = [*venv, "--without-pip"], [sys.executable, "-m", "pip", "--python", python]
-    # Byte code is made of what is imported, when it is; of the rest there is a lot.
-    pip += ["install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--no-compile"]
-    stages = [(venv, "making the virtual environment")]
-    stages += [([*pip, *want.requirements], "installing what is pinned")]
-    stages += [([*pip, "--no-deps", *want.alone], f"installing {' '.join(want.alone)} alone")] if want.alone else []
+    ways = installers(python)
+    bare = () if ways[-1].arguments[0] == python else ("--without-pip",)
+    stages = [
+        ([Command((sys.executable, "-m", "venv", *bare, str(folder / "venv")))], "making the virtual environment"),
+        ([way.of(*want.requirements) for way in ways], "installing what is pinned"),
+    ]
+    if want.alone:
+        stages.append(([way.of("--no-deps", *want.alone) for way in ways], f"installing {' '.join(want.alone)} alone"))
     with imports.links() as path:
         # What opc needs and is missing is found now, and not in the first proof.
-        stages += [([python, "-c", f"import sys; sys.path.append({str(path)!r}); {TRIAL}"], "trying it")]
-        for number, (command, what) in enumerate(stages):
+        stages.append(([Command((python, "-c", f"import sys; sys.path.append({str(path)!r}); {TRIAL}"))], "trying it"))
+        for number, (commands, what) in enumerate(stages):
             label = f"{want.name}: {what}"
             progress(number, len(stages), label)
-            said: list[str] = []
-            for line in _run(command, lock, said):
+            for line in _run_first(commands, lock):
                 locks.touch(lock)
-                if line.startswith(("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ")):
+                if line.startswith(_STEPS):
                     progress(number, len(stages), f"{label}: {line.strip()}")
     progress(len(stages), len(stages), want.name)
 
 
-def _run(command: Sequence[str], lock: int, said: list[str]) -> Iterator[str]:
+def _run_first(commands: Sequence[Command], lock: int) -> Iterator[str]:
+    """Run the first of some commands that does what each of them is to do, and yield what they print.
+
+    Raises:
+        SpecError: when the last of them fails too, with what that said.
+    """
+    for command in commands:
+        said: list[str] = []
+        try:
+            yield from _run(command, lock, said)
+        except SpecError:
+            if command is commands[-1]:
+                raise
+        else:
+            return
+
+
+def _run(command: Command, lock: int, said: list[str]) -> Iterator[str]:
     """Run a command and yield what it prints, line by line; it holds the lock for as long as it lives.
 
     Raises:
@@ -225,11 +244,11 @@ def _run(command: Sequence[str], lock: int, said: list[str]) -> Iterator[str]:
     """
     try:
         process = subprocess.Popen(
-            command, pass_fds=(lock,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, encoding="utf-8", errors="replace",
+            command.arguments, pass_fds=(lock,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf-8", errors="replace", env={**os.environ, **command.variables},
         )  # fmt: skip
     except OSError as error:
-        raise SpecError([Diagnostic(f"cannot run {command[0]}: {error.strerror}")]) from error
+        raise SpecError([Diagnostic(f"cannot run {command.arguments[0]}: {error.strerror}")]) from error
     assert process.stdout is not None
     try:
         for line in process.stdout:
@@ -241,7 +260,7 @@ def _run(command: Sequence[str], lock: int, said: list[str]) -> Iterator[str]:
         process.wait()
         raise
     if code != 0:
-        raise SpecError([_failed(command, code, said)])
+        raise SpecError([_failed(command.arguments, code, said)])
 
 
 def _failed(command: Sequence[str], code: int, said: Sequence[str]) -> Diagnostic:
