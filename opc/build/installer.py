@@ -1,6 +1,6 @@
 """What installs distributions into a Python: uv where it is installed, else pip; where uv can't, pip is asked too.
 
-uv takes a tenth of the time, and what several environments hold lies on disk once. It is given pip's own settings, so that both
+uv takes less time, and what several environments hold lies on disk once. It is given pip's own settings, so that both
 look in the same places: `python -m opc.build.installer REQUIREMENT...` installs into the Python that runs it.
 """
 
