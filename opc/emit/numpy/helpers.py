@@ -30,8 +30,10 @@ def sigmoid(x):
 
 
 def floordiv(x, y):
-    """Quotient rounded to minus infinity; NumPy's own of numbers by an infinity is -1 where signs differ."""
-    return np.floor(np.true_divide(x, y)) if np.result_type(x, y).kind == "f" else np.floor_divide(x, y)
+    """Quotient rounded to minus infinity; NumPy's is -1 of a number by infinity."""
+    if np.result_type(x, y).kind == "f":
+        return np.floor(np.true_divide(x, y))
+    return np.floor_divide(x, y)
 
 
 def mod(x, y):
