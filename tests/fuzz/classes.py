@@ -426,14 +426,6 @@ FORMS = {
         """y[n] = s[()] * (s[()] if s[()] <= x[n, ids[n]] else s[()])
   z[n] = sum[k:M](x[n, k]) if max[k:M](x[n, k]) > 0 else sum[k:M](x[n, k])""",
     ),
-    "signs_of_zeros": (
-        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
-        "y[n] = sign(0 * x[n])\n  z[n] = sign(-abs(x[n]) * 0)",
-    ),
-    "quotients_by_infinities": (
-        "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n",
-        "y[n] = x[n] // (-inf if n % 2 == 0 else x[n])\n  z[n] = sin(x[n]) % (3 if n % 3 == 0 else -inf)",
-    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
