@@ -32,6 +32,9 @@ from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc", "sigmoid")
 """Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
 
+OF_BOOLS = {"lt": "And(Not(x), y)", "le": "Or(Not(x), y)", "gt": "And(x, Not(y))", "ge": "Or(x, Not(y))"}
+"""How bools are compared, which standard operators order only as numbers."""
+
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
 
@@ -244,6 +247,8 @@ class _OnnxEmitter(OnnxWindows):
         template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
         if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
             template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
+        if is_bool(t):
+            template = OF_BOOLS.get(e.fn, template)
         if template is None:
             raise NotExpressible(f"no standard operator computes {e.fn}")
         return Text(self.formula(template, args, t))

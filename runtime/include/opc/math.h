@@ -130,7 +130,7 @@ template <typename T>
 OPC_INLINE T floordiv(T x, T y) {
   if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) / static_cast<uint32_t>(y));
   if (y == 0) return T(0);
-  if (y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
+  if (T(-1) < T(0) && y == T(-1)) return T(-x); /* the one quotient that overflows wraps */
   const T quotient = T(x / y);
   return T(quotient - ((x % y != 0) && ((x < 0) != (y < 0))));
 }
@@ -141,7 +141,7 @@ OPC_INLINE double floordiv(double x, double y) { return floor(x / y); }
 template <typename T>
 OPC_INLINE T mod(T x, T y) {
   if (sizeof(T) == 8 && fits_uint32(x, y) && y != 0) return T(static_cast<uint32_t>(x) % static_cast<uint32_t>(y));
-  if (y == 0 || y == T(-1)) return T(0);
+  if (y == 0 || (T(-1) < T(0) && y == T(-1))) return T(0);
   const T remainder = T(x % y);
   return T(remainder != 0 && ((remainder < 0) != (y < 0)) ? remainder + y : remainder);
 }
