@@ -426,6 +426,11 @@ FORMS = {
         """y[n] = s[()] * (s[()] if s[()] <= x[n, ids[n]] else s[()])
   z[n] = sum[k:M](x[n, k]) if max[k:M](x[n, k]) > 0 else sum[k:M](x[n, k])""",
     ),
+    "running_sums_of_what_a_condition_bounds": (
+        "inputs: {ids: 'int64[M]', v: 'T[N, K]', x: 'T[N]'}\noutputs: {y: 'T[N, M]', z: 'T[N, K]'}\n",
+        """y[i, j] = sum[k:i](sum[l:M](pad(v[k, l], 0) if ids[l] == j else 0))
+  z[n, k] = sum[l:n + 1](v[l, k + 2] * x[l]) if k + 2 < K else sum[l:3](pad(v[n, k + l], 1))""",
+    ),
     "steps_down": (
         "inputs: {x: 'T[N]', z: 'T[M]'}\noutputs: {y: 'T[N]', u: 'T[M]'}\n"
         "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",

@@ -98,3 +98,22 @@ kernel: |
     found = loops(kernel)
     assert "temporary w: T[N:N, 2:2, M:M]" in found
     assert "parallel rows [n, p, m], lanes m: f_w" in found
+
+
+@pytest.mark.parametrize(
+    ("value", "passes"),
+    [
+        pytest.param("sum[i:n + 1](x[i, c, ids[0, m]])", False, id="a number that may be refused"),
+        pytest.param("sum[i:n + 1](v[i, m + 2]) if m + 2 < K else 0", False, id="an element that lies elsewhere"),
+        pytest.param("sum[i:n + 1](pad(v[i, m + 2], 0)) if m + 2 < K else 0", True, id="padded"),
+        pytest.param("sum[i:n + 1](at[i, m]) if m + 2 < K else 0", True, id="at hand"),
+    ],
+)
+def test_a_pass_over_all_points_reads_nothing_that_a_condition_bounds(value: str, passes: bool) -> None:
+    head = HEAD.replace("}\ni", ", I: [int32]}\ni").replace("'T[N, M]'", "'T[N, M]', ids: 'I[N, M]', v: 'T[N, K]'")
+    text = value if "if" in value else f"{value} if m > 0 else 0"
+    found = "".join(
+        format_variant(v)
+        for v in lower(compile_text(f"{head}outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {text}'\n", "test").forward)
+    )
+    assert ("scan" in found) == passes, found

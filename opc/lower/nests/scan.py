@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from opc.analysis.bounds.checker import Conditions, knowledge_of
-from opc.analysis.bounds.inside import parts
+from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import EXTREMES, Axis, Expr, Reduce, Select, free_indices, reads, walk
+from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, walk
 from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.loop_ir import Flat, Scan
@@ -28,7 +28,7 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
     (e,) = found
     (axis,) = e.axes
     nonempty = _has_terms(op, flat, e)
-    if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and (_may_refuse(e) or not nonempty)):
+    if not isinstance(axis, Axis) or (_is_chosen(flat.value, e) and not (nonempty and _is_read_anywhere(op, flat, e))):
         return None
     for index in axis.extent.indices() & set(flat.indices):
         step = axis.extent.coefficient(index)
@@ -43,9 +43,16 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
     return None
 
 
-def _may_refuse(e: Reduce) -> bool:
-    """Whether an index that a reduction's terms are read by is looked at first, and refused where it is outside."""
-    return any(r.checked for r in reads(e))
+def _is_read_anywhere(op: Op, flat: Flat, e: Reduce) -> bool:
+    """Whether the terms of a reduction may be read at every point: none is refused there, and none lies elsewhere."""
+    proofs = ReadsInside(op)
+
+    def holds(x: Expr, ranges: Mapping[str, Affine], under: Conditions) -> bool:
+        if isinstance(x, Read) and (x.checked or proofs.axes_outside(x, ranges, under)):
+            return False
+        return all(holds(*part) for part in parts(x, ranges, under))
+
+    return holds(e, dict(zip(flat.indices, flat.extents, strict=True)), ())
 
 
 def _has_terms(op: Op, flat: Flat, e: Reduce) -> bool:
