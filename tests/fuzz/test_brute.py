@@ -108,6 +108,17 @@ def test_a_wrong_value_is_seen() -> None:
     assert list(wrong_gradients(other, family, case))
 
 
+@pytest.mark.parametrize("chosen", ["maximum(stop_gradient(x[n, n]), x[n, n])", "abs(x[n, n] - stop_gradient(x[n, n]))"])
+def test_nothing_is_told_at_a_kink(chosen: str) -> None:
+    """Differences tell the mean of the two slopes, where the op has the one that the language gives it."""
+    family = compile_text(HEAD + f"kernel: |\n  y[n] = 3 * {chosen}\n", "probe")
+    other = HEAD + f"kernel: |\n  y[n] = 3 * {chosen} + x[n, n]\n"
+    (case,) = draw(family.forward, None, random.Random(2), 1, small=True)
+    assert not list(wrong_gradients(other, family, case))
+    smooth = other.replace(chosen, "x[n, n] * stop_gradient(x[n, n])")
+    assert list(wrong_gradients(smooth, family, case))
+
+
 def test_a_wrong_second_gradient_is_seen() -> None:
     """The value and its gradient at the point agree, and the second gradient does not: the cube's terms are apart there only."""
     family = compile_text(HEAD + "kernel: |\n  y[n] = x[n, n] * stop_gradient(x[n, n])\n", "probe")
