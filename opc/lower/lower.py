@@ -29,6 +29,7 @@ from opc.lower.rows.split import with_split_axes
 from opc.lower.rows.streams import with_streams
 from opc.lower.rows.stretches import with_stretches
 from opc.lower.specialise import Case, specialise
+from opc.lower.zeros import with_zeros_in_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.normalize import hoist
 from opc.transform.scalar import ZERO, index_value, raw
@@ -89,7 +90,7 @@ def _variant(case: Case) -> Variant:
     """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
     else the stages of its parts."""
     lazy = bool(case.empty)
-    op = extract(extract_scatters(inline_copies(case.op)))
+    op = extract(extract_scatters(with_zeros_in_sums(inline_copies(case.op))))
     try:
         program = _regular(op, lazy)
     except IrregularError:

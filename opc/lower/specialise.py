@@ -193,7 +193,7 @@ def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
             case Reduce(kind="sum", body=Const(value=0)):
                 return Const(0, e.type, e.span)
             case Call(fn="add", args=(a, b)):
-                return _without_zero(e, a, b) or _without_zero(e, b, a) or e
+                return _without_zero(e, a, b) or e
             case _:
                 return e
 
@@ -206,9 +206,6 @@ def _as(chosen: Expr, e: Select) -> Expr:
 
 
 def _without_zero(e: Call, zero: Expr, other: Expr) -> Expr | None:
-    """Return a sum with 0 as what the 0 is added to, where that is not -0: another 0, or a reduction."""
-    if not isinstance(zero, Const) or zero.value != 0 or isinstance(zero.value, float):
-        return None
-    if isinstance(other, Const) and other.value == 0 and not isinstance(other.value, float):
-        return replace(other, type=e.type)
-    return other if isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type else None
+    """Return a sum of two zeros as one."""
+    both = all(isinstance(x, Const) and x.value == 0 and not isinstance(x.value, float) for x in (zero, other))
+    return replace(other, type=e.type) if both and isinstance(other, Const) else None
