@@ -29,10 +29,14 @@ def _zero_and_sum(e: Expr) -> Reduce | None:
     if not isinstance(e, Call) or e.fn != "add":
         return None
     for zero, other in (e.args, e.args[::-1]):
-        is_zero = isinstance(zero, Const) and zero.value == 0 and not isinstance(zero.value, float)
-        if is_zero and isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type:
+        if _is_zero(zero) and isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type:
             return other
     return None
+
+
+def _is_zero(e: Expr) -> bool:
+    """Whether an expression is the 0 that has no sign."""
+    return isinstance(e, Const) and e.value == 0 and not isinstance(e.value, float)
 
 
 def _rule(op: Op, s: Assign, e: Expr) -> Expr:
@@ -56,6 +60,6 @@ def _is_irregular(e: Reduce) -> bool:
 
 def _with_zero(e: Expr) -> Expr:
     """Return a term with 0 added, where it counts."""
-    if isinstance(e, Select) and isinstance(e.other, Const) and e.other.value == 0:
+    if isinstance(e, Select) and _is_zero(e.other):
         return replace(e, then=_with_zero(e.then))
     return Call("add", (e, Const(0, Weak.INT)), e.type)

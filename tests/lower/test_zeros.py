@@ -21,6 +21,7 @@ SUMS = {
     "all_of_a_flat_axis": ("x: 'T[I, K]'", "T[]", "sum[j:I*K](x[j // K, j % K])"),
     "all_by_place": ("x: 'T[I, K]'", "T[]", "sum[i, k](x[i, k] * cast(T, i + 1))"),
     "all_under_a_condition": ("x: 'T[I, K]', w: 'T[K]'", "T[]", "sum[i, k](x[i, k] if w[k] > 0 else 0)"),
+    "all_or_negative_zero": ("x: 'T[I, K]', w: 'T[K]'", "T[]", "sum[i, k](x[i, k] if w[k] < 0 else -0.0)"),
     "all_before_a_place": ("x: 'T[I, K]'", "T[]", "sum[i, k](x[i, k] if i <= k + I else 0)"),
     "all_products": ("x: 'T[I]', w: 'T[K]'", "T[]", "sum[i, k](x[i] * w[k])"),
     "diagonal": ("x: 'T[I, I]'", "T[]", "sum[i](x[i, i])"),
