@@ -13,6 +13,7 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupRef,
     IndexValue,
     Present,
     Reduce,
@@ -68,19 +69,38 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
         case Call(fn="neg", args=(inner,)):
             return algebra.neg(sum_over(loops, inner))
         case Call(fn="div", args=(numerator, denominator)) if not varies(denominator, loops):
-            return algebra.div(sum_over(loops, numerator), denominator)
+            return _where_some(loops, algebra.div(sum_over(loops, numerator), denominator), denominator)
     indices = {a.index for a in loops if isinstance(a, Axis)}
     factors = algebra.product_factors(body)
     outside = [f for f in factors if not varies(f, loops)]
     inside = [f for f in factors if varies(f, loops)]
     if outside and (inside or _counts(loops)):
-        return algebra.mul(algebra.product(outside), sum_over(loops, algebra.product(inside)) if inside else _size(loops))
+        product = algebra.product(outside)
+        return _where_some(
+            loops, algebra.mul(product, sum_over(loops, algebra.product(inside)) if inside else _size(loops)), product
+        )
     sloped = tuple(a for a in loops if isinstance(a, Axis) and a.extent.indices() & indices)
     if sloped:
         # The extent of a loop may depend on loops around its reduction, not on those beside it.
         body = sum_over(sloped, body)
         loops = tuple(a for a in loops if a not in sloped)
     return Reduce("sum", loops, body, sum_type(body.type))
+
+
+def _where_some(loops: tuple[ReduceAxis, ...], total: Expr, outside: Expr) -> Expr:
+    """Return a sum whose terms have the factor `outside`, 0 where it has no terms: what these read is inside, by their loops."""
+    indices = [i for r in reads(outside) for i in r.indices if not isinstance(i, GroupRef)]
+    if all(isinstance(i, Affine) and i.index is not None for i in indices):
+        return total
+    own = {a.index for a in loops if isinstance(a, Axis)}
+    some: Expr = scalar.TRUE
+    for a in loops:
+        if isinstance(a, BroadcastAxis):
+            continue
+        extent = a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name))
+        if not extent.indices() & own:
+            some = scalar.conjunction(some, scalar.compare("gt", scalar.index_value(extent), scalar.ZERO))
+    return scalar.select(some, total, scalar.ZERO)
 
 
 def _factored(body: Expr) -> Expr:

@@ -138,6 +138,10 @@ EXTREMES = {
 """The greatest of nothing is refused where it is asked for, and only there."""
 
 FORMS = {
+    "divided_by_what_only_terms_read": (
+        "inputs: {x: 'T[K]', c: 'T[K]', w: 'T[N]'}\noutputs: {y: 'T[]', u: 'T[N]'}\n",
+        "y = sum[k](x[k] / c[0])\n  u[n] = sum[k:N - 2](w[k] * sin(w[n]) / w[2])",
+    ),
     "group_that_only_tangents_tell": (
         "inputs: {w: 'T[N]', q: 'int64[*A, N, *B]', x: 'T[*A, N, *B]'}\noutputs: {y: 'T[N]', z: 'T[N]'}\n"
         "attributes: {axis: {type: axis, dim: N, default: -1}}\n",

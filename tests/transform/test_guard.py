@@ -86,10 +86,15 @@ def test_the_gradient_of_a_scatter_leaves_out_what_goes_nowhere() -> None:
     assert found["d_x"].value[0].sum() > 0
 
 
-def test_a_factor_moved_out_of_a_sum_over_nothing_is_padded() -> None:
-    """In the sum there is an element 0; outside, where the sum is over nothing, there is none."""
-    family = compile_text(
-        spec_text("f", "inputs: {x: 'T[K]', w: 'T[K]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y = sum[k](x[0] * w[k])\n"), "f"
-    )
-    assert family.backward_backward is not None
-    assert any("pad(x[0], 0)" in format_assign(s) for s in family.backward_backward.body)
+@pytest.mark.parametrize("term", ["x[0] * w[k]", "w[k] / x[0]"])
+def test_a_factor_moved_out_of_a_sum_is_read_where_there_are_terms(term: str) -> None:
+    """In the sum there is an element 0; outside, where the sum is over nothing, there is none, and nothing is divided by it."""
+    head = "inputs: {x: 'T[K]', w: 'T[K]'}\noutputs: {y: 'T[]'}\n"
+    op = compile_text(spec_text("f", f"{head}kernel: |\n  y = sum[k]({term})\n"), "f").backward_backward
+    assert op is not None
+    (moved,) = (s for s in op.body if s.target == "d_d_y")
+    assert "K > 0" in format_assign(moved)
+    assert "pad(" not in format_assign(moved)
+    given = {"d_y": np.array(1.0)}
+    found = evaluate(op, {o.name: given.get(o.name, np.ones(0)) for o in op.inputs}, {})
+    assert found["d_d_y"].value == 0
