@@ -369,3 +369,17 @@ def size(e: Expr) -> int:
 def may_refuse(e: Expr) -> bool:
     """Whether a call may be refused for a value: for the greatest of nothing, or an index that is data."""
     return any((isinstance(n, Reduce) and n.kind in EXTREMES) or (isinstance(n, Read) and n.checked) for n in walk(e))
+
+
+def joined_conditions(e: Call) -> Expr:
+    """Return `a and b` or `a or b` with what a literal among the two decides.
+
+    The first is asked whatever the second is: where a call may be refused for it, it stays.
+    """
+    a, b = e.args
+    goes_on = e.fn == "and"
+    if isinstance(a, Const):
+        return b if a.value == goes_on else a
+    if isinstance(b, Const) and (b.value == goes_on or not may_refuse(a)):
+        return a if b.value == goes_on else b
+    return e

@@ -26,6 +26,7 @@ from opc.ir.expr import (
     Select,
     StrConst,
     children,
+    joined_conditions,
     reads,
     rewrite,
     walk,
@@ -181,11 +182,8 @@ def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
                 return Const(same == (e.fn == "eq"), DType.BOOL, e.span)
             case Call(fn="not", args=(Const(value=value),)):
                 return Const(not value, DType.BOOL, e.span)
-            case Call(fn="and" | "or", args=(a, b)):
-                for one, other in ((a, b), (b, a)):
-                    if isinstance(one, Const):
-                        return other if one.value == (e.fn == "and") else one
-                return e
+            case Call(fn="and" | "or"):
+                return joined_conditions(e)
             case Select(cond=Const(value=value)):
                 return _as(e.then if value else e.other, e)
             case Select(then=Const(value=a), other=Const(value=b)) if a == b == 0:

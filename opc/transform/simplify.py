@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, may_refuse, rewrite
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, rewrite
 from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.transform import scalar
@@ -93,10 +93,8 @@ def _call(e: Call) -> Expr:
             return Const(not c.value, DType.BOOL, e.span)
         case "not", (Call(fn="not", args=(a,)),):
             return a
-        case "and", (Const() as c, other) | (other, Const() as c):
-            return other if c.value else c
-        case "or", (Const() as c, other) | (other, Const() as c):
-            return c if c.value else other
+        case "and" | "or", _:
+            return joined_conditions(e)
         case (("eq" | "ne" | "lt" | "le" | "gt" | "ge"), (IndexValue() | Const() as a, IndexValue() | Const() as b)):
             return scalar.compare(e.fn, a, b)
         case _:

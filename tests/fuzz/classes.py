@@ -17,6 +17,7 @@ OPTIONAL = "inputs: {a: 'T[I, K]', b: 'T[K, J]', 'c?': 'T[K, J]'}\noutputs: {y: 
 SQUARE = "inputs: {a: 'T[I, I]', b: 'T[I, J]'}\noutputs: {y: 'T[I, J]'}\n"
 ALONG = "inputs: {p: 'T[N, *S]'}\noutputs: {y: 'T[]'}\n"
 PLANE = "inputs: {x: 'T[I, J]'}\noutputs: {y: 'T[I, J]'}\n"
+LOOKED_UP = "out_of_range: error\ninputs: {x: 'T[N]', ids: 'int64[N]', w: 'T[M]'}\noutputs: {y: 'T[N]'}\n"
 FLAG = "attributes: {flag: {type: bool, default: true}}\n"
 COUNT = "attributes: {c: {type: int, default: 1, check: c >= 0}}\n"
 SIDE = "attributes: {side: {type: str, values: [left, right], default: left}}\n"
@@ -138,6 +139,10 @@ EXTREMES = {
 """The greatest of nothing is refused where it is asked for, and only there."""
 
 FORMS = {
+    "asked_before_what_is_so": (LOOKED_UP, "y[i] = x[i] if w[ids[i]] > 0 or (i + i) % 2 == 0 else 1"),
+    "asked_before_what_the_loop_tells": (LOOKED_UP, "y[i] = x[i] * sum[k:2](1 if w[ids[i]] > k and k < 0 else 3)"),
+    "asked_before_an_attribute": (LOOKED_UP + FLAG, "y[i] = x[i] if not (w[ids[i]] > 0 and flag) else x[i] ** 2"),
+    "asked_before_a_choice": (LOOKED_UP + SIDE, "y[i] = x[i] if w[ids[i]] > 0 and side == 'left' else x[i] ** 2"),
     "divided_by_what_only_terms_read": (
         "inputs: {x: 'T[K]', c: 'T[K]', w: 'T[N]'}\noutputs: {y: 'T[]', u: 'T[N]'}\n",
         "y = sum[k](x[k] / c[0])\n  u[n] = sum[k:N - 2](w[k] * sin(w[n]) / w[2])",

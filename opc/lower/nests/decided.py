@@ -28,6 +28,7 @@ from opc.ir.expr import (
     Select,
     children,
     free_indices,
+    joined_conditions,
     walk,
     with_children,
 )
@@ -99,10 +100,7 @@ class _Decider:
                 goes_on = fn == "and"
                 a = self._condition(a, ranges, facts)
                 b = self._condition(b, ranges, (*facts, *_parts(a, goes_on)))
-                for one, rest in ((a, b), (b, a)):
-                    if isinstance(one, Const):
-                        return rest if one.value == goes_on else one
-                return with_children(c, (a, b))
+                return joined_conditions(replace(c, args=(a, b)))
             case _ if _is_comparison(c):
                 for holds in (True, False):
                     if all(self.nonnegative(f, ranges, facts) for f in facts_of(c, holds)):
