@@ -34,6 +34,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
+from opc.lower.zeros import is_unsigned_zero
 
 _MOST_CASES = 8
 
@@ -190,8 +191,8 @@ def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
                 return _as(e.then, e)
             case Reduce(kind="sum", body=Const(value=0)):
                 return Const(0, e.type, e.span)
-            case Call(fn="add", args=(a, b)):
-                return _without_zero(e, a, b) or e
+            case Call(fn="add", args=(Const() as a, Const() as b)) if is_unsigned_zero(a) and is_unsigned_zero(b):
+                return replace(b, type=e.type)
             case _:
                 return e
 
@@ -201,9 +202,3 @@ def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
 def _as(chosen: Expr, e: Select) -> Expr:
     """Return the chosen side of a conditional, whose literal takes the conditional's type."""
     return replace(chosen, type=e.type) if isinstance(chosen, Const) else chosen
-
-
-def _without_zero(e: Call, zero: Expr, other: Expr) -> Expr | None:
-    """Return a sum of two zeros as one."""
-    both = all(isinstance(x, Const) and x.value == 0 and not isinstance(x.value, float) for x in (zero, other))
-    return replace(other, type=e.type) if both and isinstance(other, Const) else None

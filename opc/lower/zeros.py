@@ -17,11 +17,17 @@ from opc.lower.contractions.terms import terms_of
 
 def with_zeros_in_sums(op: Op) -> Op:
     """Return the op with no 0 added to what a sum comes to."""
-    body = []
-    for s in op.body:
-        added = any(_zero_and_sum(e) for e in walk(s.value))
-        body.append(replace(s, value=rewrite(s.value, lambda e, s=s: _rule(op, s, e))) if added else s)  # type: ignore[misc]  # a default binds the loop's value
-    return replace(op, body=tuple(body))
+    return replace(op, body=tuple(_with_zeros_in_sums(op, s) for s in op.body))
+
+
+def _with_zeros_in_sums(op: Op, s: Assign) -> Assign:
+    def rule(e: Expr) -> Expr:
+        found = _zero_and_sum(e)
+        if found is None or _is_irregular(found) or terms_of(op, s, found, ()) is not None:
+            return found or e
+        return replace(found, body=_with_zero(found.body))
+
+    return replace(s, value=rewrite(s.value, rule)) if any(_zero_and_sum(e) for e in walk(s.value)) else s
 
 
 def _zero_and_sum(e: Expr) -> Reduce | None:
@@ -29,23 +35,14 @@ def _zero_and_sum(e: Expr) -> Reduce | None:
     if not isinstance(e, Call) or e.fn != "add":
         return None
     for zero, other in (e.args, e.args[::-1]):
-        if _is_zero(zero) and isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type:
+        if is_unsigned_zero(zero) and isinstance(other, Reduce) and other.kind == "sum" and other.type == e.type:
             return other
     return None
 
 
-def _is_zero(e: Expr) -> bool:
+def is_unsigned_zero(e: Expr) -> bool:
     """Whether an expression is the 0 that has no sign."""
     return isinstance(e, Const) and e.value == 0 and not isinstance(e.value, float)
-
-
-def _rule(op: Op, s: Assign, e: Expr) -> Expr:
-    found = _zero_and_sum(e)
-    if found is None:
-        return e
-    if _is_irregular(found) or terms_of(op, s, found, ()) is not None:
-        return found
-    return replace(found, body=_with_zero(found.body))
 
 
 def _is_irregular(e: Reduce) -> bool:
@@ -60,6 +57,6 @@ def _is_irregular(e: Reduce) -> bool:
 
 def _with_zero(e: Expr) -> Expr:
     """Return a term with 0 added, where it counts."""
-    if isinstance(e, Select) and _is_zero(e.other):
+    if isinstance(e, Select) and is_unsigned_zero(e.other):
         return replace(e, then=_with_zero(e.then))
     return Call("add", (e, Const(0, Weak.INT)), e.type)

@@ -26,6 +26,8 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    joined_conditions,
+    may_refuse,
     reads,
     with_children,
 )
@@ -107,10 +109,11 @@ def select(cond: Expr, then: Expr, other: Expr) -> Expr:
     if isinstance(cond, Call) and cond.fn == "not":
         return select(cond.args[0], other, then)
     then, other = assume(then, cond, True), assume(other, cond, False)
-    if then == other:
+    refuses = may_refuse(cond)
+    if then == other and (is_zero(then) or not refuses):
         return then
     then, other = widened((then, other))
-    if isinstance(then, Select) and then.other == other and not (asks_presence(cond) and any_reads(then.cond)):
+    if isinstance(then, Select) and then.other == other and not refuses and not (asks_presence(cond) and any_reads(then.cond)):
         return select(conjunction(cond, then.cond), then.then, other)
     return Select(cond, then, other, joined(then.type, other.type))
 
@@ -283,8 +286,10 @@ def _known(e: Expr, cond: Expr, value: bool) -> Expr:
     if e == cond:
         return TRUE if value else FALSE
     if isinstance(e, Call) and e.fn in ("and", "or", "not"):
-        args = [_known(a, cond, value) for a in e.args]
+        args = tuple(_known(a, cond, value) for a in e.args)
         match e.fn:
+            case "and" | "or" if any(isinstance(a, Const) for a in args):
+                return joined_conditions(replace(e, args=args))
             case "and":
                 return conjunction(*args)
             case "or":

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, rewrite
+from opc.ir.functions import join
 from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.transform import scalar
@@ -108,8 +109,10 @@ def _select(e: Select) -> Expr:
     if isinstance(e.cond, Call) and e.cond.fn == "not":
         return _select(replace(e, cond=e.cond.args[0], then=e.other, other=e.then))
     then, other = scalar.assume(e.then, e.cond, True), scalar.assume(e.other, e.cond, False)
-    # Where a condition may refuse the call, it goes with a number alone: derivatives are full of zeros.
-    decided = isinstance(then, Const) or not may_refuse(e.cond)
+    # Where a condition may refuse the call, it goes with 0 alone: derivatives are full of zeros.
+    decided = scalar.is_zero(then) or not may_refuse(e.cond)
     if then == other and decided and (then.type == e.type or isinstance(then.type, Weak)):
         return then
+    if not isinstance(e.type, Weak) and isinstance(join(then.type, other.type), Weak):
+        then, other = scalar.cast_literal(e.type, then), scalar.cast_literal(e.type, other)
     return replace(e, then=then, other=other)

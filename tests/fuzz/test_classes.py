@@ -20,8 +20,9 @@ from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
+from tests.fuzz.broadcast import BROADCAST
 from tests.fuzz.calls import parents, special
-from tests.fuzz.classes import BROADCAST, CONDITIONS, EXTREMES, FORMS, HEAD, PRODUCTS, SUMS, TURNED
+from tests.fuzz.classes import CONDITIONS, EXTREMES, FORMS, HEAD, PRODUCTS, SUMS, TURNED
 from tests.fuzz.kernels import Libraries, compile_together
 from tests.fuzz.proof import (
     expected,

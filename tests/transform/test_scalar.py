@@ -6,6 +6,8 @@ import math
 import struct
 from fractions import Fraction
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +15,14 @@ from opc.ir.affine import Affine, Dim, Index
 from opc.ir.dtypes import DType, TypeVar, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select
 from opc.ir.printer import format_expr
+from opc.pipeline import compile_text
+from opc.testing.oracle.evaluation import evaluate
+from opc.testing.oracle.frame import DomainError
 from opc.transform import algebra, scalar
 from opc.transform.simplify import simplify_expr
 from tests.amounts import examples
 from tests.transform.evaluator import Point
+from tests.transform.language import spec_text
 
 T = TypeVar("T", (DType.FLOAT32, DType.FLOAT64))
 LEAVES = tuple(Read(name, (), T) for name in ("a", "b", "c"))
@@ -179,3 +185,14 @@ def test_a_literal_of_another_type_does_not_replace_a_value() -> None:
     # 1 / 1 with weak operands is a fraction, not the integer 1.
     e = typed("div", Const(1, Weak.INT), Const(1, Weak.INT))
     assert simplify_expr(e).type == e.type
+
+
+def test_what_may_refuse_a_call_is_asked_before_what_reads_nothing() -> None:
+    """Under `p[i]` two conditionals become one; the index is asked at the last point too, where the inner condition fails."""
+    head = "out_of_range: error\ninputs: {x: 'T[N]', ids: 'int64[N]', w: 'T[M]', p: 'bool[N]'}\noutputs: {y: 'T[N]'}\n"
+    value = "((x[i] if i < 2 else 0) if w[ids[i]] > 0 and p[i] else 0) if p[i] else 2"
+    op = compile_text(spec_text("f", f"{head}kernel: |\n  y[i] = {value}\n"), "f").forward
+    operands = {"x": np.ones(3), "w": np.ones(2), "p": np.array([True, True, True])}
+    assert evaluate(op, {**operands, "ids": np.array([0, 1, 1])}, {})["y"].value.tolist() == [1, 1, 0]
+    with pytest.raises(DomainError):
+        evaluate(op, {**operands, "ids": np.array([0, 1, 99])}, {})
