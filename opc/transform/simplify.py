@@ -113,6 +113,6 @@ def _select(e: Select) -> Expr:
     decided = scalar.is_zero(then) or not may_refuse(e.cond)
     if then == other and decided and (then.type == e.type or isinstance(then.type, Weak)):
         return then
-    if not isinstance(e.type, Weak) and isinstance(join(then.type, other.type), Weak):
+    if isinstance(found := join(then.type, other.type), Weak) and found != e.type:
         then, other = scalar.cast_literal(e.type, then), scalar.cast_literal(e.type, other)
-    return replace(e, then=then, other=other)
+    return scalar.retyped(replace(e, then=then, other=other))

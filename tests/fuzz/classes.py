@@ -140,16 +140,6 @@ EXTREMES = {
 """The greatest of nothing is refused where it is asked for, and only there."""
 
 FORMS = {
-    "one_number_or_another": (CHOSEN, "y[i] = (1 if p[i] else x[i]) if p[i] else 2"),
-    "numbers_alone_in_a_sum": (CHOSEN, "y[i] = sum[k:3]((x[i] if x[i] > 0 and p[i] else 1) if not p[i] else 2)"),
-    "asked_before_what_is_known": (CHOSEN, "y[i] = (x[i] if w[ids[i]] > 0 and p[i] else 1) if not p[i] else 2"),
-    "asked_before_what_is_known_to_hold": (CHOSEN, "y[i] = (x[i] if w[ids[i]] > 0 or p[i] else 1) if p[i] else 2"),
-    "asked_between_equals": (CHOSEN, "y[i] = ((x[i] if p[i] else 2) if w[ids[i]] > 0 else x[i]) if p[i] else 3 * x[i]"),
-    "asked_between_equal_numbers": (CHOSEN, "y[i] = x[i] + (1 if w[ids[i]] > 0 else 1)"),
-    "asked_before_what_is_so": (LOOKED_UP, "y[i] = x[i] if w[ids[i]] > 0 or (i + i) % 2 == 0 else 1"),
-    "asked_before_what_the_loop_tells": (LOOKED_UP, "y[i] = x[i] * sum[k:2](1 if w[ids[i]] > k and k < 0 else 3)"),
-    "asked_before_an_attribute": (LOOKED_UP + FLAG, "y[i] = x[i] if not (w[ids[i]] > 0 and flag) else x[i] ** 2"),
-    "asked_before_a_choice": (LOOKED_UP + SIDE, "y[i] = x[i] if w[ids[i]] > 0 and side == 'left' else x[i] ** 2"),
     "divided_by_what_only_terms_read": (
         "inputs: {x: 'T[K]', c: 'T[K]', w: 'T[N]'}\noutputs: {y: 'T[]', u: 'T[N]'}\n",
         "y = sum[k](x[k] / c[0])\n  u[n] = sum[k:N - 2](w[k] * sin(w[n]) / w[2])",

@@ -16,6 +16,10 @@ class Reads:
         self.used: set[str] = set()
         self.fresh = 0
         self.attributes: set[str] = set()
+        self.known: list[str] = []
+        """The conditions of the conditionals around what is drawn."""
+        self.given: frozenset[str] = frozenset()
+        """The optional operands that are known to be there."""
         for text in (*flavour.shape.values(), *flavour.require):
             self.attributes |= {a for a in ("width", "stride", "groups", "flag") if a in text}
         if flavour.axis:
@@ -152,7 +156,7 @@ class Reads:
 
     def read(self, kind: str, scope: Scope, *, bare: bool = False) -> str | None:
         """Return a read of an operand of a type at indices in scope."""
-        options = [t for t in self.readable if t.type == kind and not t.optional]
+        options = [t for t in self.readable if t.type == kind and (not t.optional or t.name in self.given)]
         self.rng.shuffle(options)
         for t in options:
             entries, padded = [], False

@@ -23,6 +23,7 @@ from tests.fuzz import judge
 from tests.fuzz.broadcast import BROADCAST
 from tests.fuzz.calls import parents, special
 from tests.fuzz.classes import CONDITIONS, EXTREMES, FORMS, HEAD, PRODUCTS, SUMS, TURNED
+from tests.fuzz.conditionals import CONDITIONALS
 from tests.fuzz.kernels import Libraries, compile_together
 from tests.fuzz.proof import (
     expected,
@@ -95,7 +96,7 @@ WITHOUT = {1: slice(-1), 3: slice(1, None), 5: slice(None, None, 2), 7: slice(No
 """Which optional operands some of eight calls lack: all but the last, all but the first, every other one, all."""
 
 
-EVERY = {**EXTREMES, **FORMS, **BROADCAST, **SHADOWED}
+EVERY = {**EXTREMES, **FORMS, **BROADCAST, **CONDITIONALS, **SHADOWED}
 
 
 @cache

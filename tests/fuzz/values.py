@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.fuzz.conditions import Conditions
 from tests.fuzz.flavours import Scope, index_names, is_group
-from tests.fuzz.indices import Reads
 
 SMOOTH = (
     "sin({0})", "tanh({0})", "sigmoid({0})", "sqrt(1 + ({0}) ** 2)", "exp(-({0}) ** 2)", "abs({0})", "log1p(({0}) ** 2)",
@@ -27,7 +27,7 @@ UNTYPED = ("cos(0.3 * {0} * ({1} + 1))", "exp(-0.1 * {0}) * (0.5 + {1})", "(0.25
 NUMBERS = ("alpha", "beta", "width", "stride", "big", "pads", "scales")
 
 
-class Values(Reads):
+class Values(Conditions):
     """Draws expressions."""
 
     # Values
@@ -35,10 +35,10 @@ class Values(Reads):
     def value(self, scope: Scope, depth: int) -> str:
         """Return an expression of type T."""
         if depth == 0:
-            return self.atom(scope)
+            return self.chosen_again(scope) if self.chance(25) else self.atom(scope)
         kind = self.pick(
-            "atom", "smooth", "binary", "binary", "binary", "select", "reduce", "reduce", "contract", "window", "scan", "scan",
-            "scatter", "optional", "integer", "integer", "nested", "same",
+            "atom", "smooth", "binary", "binary", "binary", "select", "select", "reduce", "reduce", "contract", "window", "scan",
+            "scan", "scatter", "optional", "integer", "integer", "nested", "same",
         )  # fmt: skip
         match kind:
             case "smooth":
@@ -50,8 +50,7 @@ class Values(Reads):
                 one = self.value(scope, depth - 1)
                 return f"({one}) * sin({one})"
             case "select":
-                first, second = self.value(scope, depth - 1), self.value(scope, depth - 1)
-                return f"({first} if {self.condition(scope, depth - 1)} else {second})"
+                return self.select(scope, depth)
             case "reduce" | "nested":
                 return self.reduce(scope, depth, self.pick("sum", "sum", "mean", "max", "min", "prod"))
             case "contract":
@@ -250,58 +249,6 @@ class Values(Reads):
                     self.used.add(t.name)
                     return f"({t.name}[{', '.join(places)}] if present({t.name}) else {other})"
         return other
-
-    def condition(self, scope: Scope, depth: int) -> str:
-        kind = self.pick(
-            "compare", "compare", "index", "parity", "flag", "any", "not", "and", "sizes", "attribute", "integer",
-            "integer", "place",
-        )  # fmt: skip
-        names = index_names(scope)
-        match kind:
-            case "index" if len(names) > 1:
-                return f"{self.pick(*names)} {self.pick('<', '<=', '==', '!=')} {self.pick(*names)}"
-            case "parity" if names:
-                return f"({self.pick(*names)} + {self.pick(*names)}) % 2 == 0"
-            case "sizes" if self.flavour.sizes:
-                size = self.pick(*self.flavour.sizes)
-                return self.pick(
-                    f"{size} < {self.pick(*self.flavour.sizes, '4')}", f"{size} % 2 == 0", f"{size} >= {self.attribute('width')}"
-                )
-            case "attribute":
-                return self.pick(*(f"{t}" for t in self.switch()))
-            case "integer":
-                found = self.read("Q", scope)
-                if found is not None:
-                    other = self.pick(
-                        "3", self.attribute("big"), self.attribute("width"), *self.flavour.sizes, *names, "-1", "100", "300"
-                    )
-                    sides = (found, other) if self.chance(70) else (other, found)
-                    return f"{sides[0]} {self.pick('<', '<=', '>', '>=', '==', '!=')} {sides[1]}"
-            case "place" if any(is_group(n) for n in scope):
-                group = next(n for n in scope if is_group(n))
-                return f"position({group}) % 2 {self.pick('==', '<')} {self.pick('0', '1')}"
-            case "flag":
-                found = self.read("bool", scope)
-                if found is not None:
-                    return found
-            case "any" if self.flavour.name != "broadcast":
-                name, extent = self.new_index(), self.extent(scope)
-                inner = {**scope, name: self.covered(extent, scope)}
-                return f"{self.pick('any', 'all')}[{name}:{extent}]({self.value(inner, 0)} > 0)"
-            case "not":
-                return f"(not {self.condition(scope, 0)})"
-            case "and":
-                return f"({self.condition(scope, 0)} {self.pick('and', 'or')} {self.condition(scope, 0)})"
-        return f"{self.value(scope, min(depth, 1))} {self.pick('>', '<=', '>=')} {self.value(scope, 0)}"
-
-    def switch(self) -> tuple[str, ...]:
-        """Return a condition on an attribute, which is then declared."""
-        name = self.attribute(self.pick("flag", "mode", "mode", "gates", "gates", "width", "alpha", "pads"))
-        forms = {
-            "flag": "flag", "mode": f"mode {self.pick('==', '!=')} '{self.pick('plain', 'scaled')}'", "gates": "gates[1]",
-            "width": "width >= 2", "alpha": "alpha > 0.25", "pads": "pads[0] < pads[1]",
-        }  # fmt: skip
-        return (forms[name],)
 
     def integer(self, scope: Scope, depth: int) -> str:
         """Return an expression of an integer type."""

@@ -195,6 +195,8 @@ class ExprText:
                 common = joined
         args = [self.convert(e.args[0], common)]
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
+        if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]):
+            return Text(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
             args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
         if fn.c == "{0}":
@@ -277,6 +279,12 @@ def _is_loose(e: Expr) -> bool:
             return _is_loose(then) and _is_loose(other)
         case _:
             return False
+
+
+def _is_zero(e: Expr) -> bool:
+    """Whether an expression is a literal 0, but not -0."""
+    number = e.arg if isinstance(e, Cast) else e
+    return isinstance(number, Const) and number.value == 0 and math.copysign(1, number.value) > 0
 
 
 def _exact(text: Text) -> str:

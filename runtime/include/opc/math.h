@@ -85,6 +85,12 @@ OPC_INLINE bool isinf(T x) {
   return x == T(__builtin_inf()) || x == -T(__builtin_inf());
 }
 
+/* 0 - x. Where g++ sees that x is not -0, as of a conversion, it takes 0 - x for -x, which is -0 where x is 0; here it can't see it. */
+template <typename T>
+OPC_INLINE T zero_minus(T x) {
+  return T(0) - x;
+}
+
 /* The larger one; NaN when either is. One instruction chooses, and a branch on NaN is taken the same way again and again. */
 template <typename T>
 OPC_INLINE T maximum(T x, T y) {

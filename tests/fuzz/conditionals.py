@@ -1,0 +1,28 @@
+"""Specs of conditionals, in others or beside what is 0, in which something was wrong once, with others of their class."""
+
+from tests.fuzz.classes import CHOSEN, FLAG, LOOKED_UP, SIDE
+
+PADDED = "inputs: {x: 'T[N]', 'b?': 'T[M]'}\noutputs: {y: 'T[N]'}\n"
+NUMBERS = PADDED.replace("outputs", "attributes: {flag: {type: bool, default: true}, c: int}\noutputs")
+
+CONDITIONALS = {
+    "one_number_or_another": (CHOSEN, "y[i] = (1 if p[i] else x[i]) if p[i] else 2"),
+    "numbers_alone_in_a_sum": (CHOSEN, "y[i] = sum[k:3]((x[i] if x[i] > 0 and p[i] else 1) if not p[i] else 2)"),
+    "asked_before_what_is_known": (CHOSEN, "y[i] = (x[i] if w[ids[i]] > 0 and p[i] else 1) if not p[i] else 2"),
+    "asked_before_what_is_known_to_hold": (CHOSEN, "y[i] = (x[i] if w[ids[i]] > 0 or p[i] else 1) if p[i] else 2"),
+    "asked_between_equals": (CHOSEN, "y[i] = ((x[i] if p[i] else 2) if w[ids[i]] > 0 else x[i]) if p[i] else 3 * x[i]"),
+    "asked_between_equal_numbers": (CHOSEN, "y[i] = x[i] + (1 if w[ids[i]] > 0 else 1)"),
+    "asked_before_what_is_so": (LOOKED_UP, "y[i] = x[i] if w[ids[i]] > 0 or (i + i) % 2 == 0 else 1"),
+    "asked_before_what_the_loop_tells": (LOOKED_UP, "y[i] = x[i] * sum[k:2](1 if w[ids[i]] > k and k < 0 else 3)"),
+    "asked_before_an_attribute": (LOOKED_UP + FLAG, "y[i] = x[i] if not (w[ids[i]] > 0 and flag) else x[i] ** 2"),
+    "asked_before_a_choice": (LOOKED_UP + SIDE, "y[i] = x[i] if w[ids[i]] > 0 and side == 'left' else x[i] ** 2"),
+    "numbers_of_both_kinds": (CHOSEN, "y[i] = 1 if x[i] <= 0.5 else 0.5 if x[i] <= 0.5 else 0"),
+    "an_index_or_a_number": (CHOSEN, "y[i] = x[i] * ((i if p[i] else i + 1 if not p[i] else 0.5) // 2 % 3) / (i if p[i] else 2)"),
+    "an_attribute_or_a_number": (NUMBERS, "y[i] = x[i] - ((0.5 if not x[i] > 0 else 0) if x[i] > 0 else c)"),
+    "a_choice_from_nothing": (PADDED, "y[i] = pad(x[i + 1], 0) - (0.5 if present(b) else 0)"),
+    "an_index_from_nothing": (PADDED, "y[i] = pad(x[i - 1], 0) - i"),
+    "a_number_from_nothing": (NUMBERS, "y[i] = (0 if flag else x[i]) - (c if x[i] > 0 else i)"),
+    "divided_by_nothing": (NUMBERS, "y[i] = 1/(x[i] * (0.0 - i)) + 1/((0 if flag else x[i]) - c // 5)"),
+    "divided_by_a_choice": (NUMBERS, "y[i] = 1/((0 if flag else x[i]) - abs(i - 1)) + 1/(0.0 - abs(i - 1))"),
+}  # fmt: skip
+"""What conditions decide of others, and which still may refuse a call; and `0 - x`, which is not `-x` where x is 0."""
