@@ -6,6 +6,7 @@ is a value at one point of the iteration domain: an assignment of integers to in
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -35,11 +36,17 @@ class GroupRef:
 @remembering
 @dataclass(frozen=True, slots=True)
 class Const(Node):
-    """A literal number or bool; `value` is an int, a float (inf and nan included) or a bool."""
+    """A literal number or bool; `value` is an int, a float (inf and nan included) or a bool. 0 and -0 are two."""
 
     value: int | float | bool
     type: ValueType
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const) or self.type != other.type:
+            return False
+        a, b = self.value, other.value
+        return a is b or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
 @remembering

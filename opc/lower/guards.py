@@ -6,6 +6,8 @@ the loop runs over the range in which it holds, and nothing is tested inside.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,7 +16,7 @@ from typing import TypeAlias
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
-from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, with_children
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, may_refuse, with_children
 from opc.ir.rules import unwidened
 from opc.transform.scalar import negation
 
@@ -31,10 +33,15 @@ _WIDE = frozenset({DType.INT32, DType.INT64})
 
 
 def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, ...]:
-    """Return a condition as guards that must all hold; `positive` tells whether a divisor is known to be."""
+    """Return a condition as guards that must all hold; `positive` tells whether a divisor is known to be.
+
+    Guards are asked in any order, so that a part which may refuse the call is none alone, but with all that follow it.
+    """
     parts = conjuncts(condition)
     if len(parts) > 1:
-        return tuple(g for part in parts for g in guards(part, positive))
+        free = list(itertools.takewhile(lambda part: not may_refuse(part), parts))
+        last = [functools.reduce(lambda a, b: Call("and", (a, b), DType.BOOL), parts[len(free) :])] if free != parts else []
+        return (*(g for part in free for g in guards(part, positive)), *last)
     (condition,) = parts
     if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):
         a, b = (affine_of(x) for x in condition.args)
@@ -117,6 +124,8 @@ def peel(
     """Return the guards outside of which the body of a reduction is what the reduction ignores, and the body inside of them."""
     found: tuple[Guard, ...] = ()
     while True:
+        if found and isinstance(last := found[-1], Expr) and may_refuse(last):
+            return found, body  # what is asked next must not be asked before
         match body:
             case Select(cond=cond, then=then, other=other) if is_identity(kind, other):
                 found, body = found + guards(cond, positive), then

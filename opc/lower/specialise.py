@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from opc.analysis.patterns import is_number
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
@@ -27,6 +28,7 @@ from opc.ir.expr import (
     StrConst,
     children,
     joined_conditions,
+    may_refuse,
     reads,
     rewrite,
     walk,
@@ -187,8 +189,8 @@ def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
                 return joined_conditions(e)
             case Select(cond=Const(value=value)):
                 return _as(e.then if value else e.other, e)
-            case Select(then=Const(value=a), other=Const(value=b)) if a == b == 0:
-                return _as(e.then, e)
+            case Select(then=Const() as a, other=Const()) if is_number(a, 0) and _as(a, e) == _as(e.other, e):
+                return e if may_refuse(e.cond) else _as(a, e)
             case Reduce(kind="sum", body=Const(value=0)):
                 return Const(0, e.type, e.span)
             case Call(fn="add", args=(Const() as a, Const() as b)) if is_unsigned_zero(a) and is_unsigned_zero(b):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -103,34 +104,42 @@ def any_reads(e: Expr) -> bool:
 
 
 def select(cond: Expr, then: Expr, other: Expr) -> Expr:
+    """Return `conditional(cond, then, other)` for a part of a derivative: one that is 0 on both sides is 0."""
+    e = conditional(cond, then, other)
+    return e.then if isinstance(e, Select) and e.then == e.other and is_zero(e.then) else e
+
+
+def conditional(cond: Expr, then: Expr, other: Expr) -> Expr:
     """Return `then if cond else other`, with what `cond` decides inside the two sides decided."""
     if isinstance(cond, Const):
         return then if cond.value else other
     if isinstance(cond, Call) and cond.fn == "not":
-        return select(cond.args[0], other, then)
+        return conditional(cond.args[0], other, then)
     then, other = assume(then, cond, True), assume(other, cond, False)
     refuses = may_refuse(cond)
-    if then == other and (is_zero(then) or not refuses):
+    if then == other and not refuses:
         return then
     then, other = widened((then, other))
     if isinstance(then, Select) and then.other == other and not refuses and not (asks_presence(cond) and any_reads(then.cond)):
-        return select(conjunction(cond, then.cond), then.then, other)
+        return conditional(conjunction(cond, then.cond), then.then, other)
     return Select(cond, then, other, joined(then.type, other.type))
 
 
 def conjunction(a: Expr, b: Expr) -> Expr:
-    """Return `a and b`; what reads nothing comes first, as it may tell that the reads of the other are inside."""
-    if isinstance(a, Const):
-        return b if a.value else FALSE
-    if isinstance(b, Const):
-        return a if b.value else FALSE
+    """Return `a and b`; what reads nothing comes first, as it may tell that the reads of the other are inside.
+
+    But what may refuse the call is asked before whatever follows it.
+    """
+    if isinstance(a, Const) or isinstance(b, Const):
+        return joined_conditions(raw("and", a, b))
     if a == b:
         return a
-    if any_reads(a):
+    if any_reads(a) and not may_refuse(a):
         parts = conjuncts(b)
-        first = [c for c in parts if not any_reads(c)]
+        free = list(itertools.takewhile(lambda c: not may_refuse(c), parts))
+        first = [c for c in free if not any_reads(c)]
         if first:
-            rest = [c for c in parts if any_reads(c)]
+            rest = [c for c in free if any_reads(c)] + parts[len(free) :]
             return functools.reduce(lambda x, y: raw("and", x, y), [*first, a, *rest])
     return raw("and", a, b)
 
@@ -256,7 +265,7 @@ def _assumed(e: Expr, cond: Expr, value: bool) -> Expr:
         if isinstance(known, Const):
             return _assumed(e.then if known.value else e.other, cond, value)
         then, other = _assumed(e.then, cond, value), _assumed(e.other, cond, value)
-        return e if (known, then, other) == (e.cond, e.then, e.other) else select(known, then, other)
+        return e if (known, then, other) == (e.cond, e.then, e.other) else conditional(known, then, other)
     kept = children(e)
     new = tuple(_assumed(c, cond, value) for c in kept)
     return e if new == kept else rebuilt(e, new)

@@ -109,9 +109,7 @@ def _select(e: Select) -> Expr:
     if isinstance(e.cond, Call) and e.cond.fn == "not":
         return _select(replace(e, cond=e.cond.args[0], then=e.other, other=e.then))
     then, other = scalar.assume(e.then, e.cond, True), scalar.assume(e.other, e.cond, False)
-    # Where a condition may refuse the call, it goes with 0 alone: derivatives are full of zeros.
-    decided = scalar.is_zero(then) or not may_refuse(e.cond)
-    if then == other and decided and (then.type == e.type or isinstance(then.type, Weak)):
+    if then == other and not may_refuse(e.cond) and (then.type == e.type or isinstance(then.type, Weak)):
         return then
     if isinstance(found := join(then.type, other.type), Weak) and found != e.type:
         then, other = scalar.cast_literal(e.type, then), scalar.cast_literal(e.type, other)

@@ -21,6 +21,7 @@ from opc.ir.expr import (
     Select,
     free_groups,
     free_indices,
+    may_refuse,
     reads,
 )
 from opc.transform import algebra, scalar
@@ -62,7 +63,8 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
     if picked is not None:
         return sum_over(*picked)
     if isinstance(body, Select) and not varies(body.cond, loops):
-        return scalar.select(body.cond, sum_over(loops, body.then), sum_over(loops, body.other))
+        chosen = scalar.select(body.cond, sum_over(loops, body.then), sum_over(loops, body.other))
+        return _where_some(loops, chosen, body.cond) if may_refuse(body.cond) else chosen
     if all(isinstance(a, BroadcastAxis) for a in loops):
         return Reduce("sum", loops, body, sum_type(body.type))
     match body:
@@ -88,9 +90,12 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
 
 
 def _where_some(loops: tuple[ReduceAxis, ...], total: Expr, outside: Expr) -> Expr:
-    """Return a sum whose terms have the factor `outside`, 0 where it has no terms: what these read is inside, by their loops."""
+    """Return a sum whose terms have the factor or condition `outside`, 0 where it has no terms: there nothing is asked of it.
+
+    What the terms read is inside, by their loops.
+    """
     indices = [i for r in reads(outside) for i in r.indices if not isinstance(i, GroupRef)]
-    if all(isinstance(i, Affine) and i.index is not None for i in indices):
+    if not may_refuse(outside) and all(isinstance(i, Affine) and i.index is not None for i in indices):
         return total
     own = {a.index for a in loops if isinstance(a, Axis)}
     some: Expr = scalar.TRUE

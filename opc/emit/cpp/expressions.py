@@ -195,7 +195,7 @@ class ExprText:
                 common = joined
         args = [self.convert(e.args[0], common)]
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
-        if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]):
+        if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]) and _shows_its_sign(e.args[1]):
             return Text(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
             args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
@@ -285,6 +285,13 @@ def _is_zero(e: Expr) -> bool:
     """Whether an expression is a literal 0, but not -0."""
     number = e.arg if isinstance(e, Cast) else e
     return isinstance(number, Const) and number.value == 0 and math.copysign(1, number.value) > 0
+
+
+def _shows_its_sign(e: Expr) -> bool:
+    """Whether g++ sees that a floating value is not -0: that of a conversion, or of a conditional between such or literals."""
+    if isinstance(e, Select):
+        return all(isinstance(side, Const) or _shows_its_sign(side) for side in (e.then, e.other))
+    return not is_floating(e.type) and not isinstance(e, Const)
 
 
 def _exact(text: Text) -> str:

@@ -30,6 +30,7 @@ from opc.ir.expr import (
     children,
     free_indices,
     map_affine,
+    may_refuse,
     rewrite,
     walk,
 )
@@ -82,13 +83,17 @@ class _Terms(Fold):
         return self.over.lane
 
     def _due(self, open_axes: set[str]) -> list[Guard]:
-        """Take the guards that can be tested; those that use a place wait until it is known."""
-        places = {index for index, _ in self.plan.places}
-        late = [g for g in self.guards if guard_indices(g) & places]
-        self.guards = [g for g in self.guards if not guard_indices(g) & places]
+        """Take the guards that can be tested; others wait until the places are known."""
+        late = [g for g in self.guards if self._waits(g)]
+        self.guards = [g for g in self.guards if not self._waits(g)]
         due = super()._due(open_axes)
         self.guards += late
         return due
+
+    def _waits(self, g: Guard) -> bool:
+        """Whether a guard uses a place, or may refuse the call: that is asked where there is one."""
+        places = {index for index, _ in self.plan.places}
+        return bool(guard_indices(g) & places) or (not isinstance(g, Affine) and may_refuse(g))
 
     def write(self) -> None:
         """Write the loops."""
@@ -277,9 +282,8 @@ class _Terms(Fold):
         leaf = Leaf(self.regions, over)
         leaf.lazy = True
         # A place may be looked up where the guards say that there is one.
-        known = {index for index, _ in self.plan.places}
-        early = [g for g in self.guards if not guard_indices(g) & known]
-        self.guards = [g for g in self.guards if guard_indices(g) & known]
+        early = [g for g in self.guards if not self._waits(g)]
+        self.guards = [g for g in self.guards if self._waits(g)]
         lines = [f"if (!({leaf.convert(_condition(g), DType.BOOL).text})) continue;" for g in early]
         for n, (index, place) in enumerate(self.plan.places):
             text = leaf.convert(place, Weak.INT).text

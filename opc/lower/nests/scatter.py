@@ -33,6 +33,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    may_refuse,
     reads,
     rewrite,
     walk,
@@ -101,12 +102,16 @@ def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[st
     own = {a.index for a in e.axes if isinstance(a, Axis)}
     places: dict[str, Expr] = {}
     rest: list[Expr] = []
-    for c in conditions:
+    # What may refuse the call is asked before whatever follows it, for all places.
+    for n, c in enumerate(conditions):
         for index, place in _equalities(c):
             if index in targets and index not in places and free_indices(place) & own:
                 places[index] = place
                 break
         else:
+            if may_refuse(c):
+                rest.append(_all(conditions[n:]))
+                break
             rest.append(c)
     fixed = set(places)
     if not any(_is_computed(p) for p in places.values()) or any(free_indices(p) & fixed for p in places.values()):
@@ -244,6 +249,8 @@ def _as_read(e: Expr) -> Expr:
             choices = disjuncts(c)
             # A place may be looked up only where the conditions before say so.
             first = list(takewhile(lambda x, own=axis.index: own not in free_indices(x), conditions[:n]))  # type: ignore[misc]  # a default binds the loop's value
+            if any(map(may_refuse, conditions[len(first) : n])):
+                continue  # asked for all of them
             rest = conditions[len(first) : n] + conditions[n + 1 :]
             terms = []
             for k, choice in enumerate(choices):
@@ -268,13 +275,15 @@ def _added(terms: list[Expr], t: ValueType) -> Expr:
 
 def _term_at(axis: Axis, choice: Expr, first: list[Expr], rest: list[Expr], body: Expr) -> Expr | None:
     """Return the term of a sum at the one place that `choice` names, 0 where `first` doesn't hold, it is outside, or `rest`
-    doesn't hold."""
+    doesn't hold. What may refuse the call is asked where there are terms."""
     place = next((p for i, p in _equalities(choice) if i == axis.index), None)
     if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
         return None
     put_in = _substitution(axis.index, place)
     wide = place if isinstance(place.type, Weak) else converted(place, DType.INT64)
+    some = Call("gt", (IndexValue(axis.extent), Const(0, Weak.INT)), DType.BOOL)
     inside = [
+        *([some] if any(map(may_refuse, (*first, place))) else []),
         *first,
         Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
         Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
