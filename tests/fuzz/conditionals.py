@@ -3,6 +3,22 @@
 from tests.fuzz.classes import CHOSEN, FLAG, LOOKED_UP, SIDE
 
 PADDED = "inputs: {x: 'T[N]', 'b?': 'T[M]'}\noutputs: {y: 'T[N]'}\n"
+SENT = """\
+out_of_range: error
+inputs: {p: 'bool[N]', x: 'T[N]', ids: 'int64[N]', jds: 'int64[N]', w: 'T[M]', v: 'T[K]'}
+outputs: {y: 'T[K]'}
+"""
+TAKEN = SENT.replace("y: 'T[K]'", "y: 'T[N]'")
+FIXED = """\
+inputs: {x: 'T[N]', 'b?': 'T[N]'}
+attributes:
+  flag: {type: bool, default: true}
+  gate: {type: bool, default: false}
+  gates: 'bool[2]'
+  mode: {type: str, values: [one, two]}
+  n: int
+outputs: {y: 'T[N]'}
+"""
 NUMBERS = PADDED.replace("outputs", "attributes: {flag: {type: bool, default: true}, c: int}\noutputs")
 
 CONDITIONALS = {
@@ -24,5 +40,24 @@ CONDITIONALS = {
     "a_number_from_nothing": (NUMBERS, "y[i] = (0 if flag else x[i]) - (c if x[i] > 0 else i)"),
     "divided_by_nothing": (NUMBERS, "y[i] = 1/(x[i] * (0.0 - i)) + 1/((0 if flag else x[i]) - c // 5)"),
     "divided_by_a_choice": (NUMBERS, "y[i] = 1/((0 if flag else x[i]) - abs(i - 1)) + 1/(0.0 - abs(i - 1))"),
+    "asked_between_others": (CHOSEN, "y[i] = (x[i] if (w[ids[i]] > 0 or not p[i]) and i < 1 else 1) if p[i] else 2"),
+    "asked_before_the_last": (CHOSEN, "y[i] = (x[i] if i < 2 and w[ids[i]] > 0 and i < 1 else 1) if p[i] else 2"),
+    "asked_for_nothing": (CHOSEN + FLAG, "y[i] = (x[i] if w[ids[i]] > 0 and flag else 0) if p[i] else 0"),
+    "asked_for_nothing_but_zeros": (CHOSEN, "y[i] = (0 if w[ids[i]] > 0 else x[i] if not p[i] else 0) if p[i] else x[i]"),
+    "asked_for_a_gradient": (CHOSEN + FLAG, "y[i] = x[i] ** 2 if w[ids[i]] > 0 and flag else 0"),
+    "asked_before_a_range": (CHOSEN, "y[i] = sum[k](x[k] if w[ids[k]] > 0 and k < i else 0)"),
+    "asked_around_a_range": (CHOSEN, "y[i] = sum[k](((pad(x[k - i], 0) if k < 2 else 0) if w[ids[k]] > 0 and p[k] else 0))"),
+    "asked_before_what_is_sent": (SENT, "y[j] = sum[k](x[k] if w[jds[k]] > 0 and ids[k] == j else 0)"),
+    "asked_around_what_is_sent": (SENT, "y[j] = sum[k]((x[k] if ids[k] == j else 0) if w[jds[k]] > 0 and p[k] else 0)"),
+    "asked_where_something_is_sent": (SENT, "y[j] = sum[k](x[k] if j < 2 and ids[k] == j and w[jds[k]] > 0 else 0)"),
+    "asked_between_what_is_sent": (SENT, "y[j] = sum[k](x[k] if ids[k] == j and p[k] and w[jds[k]] > 0 and k < 2 else 0)"),
+    "asked_before_what_is_taken": (TAKEN, "y[i] = sum[k](w[k] if w[ids[i]] > 0 and k == jds[i] else 0)"),
+    "asked_of_each_that_is_taken": (TAKEN, "y[i] = sum[k](w[k] if v[jds[i]] > w[k] and k == ids[i] else 0)"),
+    "negative_zero": (CHOSEN + FLAG, "y[i] = (1/(x[i]*0.0) if p[i] else 1/(x[i]*-0.0)) + 1/(-0.0 if flag and p[i] else 0.0)"),
+    "a_choice_of_attributes": (FIXED, "y[i] = x[i] if (gate if flag else n == 0) else cast(T, (gate if flag else n > 2))"),
+    "a_choice_of_presence": (FIXED, "y[i] = (x[i] if (present(b) if flag else not present(b)) else 1) if (flag if gate else n > 2) else 2"),
+    "either_attribute_is_like_another": (FIXED, "y[i] = x[i] if (flag or gate) == (mode == 'one') else 1"),
+    "attributes_alike_or_not": (FIXED, "y[i] = (x[i] if (flag == gate) == (mode == 'one') else 1) * (2 if present(b) == flag else 1)"),
+    "absent_where_nothing_counts": (FIXED, "y[i] = sum[k]((0 if b[k] > 0 else x[k]) if present(b) and k < N - 1 else 0)"),
 }  # fmt: skip
 """What conditions decide of others, and which still may refuse a call; and `0 - x`, which is not `-x` where x is 0."""

@@ -419,6 +419,10 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.static` says."""
         return self.static_text(condition).text
 
+    def truth(self, e: Expr) -> Text:
+        """As `ArrayEmitter.truth` says."""
+        return self.static_text(e)
+
     def static_text(self, e: Expr) -> Text:
         """Return a condition over attributes, sizes and presence, in plain Python."""
         match e:
@@ -444,7 +448,8 @@ class NumpyOperations(NumpySizes):
                 left, right = (self.static_text(a).at(BITOR) for a in e.args)
                 return Text(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
             case _:
-                return self.expr(e, Scope(()))
+                value = self.expr(e, Scope(()))
+                return Text(f"({value.text})") if value.strength == TERNARY else value
 
 
 def _holds(dtype: DType, value: int) -> bool:

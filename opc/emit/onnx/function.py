@@ -406,8 +406,12 @@ class _OnnxEmitter(OnnxWindows):
             case Call(fn="not", args=(inner,)):
                 return f"not ({self.static(inner)})"
             case Call(fn="eq" | "ne" as fn, args=(left, right)):
-                return f"{self.static(left)} {'==' if fn == 'eq' else '!='} {self.static(right)}"
+                return f"{self._part(left)} {'==' if fn == 'eq' else '!='} {self._part(right)}"
             case Call(fn="and" | "or" as fn, args=args):
-                return f" {fn} ".join(f"({self.static(a)})" if isinstance(a, Call) else self.static(a) for a in args)
+                return f" {fn} ".join(map(self._part, args))
             case _:
                 raise NotExpressible("a condition is not known when the model is made")
+
+    def _part(self, e: Expr) -> str:
+        """Return a part of a condition that is known when the model is made."""
+        return f"({self.static(e)})" if isinstance(e, Call | Present) else self.static(e)

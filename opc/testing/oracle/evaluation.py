@@ -461,8 +461,9 @@ class _Evaluation:
             return np.zeros((), np.bool_)
         cond, counts, kept = found
         told = self.eval(cond, frame, mask, ctx)
-        out = ~told.low if counts else told.high
-        return np.asarray(out | self.left_out(kept, frame, _both(mask, told.high if counts else ~told.low), ctx))
+        out = np.asarray(~told.low if counts else told.high)
+        there = _both(mask, told.high if counts else ~told.low)
+        return out | self.left_out(kept, frame, there, ctx) if there.any() else out
 
     def bodies(
         self, e: Reduce, inner: Frame, axes: tuple[int, ...], part: Array, mask: Array | None, ctx: DType
