@@ -55,9 +55,15 @@ CONDITIONALS = {
     "asked_of_each_that_is_taken": (TAKEN, "y[i] = sum[k](w[k] if v[jds[i]] > w[k] and k == ids[i] else 0)"),
     "negative_zero": (CHOSEN + FLAG, "y[i] = (1/(x[i]*0.0) if p[i] else 1/(x[i]*-0.0)) + 1/(-0.0 if flag and p[i] else 0.0)"),
     "a_choice_of_attributes": (FIXED, "y[i] = x[i] if (gate if flag else n == 0) else cast(T, (gate if flag else n > 2))"),
-    "a_choice_of_presence": (FIXED, "y[i] = (x[i] if (present(b) if flag else not present(b)) else 1) if (flag if gate else n > 2) else 2"),
+    "a_choice_of_presence": (
+        FIXED,
+        "y[i] = (x[i] if (present(b) if flag else not present(b)) else 1) if (flag if gate else n > 2) else 2",
+    ),
     "either_attribute_is_like_another": (FIXED, "y[i] = x[i] if (flag or gate) == (mode == 'one') else 1"),
-    "attributes_alike_or_not": (FIXED, "y[i] = (x[i] if (flag == gate) == (mode == 'one') else 1) * (2 if present(b) == flag else 1)"),
+    "attributes_alike_or_not": (
+        FIXED,
+        "y[i] = (x[i] if (flag == gate) == (mode == 'one') else 1) * (2 if present(b) == flag else 1)",
+    ),
     "absent_where_nothing_counts": (FIXED, "y[i] = sum[k]((0 if b[k] > 0 else x[k]) if present(b) and k < N - 1 else 0)"),
 }  # fmt: skip
 """What conditions decide of others, and which still may refuse a call; and `0 - x`, which is not `-x` where x is 0."""
