@@ -98,7 +98,7 @@ def auto_backward(forward: Op) -> Op | None:
 
 def normalise(op: Op) -> Op:
     """Return the op simplified, without what no output needs, and with no reduction computed more often than it has results."""
-    return _checked(hoist(_checked(simplify(prune(op, [o.name for o in op.outputs]))), exact=True))
+    return _checked(hoist(_checked(simplify(prune(op, [o.name for o in op.outputs]), exact=True)), exact=True))
 
 
 @overload

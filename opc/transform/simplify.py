@@ -10,16 +10,28 @@ import math
 from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
-from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, rewrite
+from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
 from opc.ir.functions import join
 from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.transform import scalar
 
 
-def simplify(op: Op) -> Op:
-    """Return the op with every statement's value simplified."""
-    return replace(op, body=tuple(replace(s, value=simplify_expr(s.value)) for s in op.body))
+def simplify(op: Op, *, exact: bool = False) -> Op:
+    """Return the op with every statement's value simplified; if `exact`, not where that leaves out a temporary that may refuse.
+
+    A temporary is computed where its name stands in what outputs need, and so refuses the call whatever is made of it.
+    """
+    refusing: set[str] = set()
+    body = []
+    for s in op.body:
+        value, names = simplify_expr(s.value), {r.operand for r in reads(s.value)}
+        if exact and names & refusing - {r.operand for r in reads(value)}:
+            value = s.value
+        if names & refusing or may_refuse(value):
+            refusing.add(s.target)
+        body.append(replace(s, value=value))
+    return replace(op, body=tuple(body))
 
 
 def erase(op: Op) -> Op:
