@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Const, Expr, GroupRef, Read, rewrite
+from opc.ir.expr import Const, Expr, GroupRef, Read, reads, rewrite
 from opc.ir.op import Assign, Op
 
 
@@ -16,12 +16,15 @@ def inline_copies(op: Op) -> Op:
     """Return the op without such temporaries."""
     temporaries = {t.name for t in op.temporaries}
     optional = {i.name for i in op.inputs if i.optional}
+    # A number stands for what is read inside alone.
+    outside = {r.operand for s in op.body for r in reads(s.value) if r.pad is not None or r.checked}
     copies: dict[str, Assign] = {}
     body: list[Assign] = []
     for s in op.body:
         value = rewrite(s.value, lambda e: _original(e, copies))
         s = replace(s, value=value)
-        if s.target in temporaries and _is_copy(s, optional) and _same(op, s):
+        number = isinstance(s.value, Const) and s.target not in outside
+        if s.target in temporaries and (number or _is_copy(s, optional)) and _same(op, s):
             copies[s.target] = s
         else:
             body.append(s)
@@ -31,8 +34,6 @@ def inline_copies(op: Op) -> Op:
 
 
 def _is_copy(s: Assign, optional: set[str]) -> bool:
-    if isinstance(s.value, Const):
-        return True
     if not isinstance(s.value, Read) or s.value.pad is not None or s.value.checked or s.value.operand in optional:
         return False
     entries = [i.index if isinstance(i, Affine) else i if isinstance(i, GroupRef) else None for i in s.value.indices]

@@ -288,16 +288,18 @@ def _is_zero(e: Expr) -> bool:
 
 
 def _shows_its_sign(e: Expr) -> bool:
-    """Whether g++ sees that a floating value is not -0: that of a conversion, or of a conditional between such or literals."""
+    """Whether g++ sees that a floating value is not -0: of a conversion, or a conditional with such a side or literals."""
     if isinstance(e, Select):
-        return all(isinstance(side, Const) or _shows_its_sign(side) for side in (e.then, e.other))
+        sides = (e.then, e.other)
+        return all(isinstance(side, Const) for side in sides) or any(map(_shows_its_sign, sides))
     return not is_floating(e.type) and not isinstance(e, Const)
 
 
 def _exact(text: Text) -> str:
     """Return a value in a text of exactly its type."""
     exact = f"{c_compute(text.type)}("
-    return text.text if text.text.lstrip("-").startswith(exact) else f"{exact}{text.text})"
+    is_exact = text.strength >= _UNARY and text.text.lstrip("-").startswith(exact)
+    return text.text if is_exact else f"{exact}{text.text})"
 
 
 def presences(condition: Expr) -> frozenset[str]:

@@ -153,6 +153,8 @@ class NumpyOperations(NumpySizes):
             typed = self.is_static(e.cond) and not isinstance(e.type, Weak)
             return Text(f"np.asarray({number.text}, {self.compute(e.type)})") if typed else number
         value = self.expr(side, scope)
+        if is_bool(e.type) and is_uniform(side) and self.is_static(e.cond) and not is_uniform(e):
+            return Text(f"np.asarray({value.text})")  # ~True of Python's own is -2
         return self.fitted(side, value, (e.type,)) if is_floating(e.type) else value
 
     def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
