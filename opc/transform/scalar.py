@@ -131,7 +131,7 @@ def conjunction(a: Expr, b: Expr) -> Expr:
     But what may refuse the call is asked before whatever follows it.
     """
     if isinstance(a, Const) or isinstance(b, Const):
-        return joined_conditions(raw("and", a, b))
+        return joined_conditions(Call("and", (a, b), DType.BOOL))
     if a == b:
         return a
     if any_reads(a) and not may_refuse(a):

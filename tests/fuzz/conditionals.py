@@ -40,7 +40,7 @@ CONDITIONALS = {
     "a_number_from_nothing": (NUMBERS, "y[i] = (0 if flag else x[i]) - (c if x[i] > 0 else i)"),
     "an_attribute_or_an_index_from_nothing": (NUMBERS, "y[i] = pad(x[i - 2], 0) - (i % 2 if present(b) else c * 0.5)"),
     "a_number_beside_an_edge": (NUMBERS, "t[i:N] = 0 if flag else x[i]\n  y[i] = x[i] * pad(t[i - 1], 0.5)"),
-    "a_number_in_a_minimum": (NUMBERS, "y[i] = minimum(N, (1 if cast(T, 2) >= x[i] else i) if cast(T, 2) >= x[i] else 0) + x[i]"),
+    "a_number_in_a_minimum": (NUMBERS, "y[i] = minimum(N, (1 if cast(T, 0.2) >= x[i] else i) if cast(T, 0.2) >= x[i] else 0)"),
     "divided_by_nothing": (NUMBERS, "y[i] = 1/(x[i] * (0.0 - i)) + 1/((0 if flag else x[i]) - c // 5)"),
     "divided_by_a_choice": (NUMBERS, "y[i] = 1/((0 if flag else x[i]) - abs(i - 1)) + 1/(0.0 - abs(i - 1))"),
     "asked_between_others": (CHOSEN, "y[i] = (x[i] if (w[ids[i]] > 0 or not p[i]) and i < 1 else 1) if p[i] else 2"),
@@ -58,7 +58,7 @@ CONDITIONALS = {
     "asked_of_each_that_is_taken": (TAKEN, "y[i] = sum[k](w[k] if v[jds[i]] > w[k] and k == ids[i] else 0)"),
     "negative_zero": (CHOSEN + FLAG, "y[i] = (1/(x[i]*0.0) if p[i] else 1/(x[i]*-0.0)) + 1/(-0.0 if flag and p[i] else 0.0)"),
     "a_choice_of_attributes": (FIXED, "y[i] = x[i] if (gate if flag else n == 0) else cast(T, (gate if flag else n > 2))"),
-    "an_attribute_for_what_is_absent": (FIXED, "y[i] = 2.5 if (x[0] <= b[i] if present(b) else gates[1]) else x[i]"),
+    "an_attribute_for_what_is_absent": (FIXED, "y[i] = x[i] * cast(T, not (x[0] <= b[i] if present(b) else gates[1]))"),
     "a_choice_of_presence": (
         FIXED,
         "y[i] = (x[i] if (present(b) if flag else not present(b)) else 1) if (flag if gate else n > 2) else 2",
