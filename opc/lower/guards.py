@@ -6,13 +6,13 @@ the loop runs over the range in which it holds, and nothing is tested inside.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from opc.analysis.patterns import conjunction
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
@@ -40,7 +40,7 @@ def guards(condition: Expr, positive: Callable[[Affine], bool]) -> tuple[Guard, 
     parts = conjuncts(condition)
     if len(parts) > 1:
         free = list(itertools.takewhile(lambda part: not may_refuse(part), parts))
-        last = [functools.reduce(lambda a, b: Call("and", (a, b), DType.BOOL), parts[len(free) :])] if free != parts else []
+        last = [conjunction(parts[len(free) :])] if free != parts else []
         return (*(g for part in free for g in guards(part, positive)), *last)
     (condition,) = parts
     if isinstance(condition, Call) and condition.fn in ("lt", "le", "gt", "ge"):

@@ -310,9 +310,9 @@ class ArrayEmitter(ABC):
             case _:
                 raise NotExpressible("a string is no array")
 
+    @abstractmethod
     def truth(self, e: Expr) -> Text:
-        """Return a condition that Python decides as a value among others."""
-        return Text(self.static(e), COMPARE)
+        """A condition that Python decides, as a value among others."""
 
     def static_first(self, e: Select) -> Select:
         """Return a conditional on `a and b` as nested ones, the outer on what Python decides.
