@@ -24,7 +24,7 @@ from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
-from opc.testing.oracle.opaque import UndecidedError
+from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.truths.examples import check_examples, example_cases

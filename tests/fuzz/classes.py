@@ -220,6 +220,16 @@ FORMS = {
         """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))
   u[..., i] = sum[k:N](sum[l:N](z[..., k] * exp(v[k, i])) + sum[l:N](exp(q[..., l]) * v[l, i]))""",
     ),
+    "factors_of_what_is_broadcast": (
+        "broadcast: true\ninputs: {x: 'T[..., N]', q: 'T[..., N]'}\nattributes: {alpha: float}\noutputs: {y: 'T[..., N, N]'}\n",
+        """t[...] = cast(T, alpha)
+  u[..., i] = t[...] * x[..., i]
+  y[..., i, j] = sum[k:N](exp(k) * u[..., k])""",
+    ),
+    "the_same_lookups_twice": (
+        "out_of_range: error\ninputs: {ids: 'int64[N]', x: 'T[M, N]'}\noutputs: {y: 'T[M]'}\n",
+        "y[i] = sum[k](x[i, k] * x[i, ids[k]]) ** 2",
+    ),
     "sizes_that_a_cotangent_tells": (
         "inputs: {ids: 'int64[N]', z: 'T[*S]', 'b?': 'T[N]'}\noutputs: {y: 'T[N, *S]', u: 'T[N, *S]'}\n",
         "y[i, *S] = z[*S]\n  u[i, *S] = round(z[*S])",

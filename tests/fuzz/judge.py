@@ -21,7 +21,7 @@ from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import derived_inputs, gradient, gradient_names, second_gradient
 from opc.testing.oracle.bounds import Array, Bounds, exact, numpy_dtype
 from opc.testing.oracle.evaluation import Bounded, evaluate
-from opc.testing.oracle.frame import DomainError
+from opc.testing.oracle.frame import DomainError, UndecidedError
 from tests.fuzz import brute
 from tests.fuzz.scalars import FLOATS, NoValueError
 from tests.fuzz.translate import OutsideError
@@ -38,6 +38,8 @@ def wrong_values(text: str, family: Family, case: Case) -> Iterator[str]:
     try:
         want = evaluate(family.forward, inputs, case.attributes)
         refused = None
+    except UndecidedError:
+        return
     except (DomainError, ShapeError) as error:
         refused = error
     try:
@@ -241,6 +243,8 @@ def wrong_gradients(text: str, family: Family, case: Case) -> Iterator[str]:
         return
     try:
         given = gradient(op, backward, inputs, case.attributes, {**u}, binding=binding, precise=True)
+    except UndecidedError:
+        return
     except (DomainError, ShapeError) as error:
         yield f"{case.name}: the gradient has no value: {error}"
         return
@@ -262,6 +266,8 @@ def wrong_gradients(text: str, family: Family, case: Case) -> Iterator[str]:
         more = second_gradient(
             op, backward, family.backward_backward, inputs, case.attributes, {**u}, {**v}, binding=binding, precise=True
         )
+    except UndecidedError:
+        return
     except (DomainError, ShapeError) as error:
         yield f"{case.name}: the second gradient has no value: {error}"
         return

@@ -14,7 +14,7 @@ import pytest
 from opc.ir.op import Family, Group, Op
 from opc.pipeline import compile_text
 from opc.testing.cases.arguments import TensorArg, random_values
-from opc.testing.cases.calls import Maker
+from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.sizes import Sizes, broadcast_variants, dims_of, groups_of, split
 from opc.testing.oracle.evaluation import evaluate
 from tests.backends.onnx.test_checks import load
@@ -26,6 +26,7 @@ from tests.fuzz.classes import CONDITIONS, EXTREMES, FORMS, HEAD, PRODUCTS, SUMS
 from tests.fuzz.conditionals import CONDITIONALS
 from tests.fuzz.kernels import Libraries, compile_together
 from tests.fuzz.proof import (
+    answers,
     expected,
     functions,
     reference,
@@ -109,6 +110,19 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
     return Libraries(EVERY, one_of, tmp_path_factory.mktemp("every"))
 
 
+def calls_of(op: Op, maker: Maker) -> Iterator[tuple[Op, Case]]:
+    """Yield calls of all those sizes, of each attribute's values in turn, some without some of the optional operands."""
+    optional = [o.name for o in op.inputs if o.optional]
+    for turn, sizes in enumerate((*sizes_of(op), *sizes_of_groups(op), *shared_sizes(op))):
+        attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
+        absent = frozenset(optional[WITHOUT.get(turn % 8, slice(0))])
+        label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
+        fill = special(0.2) if turn % 3 == 2 else random_values  # infinities and numbers that are none among them
+        case = maker.make(label, sizes, attributes=attributes, absent=absent, fill=fill)
+        if case is not None:
+            yield op, case
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
     """Kernels, references and ONNX functions have a value where the oracle has one, and it where brute force has one."""
@@ -118,16 +132,8 @@ def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
     refer, session, above = reference(one), load(one, tmp_path), parents(one)
     found = []
     for op in one.ops:
-        maker, optional = Maker(op, above.get(id(op)), 2_000), [o.name for o in op.inputs if o.optional]
-        for turn, sizes in enumerate((*sizes_of(op), *sizes_of_groups(op), *shared_sizes(op))):
-            attributes = {n: v[turn % len(v)] for n, v in maker.good.items() if v}
-            absent = frozenset(optional[WITHOUT.get(turn % 8, slice(0))])
-            label = f"{op.name} {sizes.dims} {sizes.groups} {sizes.own} {attributes} without {sorted(absent)}"
-            fill = special(0.2) if turn % 3 == 2 else random_values  # infinities and numbers that are none among them
-            case = maker.make(label, sizes, attributes=attributes, absent=absent, fill=fill)
-            if case is None:
-                continue
-            want = expected(op, case)
+        maker = Maker(op, above.get(id(op)), 2_000)
+        for _, case, want in answers(calls_of(op, maker)):
             found += [f"kernel of {case.name}: {m}" for m in wrong_kernel(kernel, op, case, want)]
             if op is one.forward:
                 found += [f"oracle of {case.name}: {m}" for m in judge.wrong_values(text, one, case)]
@@ -135,7 +141,7 @@ def test_every_target(name: str, libraries: Libraries, tmp_path: Path) -> None:
                 found += [f"numpy of {case.name}: {m}" for m in wrong_answer(refer, op, case, want)]
                 found += [f"onnx of {case.name}: {m}" for m in wrong_answer(functions(session), op, case, want, signed=False)]
         if op is one.forward and name not in EXTREMES:  # what is absent may be what tells a gradient's sizes
-            every = [*sizes_of(op)]
+            every, optional = [*sizes_of(op)], [o.name for o in op.inputs if o.optional]
             some = every if optional else [*every[:6], *every[6 :: -(-len(every) // 6)]]
             bare = [maker.make("bare", sizes, absent=frozenset(optional)) for sizes in some]
             found += [f"gradient of {case.name}: {m}" for case in bare if case for m in judge.wrong_gradients(text, one, case)]

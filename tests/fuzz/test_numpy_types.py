@@ -23,6 +23,7 @@ DRAWN = range(400 if MANY else 24)
 FIXED = {
     "sum_of_numbers": "sum[k:N](0.3) * x[i]",
     "sums_of_indices": "prod[k:i](sum[j:N](2 * j) + x[k]) + x[i]",
+    "functions_of_numbers": "x[i] - abs(minimum(N, 3) - 5)",
     "choice": "x[i] if x[i] > 0 else i * 0.5",
 }
 HEAD = "op: probe\ndomain: opc.test\nversion: 1\ndoc: A test.\ntypes: {T: [float16, float32]}\n"

@@ -16,6 +16,7 @@ from opc.ir.op import Assign
 from opc.pipeline import compile_text
 from opc.testing.oracle.bounds import Array, exact, over_all
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
+from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.tolerance import compare
 from tests.testing import ops
 from tests.testing.ops import GROUP, REST, T, X, call, dim, num, operand, read
@@ -253,6 +254,26 @@ def test_data_dependent_reads() -> None:
         evaluate(table, {"table": values, "ids": np.array([4], np.int32)})
     with pytest.raises(DomainError):
         evaluate(table, {"table": values, "ids": np.array([-1], np.int32)})
+
+
+def test_an_uncertain_condition_leaves_open_whether_an_op_has_a_value() -> None:
+    # x / 3 * 3 may be x or a neighbour, so that of 2 it may be less than 2.
+    x = Read("x", (Affine.of(ops.Index("i")),), T)
+    less = call("lt", call("mul", call("div", x, num(3)), num(3)), num(2))
+    first = Read("v", (Affine.of(0),), T, checked=(0,))
+    inputs, output = (operand("v", dim("V")), operand("x", dim("N"))), (operand("y", dim("N")),)
+    nothing = np.zeros(0, np.float32)
+    for value in (
+        Select(less, first, num(1), T),
+        Select(call("and", less, call("gt", first, num(0))), num(2), num(1), T),
+        Select(call("or", call("not", less), call("gt", first, num(0))), num(1), num(2), T),
+    ):
+        one = ops.make("pick", inputs, output, (Assign("y", ("i",), value),))
+        assert evaluate(one, {"v": nothing, "x": np.array([3, 4], np.float32)})["y"].value.tolist() == [1, 1]
+        for values, kind in (([3, 2], UndecidedError), ([2, 1], DomainError)):
+            with pytest.raises(DomainError) as raised:
+                evaluate(one, {"v": nothing, "x": np.array(values, np.float32)})
+            assert raised.type is kind
 
 
 def test_an_uncertain_index_gives_the_elements_at_both_places() -> None:

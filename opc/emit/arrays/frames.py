@@ -55,6 +55,7 @@ class Scope:
     """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for.
 
     What does not vary along some entries of the points at which it is asked for is computed over a frame without these.
+    `reduced` are those entries of the points that reductions around the expression run over.
     `own` are the groups of an operand whose axes may be broadcast, where the frame is that operand's and not what all share.
     """
 
@@ -62,6 +63,7 @@ class Scope:
     extents: Mapping[str, Affine] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
     points: Frame = ()
+    reduced: frozenset[Entry] = frozenset()
     own: frozenset[Group] = frozenset()
 
     def group(self, entry: GroupRef) -> Group:

@@ -208,7 +208,8 @@ class ReducingEmitter(ArrayEmitter):
         extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
         across = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
         own = frozenset(g for g in scope.own if g.name not in across)
-        return Scope(frame, extents, scope.guards, (*scope.around, *own_entries(e)), own)
+        entries = own_entries(e)
+        return Scope(frame, extents, scope.guards, (*scope.around, *entries), scope.reduced.union(entries), own)
 
     def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """Return a value over some entries of a scope's frame as one that broadcasts to it."""
@@ -335,7 +336,8 @@ class ReducingEmitter(ArrayEmitter):
             outer = self.outer(e, scope)
             frame = tuple(j for i in outer for j in (parts if i == index else [i]))
             points = tuple(j for i in scope.around for j in (parts if i == index else [i]))
-            inner = Scope(frame, extents, tuple(split_value(g, split) for g in scope.guards), points, scope.own)
+            guards = tuple(split_value(g, split) for g in scope.guards)
+            inner = replace(scope, frame=frame, extents=extents, guards=guards, points=points)
             value = self.filled(self.reduction(changed, inner), inner)
             return self.put_back(self.reshape(value, outer, scope), outer, scope)
         return None
@@ -392,7 +394,8 @@ class ReducingEmitter(ArrayEmitter):
         # Of what is cumulated, that counts which lies before the bound, or behind it, at a point that is asked for.
         counts = Call("ge" if s.reverse else "lt", (IndexValue(Affine.of(Index(s.axis))), IndexValue(s.bound)), DType.BOOL)
         points = (*(i for i in scope.around if i not in frame), s.axis)
-        inner = Scope(frame, {**scope.extents, s.axis: s.size}, (*scope.guards, counts), points, scope.own)
+        extents = {**scope.extents, s.axis: s.size}
+        inner = replace(scope, frame=frame, extents=extents, guards=(*scope.guards, counts), points=points)
         body = self.filled(self.reduced(replace(e, body=s.body), inner), inner)
         where = position(frame, frame.index(s.axis))
         text = self.cumulate(s, body, where, inner)

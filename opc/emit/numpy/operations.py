@@ -107,6 +107,8 @@ class NumpyOperations(NumpySizes):
             # Python's own numbers raise where NumPy's give inf or nan; but only they take the type of what they meet.
             args = [Text(f"np.float64({args[0].text})"), *args[1:]]
             return Text(f"float({self.applied(e, args).text})")
+        if all(is_uniform(a) for a in e.args) and e.type is Weak.INT and e.fn not in _STRENGTH:
+            return Text(f"int({self.applied(e, args).text})")
         return self.applied(e, args)
 
     def applied(self, e: Call, args: Sequence[Text]) -> Text:

@@ -175,9 +175,7 @@ class OnnxArrays(OnnxSizes):
             if not inside and k in e.checked and e.pad is None and not self.is_guarded(scope):
                 # The runtime refuses what is too great itself, and takes negative numbers as counted from the end.
                 index = self.named(Text(f"{BUILDER}.not_negative({index}, {size})")).text
-                # Beside an index over as many places as the axis has, there may be nothing to read, and no point to read it at.
-                beside = [scope.extents[n] for n in scope.around if isinstance(n, str) and n not in own]
-                points = size if dim in beside and not self.boxes.is_never_empty(dim, {}) else ""
+                points = self.points_beside(dim, own, scope)
             elif not inside:
                 padded.append(k)
                 index = self.named(Text(f"{BUILDER}.inside({index}, {size})")).text
@@ -188,6 +186,15 @@ class OnnxArrays(OnnxSizes):
             value = self.pad_value(e, text)
             text = self.named(Text(f"{BUILDER}.pad_end({text}, {padded}, {value})")).text
         return text, axes
+
+    def points_beside(self, dim: Affine, own: Frame, scope: Scope) -> str:
+        """Return a number that is 0 where a read along an axis is asked for at no point, as a loop that its index does not use is
+        empty: one that has the axis' own size, or one of a reduction, whose result is asked for. No text where none can be."""
+        beside = [n for n in scope.around if n not in own and self.may_be_empty(n, scope)]
+        reduced = [n for n in beside if n in scope.reduced]
+        alike = [n for n in beside if isinstance(n, str) and scope.extents[n] == dim and n not in reduced]
+        sizes = [self.flat_size(n, scope) for n in (*reduced, *alike[:1])]
+        return self.product(sizes) if sizes else ""
 
     def pad_value(self, e: Read, text: str) -> str:
         """Return what stands behind the end of a tensor, in its own type, for indices that fall outside."""

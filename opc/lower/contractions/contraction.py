@@ -13,6 +13,7 @@ from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import (
+    BroadcastAxis,
     Call,
     Const,
     Expr,
@@ -189,12 +190,14 @@ class _Extractor:
         """
         own = free_indices(e)
         groups = free_groups(e)
+        across = {a.name for a in shape.axes if isinstance(a, BroadcastAxis)}
         indices: list[str | GroupRef] = []
         dims: list[DimSpec] = []
         for index, dim in shape.loops:
             if (isinstance(index, GroupRef) and index.name in groups) or index in own:
                 indices.append(index)
-                dims.append(dim)
+                # Inside a sum over broadcast axes the group is the one they all broadcast to.
+                dims.append(Group(index.name) if isinstance(index, GroupRef) and index.name in across else dim)
         name = self.namer.fresh("factor")
         kind = _element(product if isinstance(e.type, Weak) else e.type)
         self._append(Operand(name, kind, tuple(dims)), Assign(name, tuple(indices), e, shape.assign.span))

@@ -57,7 +57,7 @@ from opc.testing.oracle.bounds import (
     union,
     widened,
 )
-from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, gather
+from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, asked, gather
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
@@ -88,7 +88,8 @@ def evaluate(
     Raises:
         ShapeError: when the op refuses the call.
         DomainError: when the op has no value on these inputs.
-        UndecidedError: when the reference of an op without a body does not tell.
+        UndecidedError: when the reference of an op without a body does not tell, or when it hangs on a comparison that rounding
+            may turn whether an op has a value.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     if binding is None:
@@ -251,7 +252,8 @@ class _Evaluation:
             return self.operand_ways(e.other, frame, other_mask, dtype)
         if not other_mask.any():
             return self.operand_ways(e.then, frame, then_mask, dtype)
-        then, other = (self.operand_ways(x, frame, m, dtype) for x, m in ((e.then, then_mask), (e.other, other_mask)))
+        then = asked(lambda m: self.operand_ways(e.then, frame, m, dtype), then_mask, _both(mask, cond.low))
+        other = asked(lambda m: self.operand_ways(e.other, frame, m, dtype), other_mask, _both(mask, ~cond.high))
         return either(cond, then, other)
 
     def operand(self, e: Expr, frame: Frame, mask: Array | None, dtype: DType) -> Bounds:
@@ -329,7 +331,8 @@ class _Evaluation:
         undecided = _both(mask, left.high if e.fn == "and" else ~left.low)
         if not undecided.any():
             return left
-        right = self.eval(e.args[1], frame, undecided, ctx)
+        sure = left.low if e.fn == "and" else ~left.high
+        right = asked(lambda m: self.eval(e.args[1], frame, m, ctx), undecided, _both(mask, sure))
         fn = np.logical_and if e.fn == "and" else np.logical_or
         low, high = fn(left.low, right.low), fn(left.high, right.high)
         return Bounds(low, high, np.zeros(low.shape, np.bool_))

@@ -10,20 +10,44 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from opc.backends.base import Unsupported
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, Symbol
 from opc.testing.oracle.bounds import Array, Bounds, over_all, union
+
+T = TypeVar("T")
 
 
 class DomainError(Exception):
     """The op has no value here and every kernel must refuse: an index outside its axis, or the maximum of nothing."""
 
 
+class UndecidedError(DomainError, Unsupported):
+    """What is known does not tell what is right for a call, or whether the op has a value there; the message says why."""
+
+
 class EmptyReductionError(DomainError):
     """The maximum or the minimum of nothing."""
+
+
+def asked(value: Callable[[Array], T], may: Array, must: Array) -> T:
+    """Return `value` of the points that may count, among them those that do.
+
+    Raises:
+        DomainError: when there is none at a point that counts.
+        UndecidedError: when there is none at one that only may.
+    """
+    try:
+        return value(may)
+    except UndecidedError:
+        raise
+    except DomainError as error:
+        if must.any():
+            value(must)
+        raise UndecidedError(f"rounding decides whether it counts that {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

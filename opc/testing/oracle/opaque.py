@@ -14,11 +14,10 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv
-from opc.backends.base import Unsupported
 from opc.ir.dtypes import Binding, resolve
 from opc.ir.op import Op
 from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, rounded
-from opc.testing.oracle.frame import DomainError
+from opc.testing.oracle.frame import DomainError, UndecidedError
 from opc.testing.truths.torch_expression import evaluate as evaluate_text
 from opc.testing.truths.torch_expression import parse
 
@@ -32,10 +31,6 @@ _STEP = 2.0**-20
 """By what part of its size an element is moved for a derivative: error 2^-40 of the third, 2^-33 of the roundoff."""
 
 Values = dict[str, Array]
-
-
-class UndecidedError(DomainError, Unsupported):
-    """The reference does not tell what is right for a call; the message says why."""
 
 
 def evaluate_opaque(
