@@ -157,6 +157,23 @@ def test_an_index_in_a_condition_is_asked_for_by_elements_too() -> None:
     assert t_y.shape == (2, 0, 3)
 
 
+def test_conditions_in_conditions_are_written_once() -> None:
+    """Each index is looked up under a condition, which is one on an index that is looked up under another."""
+
+    def length(depth: int) -> int:
+        condition = "w[ids[i]] > 0"
+        for k in range(depth):
+            condition = f"(w[ids[i]] > {k} if {condition} else w[ids[i]] < {k})"
+        text = (
+            f'{HEAD}types: {{T: floating}}\nout_of_range: error\ninputs: {{x: "T[N]", w: "T[M]", ids: "int64[N]"}}\n'
+            f'outputs: {{y: "T[N]"}}\ngradient: none\nkernel: |\n  y[i] = x[i] if {condition} else 0\n'
+        )
+        return len(numpy_module(compile_text(text, "probe.yaml")))
+
+    short, long, longest = map(length, (0, 4, 8))
+    assert longest - long < 4 * (long - short)
+
+
 def test_a_module_carries_only_the_helpers_it_calls() -> None:
     module = numpy_module(load_family(next(p for p in SPECS if p.stem == "silu")))
     assert "def sigmoid(" in module

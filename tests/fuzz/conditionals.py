@@ -47,6 +47,8 @@ CONDITIONALS = {
     "asked_of_a_temporary": (CHOSEN, "t[i:N] = w[ids[i]]\n  y[i] = x[i] if t[i] > 0 else x[i]"),
     "divided_by_nothing": (NUMBERS, "y[i] = 1/(x[i] * (0.0 - i)) + 1/((0 if flag else x[i]) - c // 5)"),
     "divided_by_a_choice": (NUMBERS, "y[i] = 1/((0 if flag else x[i]) - abs(i - 1)) + 1/(0.0 - abs(i - 1))"),
+    "asked_on_a_side_ruled_out": (CHOSEN + FLAG, "t[i:N] = w[ids[i]]\n  y[i] = x[i] if flag or t[i] > 0 else 2 * t[i]"),
+    "asked_of_nothing_on_a_side_ruled_out": (CHOSEN + FLAG, "t[i:N] = max[k](w[k])\n  y[i] = t[i] if flag else x[i]"),
     "asked_between_others": (CHOSEN, "y[i] = (x[i] if (w[ids[i]] > 0 or not p[i]) and i < 1 else 1) if p[i] else 2"),
     "asked_before_the_last": (CHOSEN, "y[i] = (x[i] if i < 2 and w[ids[i]] > 0 and i < 1 else 1) if p[i] else 2"),
     "asked_for_nothing": (CHOSEN + FLAG, "y[i] = (x[i] if w[ids[i]] > 0 and flag else 0) if p[i] else 0"),

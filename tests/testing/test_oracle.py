@@ -276,6 +276,26 @@ def test_an_uncertain_condition_leaves_open_whether_an_op_has_a_value() -> None:
             assert raised.type is kind
 
 
+def test_a_temporary_on_a_side_that_a_call_rules_out_leaves_open_whether_an_op_has_a_value() -> None:
+    text = (
+        "op: pick\ndomain: test\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\nattributes: {flag: bool}\ngradient: none\n"
+        "inputs: {x: 'T[N]', 'b?': 'T[N]', w: 'T[M]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  t = max[m](w[m])\n  y[i] = "
+    )
+    given = {"x": np.ones(2, np.float32), "w": np.zeros(0, np.float32)}
+    for value, kinds in {
+        "t[()] if flag else x[i]": (UndecidedError, DomainError),
+        "x[i] if flag and t[()] > 0 else 0": (UndecidedError, DomainError),
+        "x[i] if flag or t[()] > 0 else 0": (DomainError, UndecidedError),
+        "t[()] if present(b) or N < 2 else x[i]": (UndecidedError, UndecidedError),
+        "t[()] if x[i] < 0 else x[i]": (DomainError, DomainError),
+    }.items():
+        op = compile_text(f"{text}{value}\n", "pick.yaml").forward
+        for flag, kind in enumerate(kinds):
+            with pytest.raises(DomainError) as raised:
+                evaluate(op, given, {"flag": bool(flag)})
+            assert (raised.type is UndecidedError) == (kind is UndecidedError)
+
+
 def test_an_uncertain_index_gives_the_elements_at_both_places() -> None:
     # x / 3 * 3 may be x or a neighbour, so its floor may be x or x - 1.
     x = Read("x", (Affine.of(ops.Index("i")),), T)

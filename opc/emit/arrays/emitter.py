@@ -72,7 +72,7 @@ class ArrayEmitter(ABC):
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
         self.operands = {o.name: o for o in operands}
         self.lines: list[str] = []
-        self.blocks: list[dict[str, str]] = [{}]
+        self.blocks: list[dict[object, str]] = [{}]
 
     # ---- the dialect -------------------------------------------------------------------------------------------------
 

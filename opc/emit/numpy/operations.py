@@ -330,8 +330,18 @@ class NumpyOperations(NumpySizes):
         guards = [g for g in scope.guards if not self.is_static(g)]
         if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
             return ""
-        condition = self.expr(conjunction(guards), replace(scope, guards=()))
-        return f", where={self.named(condition).text if len(condition.text) > LIMIT // 2 else condition.text}"
+        return f", where={self.known_once(conjunction(guards), replace(scope, guards=()))}"
+
+    def known_once(self, condition: Expr, scope: Scope) -> str:
+        """Return a condition over a frame, written where it is not known yet: what it reads may be asked for under others."""
+        sizes = tuple(scope.extents[i] for i in scope.frame if not isinstance(i, GroupRef))
+        key = (condition, scope.frame, sizes, scope.own, tuple(o.name for o in self.users))
+        for block in self.blocks:
+            if key in block:
+                return block[key]
+        value = self.expr(condition, scope)
+        self.blocks[-1][key] = self.named(value).text if len(value.text) > LIMIT // 2 else value.text
+        return self.blocks[-1][key]
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
 

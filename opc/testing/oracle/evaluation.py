@@ -38,7 +38,6 @@ from opc.ir.expr import (
     Reduce,
     Select,
     StrConst,
-    reads,
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Op, Operand
@@ -57,7 +56,8 @@ from opc.testing.oracle.bounds import (
     union,
     widened,
 )
-from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, affine, asked, gather
+from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, Frame, UndecidedError, affine, asked, gather
+from opc.testing.oracle.needed import needed
 from opc.testing.oracle.opaque import evaluate_opaque
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
@@ -88,8 +88,8 @@ def evaluate(
     Raises:
         ShapeError: when the op refuses the call.
         DomainError: when the op has no value on these inputs.
-        UndecidedError: when the reference of an op without a body does not tell, or when it hangs on a comparison that rounding
-            may turn whether an op has a value.
+        UndecidedError: when the reference of an op without a body does not tell, when a comparison that rounding may turn decides
+            whether an op has a value, and when a temporary has none that is read on sides alone that the call rules out.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     if binding is None:
@@ -137,16 +137,19 @@ class _Evaluation:
     def run(self, names: list[str]) -> dict[str, Bounded]:
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
         shapes = {name: self.env.outputs[name] for name in names}
-        needed = {name for name, shape in shapes.items() if 0 not in shape}
-        for statement in reversed(self.op.body):
-            if statement.target in needed:
-                needed |= {r.operand for r in reads(statement.value)}
+        given = [name for name, shape in shapes.items() if 0 not in shape]
+        read, sure = needed(self.op, given, lambda _: None), needed(self.op, given, self.decided)
         outputs = {o.name for o in self.op.outputs}
         result: dict[str, Bounded] = {}
         for statement in self.op.body:
             target = self.op.operand(statement.target)
-            if target.name in needed:
-                stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
+            if target.name in read:
+                try:
+                    stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
+                except DomainError as error:
+                    if target.name in sure or isinstance(error, UndecidedError):
+                        raise
+                    raise UndecidedError(f"{target.name} is read on sides alone that the call rules out: {error}") from error
                 self.values[target.name] = kept
                 if target.name in shapes:
                     result[target.name] = Bounded(stored, resolve(target.type, self.binding))
@@ -158,6 +161,11 @@ class _Evaluation:
                 dummy = np.zeros(shapes[name], np.bool_ if dtype is DType.BOOL else np.int64 if kind in "iu" else np.float64)
                 result[name] = Bounded(exact(dummy), dtype)
         return {name: result[name] for name in names}
+
+    def decided(self, condition: Expr) -> bool | None:
+        """Return what a condition is that is the same at every point, None where rounding may decide it."""
+        held = self.eval(condition, EMPTY, None, DType.FLOAT64)
+        return bool(held.low) if held.low == held.high else None
 
     def assign(self, target: Operand, indices: tuple[str | GroupRef, ...], value: Expr, is_output: bool) -> tuple[Bounds, Bounds]:
         """Return the value of a statement as stored, and as later statements may see it."""
