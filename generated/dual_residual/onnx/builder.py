@@ -96,6 +96,9 @@ class Body(Arrays, Windows):
         self._nodes, self._known = made.nodes, dict(known)
         try:
             yield made
+            if not any(made.result in node.output for node in made.nodes):
+                # A graph's output is one of its own nodes: what was there before is named.
+                made.result = self.Identity(made.result)
         finally:
             self._nodes, self._known = outer, known
 
