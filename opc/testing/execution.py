@@ -212,6 +212,7 @@ def _check(action: Callable[[], Any]) -> Outcome:
 def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
     """Yield the comparisons with the reference in torch: its expression on our calls, its gradients, and its OpInfo samples."""
     from opc.testing.oracle.evaluation import DomainError, evaluate
+    from opc.testing.oracle.frame import UndecidedError
     from opc.testing.truths.torch import RefusedByTorchError, check_gradient, check_reference
 
     family = plan.family
@@ -242,6 +243,8 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
     def sample(case: Case) -> Outcome:
         try:
             expected = evaluate(family.forward, case.arrays(), case.attributes)
+        except UndecidedError:
+            raise  # not applicable: the op may refuse it or not
         except DomainError as error:
             return run_item(session, family, Item("OpInfo sample", replace(case, refused=str(error)), None))
         ours = run_item(session, family, Item("OpInfo sample", case, expected))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opc.ir.op import Op
-from opc.pipeline import load_family
+from opc.pipeline import compile_text, load_family
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import accepted
 from opc.testing.cases.index_limits import index_limits, special_indices
@@ -69,6 +69,18 @@ def test_indices_outside_are_refused() -> None:
         assert least is None or least in values
     # What is left out is not refused.
     assert not [c for c in refused(forward("scatter_add")) if "index-index" in c.name]
+
+
+def test_indices_of_a_temporary_that_a_call_rules_out_are_not_held_to_be_refused() -> None:
+    for taken in (True, False):
+        text = (
+            "op: pick\ndomain: test\nversion: 1\ndoc: A test.\ntypes: {T: [float32]}\n"
+            "inputs: {x: 'T[N]', w: 'T[M]', ids: 'int64[N]'}\n"
+            f"attributes: {{flag: {{type: bool, default: {str(taken).lower()}}}}}\noutputs: {{y: 'T[N]'}}\n"
+            "kernel: |\n  t[i:N] = w[ids[i]]\n  y[i] = t[i] if flag else x[i]\n"
+        )
+        cases = [c for c in refused(compile_text(text, "pick.yaml").forward) if "index-ids" in c.name]
+        assert (len(cases) > 0) == taken
 
 
 def test_calls_fit_either_alternative_of_a_requirement() -> None:
