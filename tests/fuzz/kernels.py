@@ -60,7 +60,7 @@ class Libraries:
     That takes half the time of a library for each. Where the compiler refuses one of them, each is compiled alone.
     """
 
-    TOGETHER = 8
+    TOGETHER = 24
 
     def __init__(self, names: Iterable[str], family: Callable[[str], Family], folder: Path) -> None:
         self._names, self._family, self._folder = list(names), family, folder
