@@ -220,6 +220,10 @@ FORMS = {
         """y[..., i] = sum[k:N](sum[l:N](z[..., k] * maximum(v[k, i], 0.5)))
   u[..., i] = sum[k:N](sum[l:N](z[..., k] * exp(v[k, i])) + sum[l:N](exp(q[..., l]) * v[l, i]))""",
     ),
+    "tangents_in_ranges_that_vary": (
+        "inputs: {x: 'T[N]', v: 'T[K]', q: 'T[M]'}\nrequire: [K > 0]\noutputs: {y: 'T[N]'}\n",
+        "y[i] = max[k:M, l:i](sum[m:l](v[k % K]))",
+    ),
     "factors_of_what_is_broadcast": (
         "broadcast: true\ninputs: {x: 'T[..., N]', q: 'T[..., N]'}\nattributes: {alpha: float}\noutputs: {y: 'T[..., N, N]'}\n",
         """t[...] = cast(T, alpha)

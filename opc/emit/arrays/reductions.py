@@ -214,7 +214,7 @@ class ReducingEmitter(ArrayEmitter):
     def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
         """Return a value over some entries of a scope's frame as one that broadcasts to it."""
         missing = missing_entries(scope.frame, frame)
-        return replace(value, text=self.expand(value.text, missing), strength=ATOM) if missing else value
+        return replace(value, text=self.expand(value.at(ATOM), missing), strength=ATOM) if missing else value
 
     def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
         """As `ArrayEmitter.is_whole` says, with what is known of sizes."""
