@@ -107,7 +107,7 @@ class _Evaluation(Expressions):
         """Evaluate the statements that the non-empty ones among the wanted outputs need."""
         shapes = {name: self.env.outputs[name] for name in names}
         given = [name for name, shape in shapes.items() if 0 not in shape]
-        read, sure = needed(self.op, given, lambda _: None), needed(self.op, given, self.decided)
+        read = needed(self.op, given)
         outputs = {o.name for o in self.op.outputs}
         result: dict[str, Bounded] = {}
         for statement in self.op.body:
@@ -116,7 +116,7 @@ class _Evaluation(Expressions):
                 try:
                     stored, kept = self.assign(target, statement.indices, statement.value, target.name in outputs)
                 except DomainError as error:
-                    if target.name in sure or isinstance(error, UndecidedError):
+                    if isinstance(error, UndecidedError) or target.name in needed(self.op, given, self.decided):
                         raise
                     raise UndecidedError(f"{target.name} is read on sides alone that the call rules out: {error}") from error
                 self.values[target.name] = kept

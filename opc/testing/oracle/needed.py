@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from opc.analysis.patterns import is_uniform
-from opc.ir.expr import Call, Expr, Read, Select, children
+from opc.ir.expr import Call, Expr, Read, Select, children, reads
 from opc.ir.op import Op
 
 Decided = Callable[[Expr], bool | None]
 """What a condition that is the same at every point is in a call; None where rounding may decide it."""
 
 
-def needed(op: Op, outputs: Collection[str], decided: Decided) -> set[str]:
-    """Return the operands that some outputs need, but for what conditions rule out that are the same in a whole call."""
+def needed(op: Op, outputs: Collection[str], decided: Decided | None = None) -> set[str]:
+    """Return the operands that statements read for some outputs; if `decided` tells of conditions that are the same in a whole
+    call, but for what these rule out."""
     found = set(outputs)
     for statement in reversed(op.body):
         if statement.target in found:
-            found |= {r.operand for r in _counting(statement.value, decided)}
+            value = statement.value
+            found |= {r.operand for r in (reads(value) if decided is None else _counting(value, decided))}
     return found
 
 
