@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, cycle, islice, product
+from itertools import cycle, islice, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Case, Maker
 from opc.testing.cases.sizes import Sizes, broadcast_variants, dims_of, groups_of, split
 from opc.testing.oracle.evaluation import evaluate
-from tests.amounts import MANY
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
 from tests.fuzz import judge
@@ -67,25 +65,10 @@ def test_specs(specs: dict[str, tuple[str, str]], tmp_path: Path) -> None:
     report(families, wrong_gradients)
 
 
-@cache
-def rows_of(count: int) -> list[tuple[int, ...]]:
-    """Return sizes of so many dimensions, in which any three have every combination: all sizes, or those of a greedy cover."""
-    rows = list(product((0, 3, 1), repeat=count))
-    if MANY or count <= 3:
-        return rows
-    threes = list(combinations(range(count), 3))
-    found = {row: {(three, *(row[i] for i in three)) for three in threes} for row in rows}
-    left, chosen = set[Any]().union(*found.values()), list[tuple[int, ...]]()
-    while left:
-        chosen.append(max(rows, key=lambda row: len(found[row] & left)))
-        left -= found[chosen[-1]]
-    return chosen
-
-
 def sizes_of(op: Op) -> Iterator[Sizes]:
     """Yield sizes of which one is nothing, or two are, and others."""
     dims, groups = dims_of(op), groups_of(op)
-    rows = rows_of(len(dims))
+    rows = list(product((0, 3, 1), repeat=len(dims)))
     for turn, row in enumerate(islice(cycle(rows), max(len(rows), 9))):  # so many that there are all groups and operands left out
         yield Sizes(dict(zip(dims, row, strict=True)), split(groups, ((2,), (0,), (3, 0), (), (2, 3))[turn % 5], turn % 4), {})
 
