@@ -155,6 +155,13 @@ _ROWS = (
 FUNCTIONS: Mapping[str, Function] = {f.name: f for f in _ROWS}
 """Every function and operator by name."""
 
+_POLES = {"div", "floordiv", "mod", "pow", "rsqrt", "log", "log1p", "log2", "log10", "tan"}
+_DOMAINS = {"sqrt", "asin", "acos", "acosh", "atanh"}
+_OVERFLOWS = {"exp", "expm1", "exp2", "sinh", "cosh"}
+
+UNBOUNDED: frozenset[str] = frozenset(_POLES | _DOMAINS | _OVERFLOWS)
+"""The functions that are not finite for every finite argument: they have poles, a bounded domain, or overflow soon."""
+
 CALLABLE: tuple[str, ...] = tuple(f.name for f in _ROWS if f.symbol is None)
 """The names a kernel body may call; operators are written as symbols."""
 

@@ -23,7 +23,9 @@ from opc.ir.expr import (
     free_indices,
     may_refuse,
     reads,
+    walk,
 )
+from opc.ir.functions import UNBOUNDED
 from opc.transform import algebra, scalar
 from opc.transform.indices import put_values, substitute
 from opc.transform.scalar import any_reads
@@ -71,7 +73,8 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
         case Call(fn="neg", args=(inner,)):
             return algebra.neg(sum_over(loops, inner))
         case Call(fn="div", args=(numerator, denominator)) if not varies(denominator, loops):
-            return _where_some(loops, algebra.div(sum_over(loops, numerator), denominator), denominator)
+            reciprocal = algebra.div(scalar.ONE, denominator)
+            return _where_some(loops, algebra.div(sum_over(loops, numerator), denominator), reciprocal)
     indices = {a.index for a in loops if isinstance(a, Axis)}
     factors = algebra.product_factors(body)
     outside = [f for f in factors if not varies(f, loops)]
@@ -92,12 +95,15 @@ def sum_over(loops: tuple[ReduceAxis, ...], body: Expr) -> Expr:
 def _where_some(loops: tuple[ReduceAxis, ...], total: Expr, outside: Expr) -> Expr:
     """Return a sum whose terms have the factor or condition `outside`, 0 where it has no terms: there nothing is asked of it.
 
-    What the terms read is inside, by their loops.
+    What the terms read is inside, by their loops. Nor may a factor that is not finite make NaN of 0 at some of the points: a
+    quotient by `N - k`, or what is read beside a range that is empty there, such as that of a sum over all that stands before.
     """
-    indices = [i for r in reads(outside) for i in r.indices if not isinstance(i, GroupRef)]
-    if not may_refuse(outside) and all(isinstance(i, Affine) and i.index is not None for i in indices):
-        return total
     own = {a.index for a in loops if isinstance(a, Axis)}
+    indices = [i for r in reads(outside) for i in r.indices if not isinstance(i, GroupRef)]
+    plain = all(isinstance(i, Affine) and i.index is not None for i in indices)
+    sloped = any(a.extent.indices() - own for a in loops if isinstance(a, Axis))
+    if plain and not may_refuse(outside) and not _may_not_be_finite(outside) and not (sloped and any_reads(outside)):
+        return total
     some: Expr = scalar.TRUE
     for a in loops:
         if isinstance(a, BroadcastAxis):
@@ -106,6 +112,16 @@ def _where_some(loops: tuple[ReduceAxis, ...], total: Expr, outside: Expr) -> Ex
         if not extent.indices() & own:
             some = scalar.conjunction(some, scalar.compare("gt", scalar.index_value(extent), scalar.ZERO))
     return scalar.select(some, total, scalar.ZERO)
+
+
+def _may_not_be_finite(e: Expr) -> bool:
+    """Whether a function in `e` may overflow or have no value for what an index is."""
+    return any(
+        isinstance(n, Call)
+        and n.fn in UNBOUNDED
+        and any(isinstance(m, IndexValue) and m.value.indices() for m in walk(n.args[-1]))
+        for n in walk(e)
+    )
 
 
 def _factored(body: Expr) -> Expr:

@@ -59,6 +59,11 @@ CONDITIONALS = {
     "asked_around_what_is_sent": (SENT, "y[j] = sum[k]((x[k] if ids[k] == j else 0) if w[jds[k]] > 0 and p[k] else 0)"),
     "asked_where_something_is_sent": (SENT, "y[j] = sum[k](x[k] if j < 2 and ids[k] == j and w[jds[k]] > 0 else 0)"),
     "asked_in_a_sum_of_nothing": (TAKEN, "y[i] = sum[k]((w[k] if v[jds[i]] > w[k] and k == ids[i] else 0) * exp(v[jds[i]]))"),
+    "divided_by_the_number_of_none": (
+        "inputs: {x: 'T[N]', v: 'T[K]'}\noutputs: {y: 'T[N]'}\n",
+        "y[i] = x[i] * sum[k:i](mean[j:N - k](pad(v[k], 0.5)))",
+    ),
+    "divided_beside_a_sum_of_nothing": (PADDED, "t[i:N] = cast(T, 1 / i)\n  y[i] = sum[k:i](x[i] * x[k] * t[i]) + x[i]"),
     "asked_before_what_is_taken": (TAKEN, "y[i] = sum[k](w[k] if w[ids[i]] > 0 and k == jds[i] else 0)"),
     "negative_zero": (CHOSEN + FLAG, "y[i] = (1/(x[i]*0.0) if p[i] else 1/(x[i]*-0.0)) + 1/(-0.0 if flag and p[i] else 0.0)"),
     "a_choice_of_attributes": (FIXED, "y[i] = x[i] if (gate if flag else n == 0) else cast(T, (gate if flag else n > 2))"),
