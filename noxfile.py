@@ -27,6 +27,8 @@ BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 # Backends whose frameworks can't live beside the others; what goes into their environments, the extras of pyproject.toml say.
 ENVIRONMENTS = ("mindspore", "rknn")
 
+SANITIZERS = "address,undefined,thread"
+
 SPECS = ("specs", "specs/native")
 
 # Generated packages that are kept in the repository.
@@ -126,9 +128,7 @@ def tests(session: nox.Session) -> None:
 def sanitize(session: nox.Session) -> None:
     """The kernels of the covering set and of what has changed under the address, undefined-behaviour and thread sanitizers."""
     programs = installed(session)
-    command = (programs / "opc", "test", "specs", "--cover", "--sanitize")
-    with meanwhile(session, *command, "thread", env=QUIET):
-        session.run(*command, "address,undefined", env=QUIET, external=True)
+    session.run(programs / "opc", "test", "specs", "--cover", "--sanitize", SANITIZERS, env=QUIET, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -145,8 +145,7 @@ def proof(session: nox.Session) -> None:
     session.run(
         programs / "opc", "test", *SPECS, "--strict", "--again", "--part", part, "--results", str(made), env=QUIET, external=True
     )  # fmt: skip
-    for kinds in ("address,undefined", "thread"):
-        session.run(programs / "opc", "test", "specs", "--part", part, "--sanitize", kinds, env=QUIET, external=True)
+    session.run(programs / "opc", "test", "specs", "--part", part, "--sanitize", SANITIZERS, env=QUIET, external=True)
     parts = sorted(folder.glob(f"*-of-{part.partition('/')[2]}.json"))
     if len(parts) == int(part.partition("/")[2]):
         page = ("--markdown", "proof.md", "--made-by", f"opc test {' '.join(SPECS)}")

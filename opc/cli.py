@@ -93,7 +93,7 @@ def prove(
     sanitize: Annotated[
         str | None,
         typer.Option(
-            "--sanitize", metavar="KIND", help="Run the kernels under address, undefined (together: a comma) or thread."
+            "--sanitize", metavar="KIND", help="Run the kernels under sanitizers: address,undefined,thread or some of them."
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,

@@ -166,8 +166,6 @@ def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, 
     unknown = [kind for kind in kinds if kind not in SANITIZERS]
     if unknown:
         raise WrongUse(f"'{unknown[0]}' is no sanitizer: there are {', '.join(SANITIZERS)}")
-    if "thread" in kinds and len(kinds) > 1:
-        raise WrongUse("the thread sanitizer goes with no other: give --sanitize thread alone")
     if backends:
         raise WrongUse("--sanitize runs the kernels without a framework: give no --backend with it")
     return kinds

@@ -35,7 +35,7 @@ from opc.testing.cases.fitting import volume
 from opc.testing.results import Column, Report, Result, Status
 
 SANITIZERS = ("address", "undefined", "thread")
-"""What `--sanitize` takes; `thread` goes with no other."""
+"""What `--sanitize` takes; kernels are compiled once for `thread`, which goes with no other, and once for the others."""
 
 LARGEST = 300_000
 """The most points of the largest loop of a call: a sanitizer makes each of them slower."""
@@ -63,15 +63,15 @@ def run_sanitized(
     *,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Report:
-    """Run the kernels of specs under sanitizers and return what they reported.
+    """Run the kernels of specs under sanitizers and return what they reported, in a column for those that go together.
 
     Raises:
         SpecError: when there is no compiler here.
     """
     start = time.monotonic()
-    name = "+".join(sanitizers)
     compiler = toolchain.find(config.load())
-    report = Report({name: Column(name, compiler.command[0].rsplit("/", 1)[-1])})
+    version = compiler.command[0].rsplit("/", 1)[-1]
+    report = Report({name: Column(name, version) for name in map("+".join, together(sanitizers))})
     done = 0
     with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
 
@@ -95,6 +95,12 @@ def run_sanitized(
     return report
 
 
+def together(sanitizers: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the sanitizers in groups, each of which a program is compiled with."""
+    groups = [tuple(s for s in sanitizers if (s == "thread") == alone) for alone in (False, True)]
+    return [group for group in groups if group]
+
+
 def narrowed(family: Family) -> Family:
     """Return the family with two element types for each type variable: what is read where depends on their sizes alone."""
 
@@ -116,15 +122,20 @@ def check_family(
     family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], calls: Sequence[KernelCall] | None = None
 ) -> Iterator[Result]:
     """Compile the kernels of a family in `folder` and yield what became of each call: of these, or of all kinds."""
-    name = "+".join(sanitizers)
-    try:
-        program = build(family, folder, compiler, sanitizers)
-    except subprocess.CalledProcessError as error:
-        yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
-        return
+    write_sources(family, folder)
     calls = [*calls_of(family)] if calls is None else calls
-    file = folder / "calls"
-    file.write_bytes(call_file(family, calls))
+    (folder / "calls").write_bytes(call_file(family, calls))
+    for group in together(sanitizers):
+        name = "+".join(group)
+        try:
+            program = build(family, folder, compiler, group)
+        except subprocess.CalledProcessError as error:
+            yield Result(family.name, name, "build", family.name, Status.FAILED, float("inf"), message=error.stderr.strip())
+        else:
+            yield from _run(program, name, family, folder / "calls", calls)
+
+
+def _run(program: Path, name: str, family: Family, file: Path, calls: Sequence[KernelCall]) -> Iterator[Result]:
     start = time.perf_counter()
     try:
         run = subprocess.run(
@@ -140,18 +151,24 @@ def check_family(
         yield Result(family.name, name, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
 
 
+def write_sources(family: Family, folder: Path) -> None:
+    """Write the kernels of a family and the driver that calls them."""
+    for path, text in KernelBackend().emit(family).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "driver.c").write_text(resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text())
+
+
 def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str]) -> Path:
-    """Compile the kernels of a family, for this machine's instruction set alone, and the driver with sanitizers.
+    """Compile the kernels in `folder`, for this machine's instruction set alone, and the driver with sanitizers that go together.
 
     Raises:
         CalledProcessError: when the compiler refuses, with what it says.
     """
     backend = KernelBackend()
     variant = instruction_sets()[0]
-    for path, text in backend.emit(family).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "driver.c").write_text(resources.files("opc.testing").joinpath("templates/sanitize_driver.c").read_text())
+    made = folder / "+".join(sanitizers)
+    made.mkdir(exist_ok=True)
     # Reports name lines. Run-time types, which one check of undefined behaviour would need, kernels do without.
     flags = [f"-fsanitize={','.join(sanitizers)}", "-fno-omit-frame-pointer", "-g1"]
     # Calls check an access as code in its place would, and compile in two thirds of the time.
@@ -168,11 +185,11 @@ def build(family: Family, folder: Path, compiler: Sequence[str], sanitizers: Seq
         own = ["-O0" if f.startswith("-O") else f for f in step.flags]
         # Tensors are small, but rows of float32 take the way of large ones, past the caches; those of other types do not.
         own += [f"-DOPC_FORCE_VARIANT={variant}", "-DOPC_CACHE_BYTES=1", "-w"]
-        objects.append(folder / f"{Path(step.object).name}")
+        objects.append(made / f"{Path(step.object).name}")
         _call([*compiler, *own, *flags, *include, "-c", folder / step.source, "-o", objects[-1]])
-    objects.append(folder / "driver.o")
+    objects.append(made / "driver.o")
     _call([*compiler, "-x", "c", "-std=c11", "-O1", *flags, *include, "-c", folder / "driver.c", "-o", objects[-1]])
-    program = folder / "driver"
+    program = made / "driver"
     _call([*compiler, *flags, "-rdynamic", "-o", program, *objects, "-pthread", "-ldl", *backend.link_flags(family)])
     return program
 
