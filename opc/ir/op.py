@@ -214,7 +214,10 @@ class Op(Node):
 
     def attribute(self, name: str) -> Attribute:
         """Return the attribute of that name; KeyError when there is none."""
-        return {a.name: a for a in self.attributes}[name]
+        for a in self.attributes:
+            if a.name == name:
+                return a
+        raise KeyError(name)
 
     @property
     def sharing(self) -> frozenset[str]:

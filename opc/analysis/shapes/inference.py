@@ -43,6 +43,7 @@ __all__ = [
     "ShapeError",
     "ShapePlan",
     "UndeterminedError",
+    "check_attributes",
     "infer",
     "infer_types",
     "plan",
@@ -123,6 +124,20 @@ def infer(op: Op, shapes: Mapping[str, Sequence[int] | None], attributes: Mappin
         ShapeError: when the op refuses the call; the message names the operands and sizes.
     """
     return _Run(plan(op), shapes, attributes or {}).run()
+
+
+def check_attributes(op: Op, attributes: Mapping[str, Any]) -> None:
+    """Check attributes as far as that takes no sizes.
+
+    Raises:
+        ShapeError: when the op refuses every call with them.
+    """
+    run = _Run(plan(op), {}, attributes)
+    for step in plan(op).steps:
+        if isinstance(step, MatchOperand):
+            break
+        if isinstance(step, CheckCondition):
+            run.condition(step)
 
 
 class _Run:

@@ -7,18 +7,18 @@ the body has no more points than a limit. What sizes still break a rule are refu
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from opc.analysis.shapes.inference import ShapeEnv, ShapeError, infer
 from opc.analysis.shapes.plan import group_key
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, Index, Mod, Symbol
-from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, children
+from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, GroupAxis, GroupRef, Reduce, ReduceAxis, children
 from opc.ir.op import Group, Op
 from opc.testing.cases.sizes import Shapes, Sizes, dims_of, shapes_of, signs, size_of
 
@@ -39,30 +39,56 @@ def volume(op: Op, env: ShapeEnv) -> int:
     An extent that depends on an index counts as its greatest. One of nothing counts as 1, for what is inside may not depend on it
     and be evaluated all the same.
     """
-    held = [int(np.prod(env.shape_of(o), dtype=np.int64)) for o in op.inputs if o.name in env.present]
-    most = max([1, *(n // ELEMENTS for n in held)])
+    held = [math.prod(env.shape_of(o)) for o in op.inputs if o.name in env.present]
+    return max([1, *(n // ELEMENTS for n in held), *(_points(env, nest) for nest in _nests(op))])
+
+
+Loop = tuple[str, Affine] | Group | BroadcastAxis
+"""A loop of an index to an extent, or the loops along the axes of a group."""
+
+
+@functools.lru_cache(maxsize=256)
+def _nests(op: Op) -> tuple[tuple[Loop, ...], ...]:
+    """Return the different nests of loops in the body, each around some expression, from the outermost loop on."""
+    found: dict[tuple[Loop, ...], None] = {}
+
+    def loop(axis: ReduceAxis) -> Loop:
+        match axis:
+            case Axis():
+                return axis.index, axis.extent
+            case GroupAxis():
+                return Group(axis.name)
+            case _:
+                return axis
+
+    def visit(e: Expr, around: tuple[Loop, ...]) -> None:
+        if isinstance(e, Reduce):
+            around += tuple(loop(a) for a in e.axes)
+        found.setdefault(around)
+        for c in children(e):
+            visit(c, around)
+
     for statement in op.body:
-        target = op.operand(statement.target).dims
         names = [i for i in statement.indices if not isinstance(i, GroupRef)]
-        sizes = [_greatest(env, d, {}) for d in target if isinstance(d, Affine)]
-        ranges = dict(zip(names, sizes))
-        points = int(np.prod([*sizes, *(_group_size(env, d) for d in target if isinstance(d, Group))], dtype=np.int64))
-        most = max(most, _volume(env, statement.value, points, ranges))
-    return most
+        target = op.operand(statement.target).dims
+        outer: list[Loop] = list(zip(names, (d for d in target if isinstance(d, Affine))))
+        visit(statement.value, (*outer, *(d for d in target if isinstance(d, Group))))
+    return tuple(found)
 
 
-def _volume(env: ShapeEnv, e: Expr, points: int, ranges: Mapping[str, int]) -> int:
-    if isinstance(e, Reduce):
-        for axis in e.axes:
-            match axis:
-                case Axis():
-                    extent = _greatest(env, axis.extent, ranges)
-                    points, ranges = points * extent, {**ranges, axis.index: extent}
-                case GroupAxis():
-                    points *= _group_size(env, Group(axis.name))
-                case BroadcastAxis():
-                    points *= _group_size(env, Group(axis.name)) // max(1, _group_size(env, Group(axis.name, axis.operand)))
-    return max([points, *(_volume(env, c, points, ranges) for c in children(e))])
+def _points(env: ShapeEnv, nest: tuple[Loop, ...]) -> int:
+    """Return the number of points of a nest."""
+    points, ranges = 1, dict[str, int]()
+    for loop in nest:
+        match loop:
+            case Group():
+                points *= _group_size(env, loop)
+            case BroadcastAxis():
+                points *= _group_size(env, Group(loop.name)) // max(1, _group_size(env, Group(loop.name, loop.operand)))
+            case (index, extent):
+                ranges[index] = _greatest(env, extent, ranges)
+                points *= ranges[index]
+    return points
 
 
 def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
@@ -82,7 +108,7 @@ def _greatest(env: ShapeEnv, extent: Affine, ranges: Mapping[str, int]) -> int:
 
 
 def _group_size(env: ShapeEnv, group: Group) -> int:
-    return int(np.prod([max(size, 1) for size in env.groups.get(group_key(group), ())], dtype=np.int64))
+    return math.prod(max(size, 1) for size in env.groups.get(group_key(group), ()))
 
 
 def fit(
@@ -148,7 +174,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         d = value(divisor)
         if d is not None and d > 0:
             dims[name] = -(-dims[name] // d) * d
-    for left, right in _conditions(op, sum(dims.values())):
+    for left, right in _equations(op, sum(dims.values())) if op.require else ():
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
@@ -168,7 +194,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
     return replace(sizes, dims=dims), fixed
 
 
-def _conditions(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
+def _equations(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
     """Return both sides of every equation that the op requires; of alternatives one, `turn` says which."""
     found: list[tuple[Affine, Affine]] = []
 
@@ -191,11 +217,12 @@ def _conditions(op: Op, turn: int = 0) -> list[tuple[Affine, Affine]]:
     return found
 
 
+@functools.lru_cache(maxsize=256)
 def _multiples(op: Op) -> list[tuple[str, Affine]]:
     """Return the dimensions that must be multiples of something, each with that."""
     free = dims_of(op)
     found = []
-    for left, right in _conditions(op):
+    for left, right in _equations(op):
         if isinstance(left.single, Mod) and right.constant == 0:
             dim = left.single.numerator.single
             if isinstance(dim, Dim) and dim.name in free:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opc.analysis.shapes.inference import ShapeError, check_attributes
 from opc.ir.dtypes import DType
 from opc.ir.expr import Const, IndexValue, walk
 from opc.ir.op import Attribute, AttributeKind, Op
@@ -45,7 +46,11 @@ def _required_values(op: Op, apart_from: str) -> list[dict[str, Any]]:
 
 def accepts(op: Op, attributes: Mapping[str, Any]) -> bool:
     """Whether the op takes these attributes on some sizes."""
-    tried = itertools.islice(table_sizes(op), 5)
+    tried = [*itertools.islice(table_sizes(op), 5)]
+    try:
+        check_attributes(op, {**axis_attributes(op, tried[0]), **attributes})
+    except ShapeError:
+        return False
     return any(fit(op, sizes, {**axis_attributes(op, sizes), **attributes}, limit=None) is not None for sizes in tried)
 
 

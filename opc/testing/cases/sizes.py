@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Minimum, Symbol
@@ -28,7 +28,8 @@ WINDOW_SIZES: tuple[int, ...] = (3, 2, 1, 5, 3, 4, 2, 7)
 """Sizes of a dimension that a window has: derived dimensions shrink as it grows."""
 
 
-def dims_of(op: Op) -> list[str]:
+@functools.lru_cache(maxsize=256)
+def dims_of(op: Op) -> tuple[str, ...]:
     """Return the named dimensions that inputs bind, in order of appearance."""
     derived = {name for name, _ in op.dims}
     found: dict[str, None] = {}
@@ -37,12 +38,13 @@ def dims_of(op: Op) -> list[str]:
             atom = d.single if isinstance(d, Affine) else None
             if isinstance(atom, Dim) and atom.name not in derived:
                 found.setdefault(atom.name)
-    return list(found)
+    return tuple(found)
 
 
-def groups_of(op: Op) -> list[str]:
+@functools.lru_cache(maxsize=256)
+def groups_of(op: Op) -> tuple[str, ...]:
     """Return the names of the axis groups of the inputs, in order of appearance."""
-    return list(dict.fromkeys(d.name for o in op.inputs for d in o.dims if isinstance(d, Group)))
+    return tuple(dict.fromkeys(d.name for o in op.inputs for d in o.dims if isinstance(d, Group)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +63,18 @@ def size_of(op: Op, e: Affine, sizes: Sizes, attributes: Mapping[str, Any]) -> i
         ShapeError: when it divides by zero, or an attribute has no such element.
         KeyError: when it names an unknown dimension.
     """
-    rules = dict(op.dims)
+    single = e.single
+    if isinstance(single, Dim) and single.name in sizes.dims:
+        return sizes.dims[single.name]
 
     def symbol(s: Symbol) -> int:
         match s:
             case Dim() if s.name in sizes.dims:
                 return sizes.dims[s.name]
             case Dim():
-                return rules[s.name].evaluate(symbol)
+                return dict(op.dims)[s.name].evaluate(symbol)
             case GroupSize():
-                return int(np.prod(sizes.groups[s.name], dtype=np.int64))
+                return math.prod(sizes.groups[s.name])
             case AttrInt():
                 value = attributes.get(s.name, op.attribute(s.name).default)
                 return int(value if s.element < 0 else value[s.element])
@@ -83,7 +87,8 @@ def size_of(op: Op, e: Affine, sizes: Sizes, attributes: Mapping[str, Any]) -> i
         raise ShapeError(str(error)) from None
 
 
-def signs(op: Op) -> dict[str, int]:
+@functools.lru_cache(maxsize=256)
+def signs(op: Op) -> Mapping[str, int]:
     """Return for each free dimension whether derived dimensions grow (1) or shrink (-1) with it; they shrink with a window."""
     free = dims_of(op)
     found: dict[str, int] = {}
@@ -154,7 +159,7 @@ def table_sizes(op: Op) -> Iterator[Sizes]:
         yield Sizes(named, split(groups, shape, k), {})
 
 
-def split(groups: list[str], shape: Shape, turn: int) -> dict[str, Shape]:
+def split(groups: Sequence[str], shape: Shape, turn: int) -> dict[str, Shape]:
     """Deal the axes of a shape out to groups: all to the first on turn 0, then at changing places."""
     if not groups:
         return {}
