@@ -141,7 +141,7 @@ _ROWS = (
     _unary("acosh", "Acosh(x)", "rsqrt((x - 1) * (x + 1))", domain=(1.1, 8.0), numpy="np.arccosh({0})"),
     _unary("atanh", "Atanh(x)", "1 / ((1 - x) * (1 + x))", domain=UNIT, numpy="np.arctanh({0})"),
     _unary("erf", "Erf(x)", "1.1283791670955126 * exp(-x * x)", numpy="erf({0})"),
-    _unary("erfc", "Sub(1.0, Erf(x))", "-1.1283791670955126 * exp(-x * x)", numpy="erfc({0})"),
+    _unary("erfc", None, "-1.1283791670955126 * exp(-x * x)", numpy="erfc({0})"),
     _unary("sigmoid", "Sigmoid(x)", "r * (1 - r)", ulp=6.0, numpy="sigmoid({0})"),
     _unary("floor", "Floor(x)", "0", ulp=0.5),
     _unary("ceil", "Ceil(x)", "0", ulp=0.5),

@@ -125,7 +125,7 @@ def wrong_answer(run: Run, op: Op, case: Case, want: dict[str, Bounded], signed:
         yield f"{type(error).__name__}: {error}"
         return
     if not signed:
-        got = {n: _with_signs_of(a, want[n]) for n, a in got.items()}
+        got = {n: with_signs_of(a, want[n]) for n, a in got.items()}
     yield from (c.message for n, a in got.items() if not (c := compare(n, a, want[n])).ok)
 
 
@@ -172,7 +172,7 @@ def _looks_up(op: Op) -> bool:
     return any(not isinstance(i, Affine | GroupRef) for s in op.body for r in reads(s.value) for i in r.indices)
 
 
-def _with_signs_of(got: Array, want: Bounded) -> Array:
+def with_signs_of(got: Array, want: Bounded) -> Array:
     """Return an answer in which every zero has the sign it is to have."""
     if got.shape != want.shape or got.dtype.kind in "iub":
         return got

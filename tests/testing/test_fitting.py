@@ -113,7 +113,7 @@ def test_a_volume_counts_loops_inside_one_another() -> None:
     assert volume(op, infer(op, {"x": (3, 7, 7)})) == 3 * 7 * 7
     with pytest.raises(ShapeError):
         infer(op, {"x": (3, 7, 6)})
-    assert dims_of(op) == ["N"]
+    assert dims_of(op) == ("N",)
 
 
 def test_a_temporary_whose_extent_divides_by_a_size_of_nothing_has_no_points() -> None:

@@ -29,7 +29,7 @@ from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, 
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 
-COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "trunc", "sigmoid")
+COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "erfc", "trunc", "sigmoid")
 """Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
 
 OF_BOOLS = {"lt": "And(Not(x), y)", "le": "Or(Not(x), y)", "gt": "And(x, Not(y))", "ge": "Or(x, Not(y))"}
