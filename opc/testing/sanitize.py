@@ -73,7 +73,9 @@ def run_sanitized(
     version = compiler.command[0].rsplit("/", 1)[-1]
     report = Report({name: Column(name, version) for name in map("+".join, together(sanitizers))})
     done = 0
-    with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    # One thread more than there are processors: while they wait for compilers, it makes calls.
+    count = jobs or 1 + (os.cpu_count() or 1)
+    with tempfile.TemporaryDirectory(prefix="opc-sanitize-") as scratch, ThreadPoolExecutor(count) as pool:
 
         def prove(spec: Path) -> list[Result] | str:
             try:
