@@ -21,6 +21,7 @@ from onnx import (
 from onnx.defs import OpSchema
 
 from .arrays import Arrays
+from .functions import Functions
 from .windows import Windows
 
 OPSET = 21
@@ -30,17 +31,6 @@ HALF = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 FLOATING = ("float16", "float32", "float64")
 """How the names of floating types end."""
-
-
-ERFC = (
-    0.7553487931750763, -0.19167733398439019, 0.10399735387055646, -0.033165618819605704,
-    -0.009517900868901039, 0.02538004572709255, -0.02378244660816066, 0.01537199964430974,
-    -0.007369087652222993, 0.002490717252097512, -0.0004370117757127203, -7.799683307664424e-05,
-    7.51489987907382e-05, -1.4595303458010285e-05, -5.0480078063003345e-06, 3.0434067299427723e-06,
-    4.18073841680686e-08, -4.239766157994139e-07, 5.330855248078218e-08, 5.5590645714586495e-08,
-    -1.1209103343602466e-08, -7.191711905056888e-09, 1.142529943634919e-09, 6.689658653380709e-10,
-)  # fmt: skip
-"""A polynomial in (x - 4) / (x + 4) for (1 + 2 x / sqrt(pi)) exp(x^2) erfc(x) of x >= 0."""
 
 
 def first(*values: str | None) -> str | None:
@@ -62,7 +52,7 @@ class Branch:
         return helper.make_graph(self.nodes, "branch", [], [output])
 
 
-class Body(Arrays, Windows):
+class Body(Arrays, Functions, Windows):
     """Collects nodes.
 
     A method named like an operator, `body.Add(a, b)`, adds a node and returns the name
@@ -281,8 +271,6 @@ class Body(Arrays, Windows):
             total = self.Expand(total, self.Shape(x))
         return self.Shape(total)
 
-    # ---- functions ----
-
     def sum_to(self, x: str, shape: str) -> str:
         """Add the sum over the axes along which a tensor of `shape` was broadcast."""
         missing = self.Sub(self.rank(x), self.Size(shape))
@@ -291,79 +279,6 @@ class Body(Arrays, Windows):
         axes = self.Reshape(self.NonZero(repeated), self.vector(-1))
         total = self.ReduceSum(x, axes, keepdims=1, noop_with_empty_axes=1)
         return self.Reshape(total, shape, allowzero=1)
-
-    def expm1(self, x: str) -> str:
-        """Add exp(x) - 1, which tanh(x/2) * (exp(x) + 1) is without cancellation."""
-        half = self.Tanh(self.Mul(x, self.number(0.5, x)))
-        return self.Mul(half, self.Add(self.Exp(x), self.number(1.0, x)))
-
-    def log1p(self, x: str) -> str:
-        """Add log(1 + x) by Kahan's log(u) * x / (u - 1) with u = 1 + x rounded; the product would overflow."""
-        one = self.number(1.0, x)
-        u = self.Add(x, one)
-        corrected = self.Mul(self.Log(u), self.Div(x, self.Sub(u, one)))
-        finite = self.Where(self.Equal(u, one), x, corrected)
-        return self.Where(self.IsInf(u), self.Log(u), finite)
-
-    def erfc(self, x: str) -> str:
-        """Add 1 - erf(x) to the last digits of small results, as runtime/include/opc/error_functions.h has it.
-
-        exp(-x^2) is that of a square in two parts: of x to six binary places, which is exact, and of the rest.
-        """
-        four, most = self.number(4.0, x), self.number(28.0, x)  # erfc of 28 is 0 in double
-        t = self.Abs(x)
-        t = self.Where(self.Greater(t, most), most, t)
-        step = self.number(64.0, x)
-        high = self.Div(self.Floor(self.Mul(t, step)), step)
-        low = self.Mul(self.Sub(high, t), self.Add(high, t))
-        power = self.Mul(self.Exp(self.Neg(self.Mul(high, high))), self.Exp(low))
-        place = self.Div(self.Sub(t, four), self.Add(t, four))
-        scaled = self.number(ERFC[-1], x)
-        for coefficient in ERFC[-2::-1]:
-            scaled = self.Add(self.Mul(scaled, place), self.number(coefficient, x))
-        divisor = self.Add(self.Mul(t, self.number(1.1283791670955126, x)), self.number(1.0, x))
-        value = self.Mul(power, self.Div(scaled, divisor))
-        return self.Where(self.Less(x, self.number(0.0, x)), self.Sub(self.number(2.0, x), value), value)
-
-    def exp2(self, x: str) -> str:
-        """Add 2 to the power of x."""
-        return self.Pow(self.number(2.0, x), x)
-
-    def log2(self, x: str) -> str:
-        """Add the logarithm to base 2."""
-        return self.Div(self.Log(x), self.number(float(np.log(2.0)), x))
-
-    def log10(self, x: str) -> str:
-        """Add the logarithm to base 10."""
-        return self.Div(self.Log(x), self.number(float(np.log(10.0)), x))
-
-    def sigmoid(self, x: str) -> str:
-        """Add 1 / (1 + exp(-x)) to the last digits of small results.
-
-        ONNX Runtime's Sigmoid is exact to a share of 1, not of the result.
-        """
-        e = self.Exp(self.Neg(self.Abs(x)))
-        one = self.number(1.0, x)
-        positive = self.GreaterOrEqual(x, self.number(0.0, x))
-        return self.Div(self.Where(positive, one, e), self.Add(one, e))
-
-    def trunc(self, x: str) -> str:
-        """Add x rounded towards 0."""
-        return self.Mul(self.Sign(x), self.Floor(self.Abs(x)))
-
-    def mod(self, x: str, y: str) -> str:
-        """Add the remainder of integers, which has the sign of y."""
-        return self.Mod(x, y)
-
-    def floordiv(self, x: str, y: str) -> str:
-        """Add the quotient of integers, rounded to minus infinity."""
-        return self.Div(self.Sub(x, self.Mod(x, y)), y)
-
-    def quotient(self, x: str, y: str) -> str:
-        """Add the same for values that may be the least of their type."""
-        whole = self.Div(x, y)
-        exact = self.Equal(self.Add(self.Mul(whole, y), self.Mod(x, y)), x)
-        return self.Where(exact, whole, self.Sub(whole, self.number(1, x)))
 
     def _nothing(self) -> str:
         """Add a tensor without elements, in the place of what is not wanted."""

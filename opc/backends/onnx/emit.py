@@ -18,7 +18,7 @@ from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 if TYPE_CHECKING:
     import jinja2
 
-SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
+SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
 """The modules that are the same in every package but for their first line."""
 
 _DERIVED = {
