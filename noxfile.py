@@ -144,7 +144,7 @@ def proof(session: nox.Session) -> None:
     made = folder / f"{part.replace('/', '-of-')}.json"
     session.run(
         programs / "opc", "test", *SPECS, "--strict", "--again", "--part", part, "--results", str(made), env=QUIET, external=True
-    )  # fmt: skip
+    )
     session.run(programs / "opc", "test", "specs", "--part", part, "--sanitize", SANITIZERS, env=QUIET, external=True)
     parts = sorted(folder.glob(f"*-of-{part.partition('/')[2]}.json"))
     if len(parts) == int(part.partition("/")[2]):

@@ -155,7 +155,7 @@ _ROWS = (
 FUNCTIONS: Mapping[str, Function] = {f.name: f for f in _ROWS}
 """Every function and operator by name."""
 
-_POLES = {"div", "floordiv", "mod", "pow", "rsqrt", "log", "log1p", "log2", "log10", "tan"}
+_POLES = {"div", "floordiv", "mod", "pow", "rsqrt", "log", "log1p", "log2", "log10"}
 _DOMAINS = {"sqrt", "asin", "acos", "acosh", "atanh"}
 _OVERFLOWS = {"exp", "expm1", "exp2", "sinh", "cosh"}
 

@@ -16,7 +16,7 @@ from opc.ir.affine import Affine, Dim
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
-from opc.ir.node import Node, remembered
+from opc.ir.node import Node, remembered, remembering
 from opc.names import CLASSES
 
 
@@ -156,6 +156,7 @@ class Derivation:
     order: int = 1
 
 
+@remembering
 @dataclass(frozen=True, slots=True)
 class Op(Node):
     """One op. Statement order is program order; every temporary and output is assigned once.

@@ -124,7 +124,7 @@ def check_family(
     family: Family, folder: Path, compiler: Sequence[str], sanitizers: Sequence[str], calls: Sequence[KernelCall] | None = None
 ) -> Iterator[Result]:
     """Compile the kernels of a family in `folder` and yield what became of each call: of these, or of all kinds."""
-    write_sources(family, folder)
+    _write_sources(family, folder)
     calls = [*calls_of(family)] if calls is None else calls
     (folder / "calls").write_bytes(call_file(family, calls))
     for group in together(sanitizers):
@@ -153,7 +153,7 @@ def _run(program: Path, name: str, family: Family, file: Path, calls: Sequence[K
         yield Result(family.name, name, kind, call.case.name, status, float("inf") if message else 0.0, seconds, message)
 
 
-def write_sources(family: Family, folder: Path) -> None:
+def _write_sources(family: Family, folder: Path) -> None:
     """Write the kernels of a family and the driver that calls them."""
     for path, text in KernelBackend().emit(family).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,7 @@ MATRIX = "inputs: {x: 'T[M, N]'}\n"
             {},
         ),
     ],
-)  # fmt: skip
+)
 def test_rule(body: str, expected: dict[str, str]) -> None:
     assert {along: words(s) for along, s in cuts(body).items()} == expected
 

@@ -94,7 +94,7 @@ CALLS: tuple[tuple[Pair, Pair, Pair, Pair, Pair], ...] = (
     ((1, 40), (1, 3), (1, 1), (0, 1), (1, 1)),
     ((5, 1), (3, 1), (2, 1), (1, 0), (1, 1)),
     ((4, 37), (1, 1), (1, 1), (0, 0), (1 << 31, 1)),
-)  # fmt: skip
+)
 """Size of the image, window, stride, padding, dilation; the last makes positions that 32 bits do not hold."""
 
 

@@ -37,7 +37,7 @@ CONDITIONS = {
     "in_a_maximum": (ROWS, "y[h, i] = max[p:3](pad(x[h + 1, i + p], -inf) if M > 3 else pad(x[h, i + p], -inf))"),
     "in_an_extent": (ROW, "y[i] = sum[k:i + 1](x[k] if N < M else x[i])"),
     "in_a_product": (MATRICES, "y[i, j] = sum[k](a[i, k] * b[k, j] if K < M else 0)"),
-}  # fmt: skip
+}
 """Conditions on what a call fixes: each counts, wherever it stands."""
 
 PRODUCTS = {
@@ -49,7 +49,7 @@ PRODUCTS = {
     "given_and_below": (OPTIONAL, "y[i, j] = sum[k](a[i, k] * c[k, j]) if present(c) and i <= j else 0"),
     "given_and_sizes": (OPTIONAL, "y[i, j] = sum[k](a[i, k] * c[k, j] if present(c) and I < J else a[i, k] * b[k, j])"),
     "shifted_in_part": (SQUARE, "y[i, j] = sum[k](a[i + 1, k] * b[k, j]) if i + 1 < I else 0"),
-}  # fmt: skip
+}
 """Products whose sums have extents of their own, or stand under conditions."""
 
 TURNED = {
@@ -61,7 +61,7 @@ TURNED = {
         ROW + "attributes: {s: {type: int, default: -2, check: s < 0 and s > -4}}\n",
         "y[i] = pad(x[N + s*i - 1], 0) ** 2",
     ),
-}  # fmt: skip
+}
 """Reads that go down, and divisors below nothing."""
 
 SUMS = {
@@ -83,7 +83,7 @@ SUMS = {
   v[j:J] = sum[i](k[i, j] * u[i])
   y[i, j] = k[i, j] / (u[i] + v[j])""",
     ),
-}  # fmt: skip
+}
 """Sums over groups and indices inside one another, and in turn along rows and columns."""
 
 
@@ -136,7 +136,7 @@ EXTREMES = {
   z[*A] = max[n](x[*A, n]) if flag else min[n](x[*A, n]) if c > 2 and w[*A] > 0 else w[*A]
   i[*A] = argmax[n](x[*A, n]) if w[*A] > 0 or c > 3 else argmin[n](x[*A, n]) if N > 1 else 0""",
     ),
-}  # fmt: skip
+}
 """The greatest of nothing is refused where it is asked for, and only there."""
 
 FORMS = {

@@ -74,5 +74,5 @@ CONDITIONALS = {
         "y[i] = (x[i] if (flag == gate) == (mode == 'one') else 1) * (2 if present(b) == flag else 1)",
     ),
     "absent_where_nothing_counts": (FIXED, "y[i] = sum[k]((0 if b[k] > 0 else x[k]) if present(b) and k < N - 1 else 0)"),
-}  # fmt: skip
+}
 """What conditions decide of others, and which still may refuse a call; and `0 - x`, which is not `-x` where x is 0."""

@@ -46,7 +46,7 @@ OF_SPECS: dict[str, Callable[[str, Spec], object]] = {
     **{f"{d} operands": lambda text, spec, d=d: d in str(spec.types) or d in str(spec.kinds()) for d in (t.value for t in DType)},
     **{f"{k.value} attribute": lambda text, spec, k=k: f"type: '{k.value}'" in text for k in AttributeKind},
     **{f"{k} attribute": lambda text, spec, k=k: f"type: '{k}'" in text for k in ("int[2]", "float[2]", "bool[2]", "float[]")},
-}  # fmt: skip
+}
 """What a spec has as a whole."""
 
 OF_BODIES = (

@@ -46,5 +46,5 @@ SHADOWED = {
         SHARED + "outputs: {y: 'T[N]', z: 'T[N]'}\n",
         "y[i] = sum[...](x[..., i])\n  z[i] = sum[...](x[..., i] * v[..., i] + (u[..., i] if present(u) else 0))",
     ),
-}  # fmt: skip
+}
 """Inputs, outputs and attributes with a body."""

@@ -20,7 +20,7 @@ from opc.build.toolchain import CXX_FLAGS
 from opc.emit.numpy import helpers
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
-from opc.ir.functions import CALLABLE, FUNCTIONS, Function, join, result_type
+from opc.ir.functions import CALLABLE, FUNCTIONS, UNBOUNDED, Function, join, result_type
 from opc.transform import scalar
 from opc.transform.indices import Namer
 from opc.transform.partials import Differentiator
@@ -435,6 +435,16 @@ def test_names_are_unique() -> None:
 def test_join(a: Any, b: Any, expected: Any) -> None:
     assert join(a, b) == expected
     assert join(b, a) == expected
+
+
+def test_which_are_not_finite() -> None:
+    x, y = np.meshgrid(
+        np.array([-1000.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 1000.0], np.float32), np.float32([-2, 0, 0.5, 1000])
+    )
+    numbers = [f for f in FUNCTIONS.values() if f.types in ("float", "number")]
+    with np.errstate(all="ignore"):
+        values = {f.name: numpy_column(f)(x, y) for f in numbers}
+    assert {name for name, value in values.items() if not np.isfinite(value).all()} == UNBOUNDED
 
 
 def test_result_types() -> None:

@@ -39,7 +39,7 @@ SUMS = {
     "scattered": ("x: 'T[I]', ids: 'int64[I]', w: 'T[K]'", "T[K]", "sum[i](x[i] if ids[i] == k else 0)"),
     "scattered_rows": ("x: 'T[I, H]', ids: 'int64[I]', w: 'T[K]'", "T[K, H]", "sum[i](x[i, h] if ids[i] == k else 0)"),
     "sent": ("x: 'T[I]', w: 'T[K]'", "T[K]", "sum[i](x[i] if i // 2 == k else 0)"),
-}  # fmt: skip
+}
 
 
 def family(name: str, added: str = " + (0 if bare else {z})") -> Family:

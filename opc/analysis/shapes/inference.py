@@ -133,7 +133,7 @@ def check_attributes(op: Op, attributes: Mapping[str, Any]) -> None:
         ShapeError: when the op refuses every call with them.
     """
     run = _Run(plan(op), {}, attributes)
-    for step in plan(op).steps:
+    for step in run.plan.steps:
         if isinstance(step, MatchOperand):
             break
         if isinstance(step, CheckCondition):

@@ -174,7 +174,7 @@ def _required(op: Op, sizes: Sizes, attributes: Mapping[str, Any], keep: Collect
         d = value(divisor)
         if d is not None and d > 0:
             dims[name] = -(-dims[name] // d) * d
-    for left, right in _equations(op, sum(dims.values())) if op.require else ():
+    for left, right in _equations(op, sum(dims.values())):
         difference = left - right
         # A dimension that stands alone on one side first; then any that the difference grows or shrinks with by one.
         alone = [side.single.name for side in (left, right) if isinstance(side.single, Dim)]
