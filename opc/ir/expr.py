@@ -231,7 +231,34 @@ class Present(Node):
         return DType.BOOL
 
 
-Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Place | Read | Call | Select | Reduce | Cast | Present
+@dataclass(frozen=True, slots=True)
+class Extension(Node):
+    """The base of the expressions that a lower IR has beside those here, such as a load from memory."""
+
+    @property
+    def type(self) -> ValueType:
+        """The value type."""
+        raise NotImplementedError
+
+    @property
+    def span(self) -> Span:
+        """None: what a lower IR makes stands in no source text."""
+        return NO_SPAN
+
+    def text(self) -> str:
+        """Return the expression on one line."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the direct subexpressions."""
+        return ()
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Expr:
+        """Return the expression with its direct subexpressions replaced; only asked where there are some."""
+        raise NotImplementedError
+
+
+Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Place | Read | Call | Select | Reduce | Cast | Present | Extension
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -245,7 +272,7 @@ def _read_children(e: Read) -> tuple[Expr, ...]:
 
 
 _CHILDREN: defaultdict[type, Callable[[Any], tuple[Expr, ...]]] = defaultdict(
-    lambda: lambda e: (),
+    lambda: lambda e: e.parts() if isinstance(e, Extension) else (),
     {
         Read: _read_children,
         Call: lambda e: e.args,
@@ -261,7 +288,7 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     """Return `e` with its direct subexpressions replaced, in the order of `children`."""
     if not new or new == children(e):
         return e
-    return _REBUILT[e.__class__](e, new)
+    return e.with_parts(new) if isinstance(e, Extension) else _REBUILT[e.__class__](e, new)
 
 
 def _read_with(e: Read, new: tuple[Expr, ...]) -> Read:

@@ -15,6 +15,7 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    Extension,
     GroupRef,
     IndexValue,
     Place,
@@ -80,6 +81,8 @@ def _format(e: Expr) -> tuple[str, int]:
             return f"cast({e.type}, {format_expr(e.arg)})", _ATOM
         case Present():
             return f"present({e.operand})", _ATOM
+        case Extension():
+            return e.text(), _ATOM
 
 
 def _index(i: Affine | GroupRef | Expr) -> str:

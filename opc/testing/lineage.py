@@ -225,6 +225,8 @@ class _Walk:
             case Call():
                 args = [self.value(a, scope) for a in e.args]
                 return None if None in args else FUNCTIONS[e.fn](*args)
+            case _:
+                raise TypeError(f"{type(e).__name__} is no expression of an op")
 
     @staticmethod
     def position(point: Point, sizes: Point) -> int:

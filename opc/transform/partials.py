@@ -19,22 +19,18 @@ from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.affine import Affine, GroupSize, Index, product
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import (
-    AttrRef,
     Axis,
     Call,
     Cast,
-    Const,
     Expr,
     GroupAxis,
     GroupRef,
     IndexValue,
     Place,
-    Present,
     Read,
     Reduce,
     ReduceAxis,
     Select,
-    StrConst,
     free_indices,
     reads,
     walk,
@@ -91,7 +87,7 @@ class Differentiator:
                 return {a: scalar.cast(e.type, d) for a, d in self.partials(e.arg).items()} if _floats(e) else {}
             case Reduce():
                 return self._reduce(e, e if result is None else result)
-            case Const() | StrConst() | AttrRef() | IndexValue() | Place() | Present():
+            case _:
                 return {}
 
     def _read(self, e: Read) -> Partials:

@@ -270,4 +270,5 @@ class ReadTyper:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
             self._error(message, fill.span, f"convert it with cast({type_text(result.type)}, ...)")
             return None
+        assert isinstance(result, Read), "a subscript is a read"
         return self.typer.widths.remember(replace(result, span=tree.span), self.typer.widths.own(result))

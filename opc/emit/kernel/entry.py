@@ -10,16 +10,14 @@ from opc.analysis.shapes.plan import plan
 from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
+from opc.emit.cpp.loops import KernelText, axes_member, symbol_type
 from opc.emit.cpp.scalars import ScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
+from opc.emit.kernel.nests import dtype_text, row_nest_lines
 from opc.emit.kernel.slices import SliceText
-from opc.emit.nests.base import axes_member, symbol_type
-from opc.emit.nests.entry import dtype_text, row_nest_lines
-from opc.emit.nests.points import NestText
-from opc.emit.nests.rows import RowNestText
 from opc.emit.rows.tiles import TileText
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
@@ -41,8 +39,13 @@ from opc.lower.loop_ir import (
 from opc.lower.lower import Variant
 from opc.lower.specialise import Equal
 
-StageText: TypeAlias = TileText | RowNestText | NestText
+StageText: TypeAlias = TileText | KernelText
 """The function of a stage."""
+
+
+def by_point(text: StageText) -> bool:
+    """Whether a function goes point by point through operands as they are stored."""
+    return isinstance(text, KernelText) and text.kernel.form == "nest"
 
 
 class EntryText:
@@ -199,10 +202,10 @@ class EntryText:
         for t in self.op.types:
             element = f"call.{type_member(t.name)}.element"
             computed = ", ".join(f"opc::dtype_{d}" for d in compute_types(t))
-            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not isinstance(f, NestText)):
+            if len(compute_types(t)) > 1 and any(t in f.types for f in functions if not by_point(f)):
                 yield f"  const int32_t index_{t.name} = opc::type_index<{computed}>({element});"
             stored = ", ".join(f"opc::dtype_{d}" for d in t.dtypes)
-            if len(t.dtypes) > 1 and any(t in f.types for f in functions if isinstance(f, NestText)):
+            if len(t.dtypes) > 1 and any(t in f.types for f in functions if by_point(f)):
                 yield f"  const int32_t stored_{t.name} = opc::stored_index<{stored}>({element});"
 
     def _own_groups(self) -> set[tuple[str, str | None]]:
@@ -326,11 +329,11 @@ class EntryText:
 
     def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]
-        if isinstance(text, RowNestText):
+        assert isinstance(text, KernelText), "a nest stage has the text of a nest"
+        if not by_point(text):
             yield from row_nest_lines(self.op, s, text, self.scalar)
             return
-        assert isinstance(text, NestText), "a nest stage has the text of a nest"
-        yield f"  opc::nest_operand operands[{len(text.operands)}];"
+        yield f"  opc::nest_operand operands[{len(text.nest.operands)}];"
         yield "  opc::nest_fault fault;"
         yield "  opc::nest nest;"
         yield "  opc::start(nest, context, operands, fault);"
@@ -338,7 +341,7 @@ class EntryText:
             loop = GroupLoop(d.name, d.of) if isinstance(d, Group) else IndexLoop(str(d), d)
             yield f"  opc::add_entry(nest, {self._extent(loop)});"
         inputs, outputs = [i.name for i in self.op.inputs], [o.name for o in self.op.outputs]
-        for name in text.operands:
+        for name in text.nest.operands:
             if name in inputs:
                 yield f"  opc::add_tensor(nest, inputs[{inputs.index(name)}]);"
             elif name in outputs:

@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from opc.emit.abi import C_STORAGE, attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, wrap
+from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
-from opc.emit.kernel.entry import EntryText, StageText
+from opc.emit.kernel.entry import EntryText, StageText, by_point
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
-from opc.emit.nests.points import NestText
-from opc.emit.nests.rows import row_nest_text
 from opc.emit.rows.abreast import tile_text
 from opc.emit.rows.tiles import TileText
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.lower.build.context import Nest
+from opc.lower.build.kernel import nest_kernel
 from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Scan, Scatter, Stage
 from opc.lower.lower import Variant, lower
 
@@ -157,8 +158,8 @@ def _function(variant: Variant, stage: Stage) -> StageText:
         return tile_text(variant.case.op, stage)
     if isinstance(stage, ContractionStage):
         return TileText(variant.case.op, stage.epilogue)
-    nest = row_nest_text(variant.case.op, stage)
-    return NestText(variant.case.op, stage, frozenset(t.name for t in variant.program.temporaries)) if nest is None else nest
+    op = variant.case.op
+    return KernelText(Nest(op, stage), nest_kernel(op, stage), frozenset(t.name for t in variant.program.temporaries))
 
 
 def _text(name: str, function: StageText) -> str:
@@ -166,7 +167,7 @@ def _text(name: str, function: StageText) -> str:
 
 
 def _kind(function: StageText) -> str:
-    return "tile" if isinstance(function, TileText) else "nest" if isinstance(function, NestText) else "row_nest"
+    return "tile" if isinstance(function, TileText) else "nest" if by_point(function) else "row_nest"
 
 
 def _about(family: Family, op: str, doc: str) -> str:
@@ -185,7 +186,7 @@ def _about(family: Family, op: str, doc: str) -> str:
 
 def _combinations(tile: StageText) -> list[list[DType]]:
     """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests of points."""
-    return [list(t.dtypes if isinstance(tile, NestText) else compute_types(t)) for t in tile.types]
+    return [list(t.dtypes if by_point(tile) else compute_types(t)) for t in tile.types]
 
 
 def _optional(tile: StageText) -> tuple[str, ...]:

@@ -128,6 +128,14 @@ struct cursor {
   }
 };
 
+/* The target of a nest, the point of it that a unit of a scatter adds to, and a quotient that is rounded up. */
+template <typename T>
+OPC_INLINE T *target_of(const row_nest &n) {
+  return reinterpret_cast<T *>(n.target);
+}
+OPC_INLINE int64_t target_unit(const row_nest &n, int64_t unit) { return unit / n.parts; }
+OPC_INLINE int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /* The range of places that a unit of a scatter adds to. */
 OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.shared ? 0 : n.place_size[0] * (unit % n.parts) / n.parts; }
 OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) {

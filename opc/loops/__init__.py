@@ -1,0 +1,1 @@
+"""The loop IR: typed statements and values, their verifier and printer, and the transformations of loops."""

@@ -1,0 +1,369 @@
+"""Statements of the loop IR, and the function that they make up.
+
+A variable is declared by `Let` (which does not change), `Var`, `Buffer`, the head of a `Loop` or the parameters of a `Scope`, and
+is in scope from there to the end of the body it stands in. `Store` and `Accumulate` write variables, elements of arrays, and what
+pointers point to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+from opc.diagnostics import NO_SPAN, Span
+from opc.ir.dtypes import TypeVar, ValueType
+from opc.ir.expr import Expr
+from opc.loops.values import Intrinsic, Kind, Local
+
+
+class How(Enum):
+    """How the iterations of a loop may run."""
+
+    SERIAL = "for"
+    VECTOR = "vector"
+    UNROLLED = "unrolled"
+    REDUCTION = "vector reduction"
+    LANES = "lane by lane"
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What the statements behind it compute, in index notation."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A variable that does not change: `value` converted to `kind`."""
+
+    name: str
+    kind: Kind
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable that statements behind it change."""
+
+    name: str
+    kind: Kind
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array of `size` elements, a number or a constant of the runtime's."""
+
+    name: str
+    kind: Kind
+    size: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A type of the function's own: that of a variable."""
+
+    name: str
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`target = value`, converted to the target's type."""
+
+    target: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """`target` takes `value` in: `kind` is sum, prod, max, min, any or all.
+
+    `by` says how, where that is not plain arithmetic: "products" are added with the runtime's accumulators, "atomic" additions
+    are seen by other threads where the call shares its terms.
+    """
+
+    target: Local
+    kind: str
+    value: Expr
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """`best` takes `value` in where that is better, by `kind` max or min, and `positions` become `numbers` there."""
+
+    kind: str
+    best: Local
+    positions: tuple[Local, ...]
+    numbers: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The integers from `low` up to `high`, or with `down` from `high` - 1 to `low`, in steps of `step`.
+
+    A `REDUCTION` loop carries the variable `carried` along, which takes values in by `carried_kind`. After each iteration
+    `after` is called. A `short` loop is not worth copies for frequent cases.
+    """
+
+    how: How
+    index: str
+    low: Expr
+    high: Expr
+    body: Body
+    step: Expr | None = None
+    down: bool = False
+    carried: str = ""
+    carried_kind: str = ""
+    short: bool = False
+    after: Intrinsic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPoints:
+    """The points of a group's axes, or of those along which an operand is broadcast; `name` is the present one."""
+
+    name: str
+    over: tuple[Expr, ...]
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """The body as long as a condition holds."""
+
+    cond: Expr
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """One of two bodies."""
+
+    cond: Expr
+    then: Body
+    other: Body = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """The call of an intrinsic that returns nothing."""
+
+    call: Intrinsic
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The call of an intrinsic whose last argument is a function with `body`, which it calls with `params`.
+
+    `result` is the variable that gets what the intrinsic returns, a bool: a new one, or one that it `assigns`.
+    """
+
+    call: Intrinsic
+    params: tuple[tuple[Kind | str, str], ...]
+    body: Body
+    inlined: bool = False
+    result: str = ""
+    assigns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function as a variable, to be passed to intrinsics: of parameters with types, which returns `result` as `returns`."""
+
+    name: str
+    params: tuple[tuple[Kind | str, str], ...]
+    body: Body
+    result: Expr | None = None
+    returns: ValueType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The call is refused where a condition holds, for the reason that `report` gives; what is left is not computed."""
+
+    cond: Expr
+    report: Intrinsic
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A block has the value, and nothing more of it is computed."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """The next iteration of the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Nothing more of the function is computed."""
+
+
+Statement: TypeAlias = (
+    Comment
+    | Let
+    | Var
+    | Buffer
+    | Alias
+    | Store
+    | Accumulate
+    | Search
+    | Loop
+    | GroupPoints
+    | While
+    | If
+    | Do
+    | Scope
+    | Function
+    | Refuse
+    | Result
+    | Continue
+    | Return
+)
+Body: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The function of one stage: `form` is the kind of function the runtime calls.
+
+    `operands` are the tensors it takes, in order. `views` are those that it reads, with the type of an element and whether it is
+    read in the type that it is stored in. It is a template over `types`. `channel` is the index of the target whose points are
+    computed together, where there is one.
+    """
+
+    form: str
+    operands: tuple[str, ...]
+    types: tuple[TypeVar, ...]
+    body: Body
+    views: tuple[View, ...] = ()
+    channel: int | None = None
+    span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An operand as the loops of a function see it."""
+
+    name: str
+    type: ValueType
+    stored: bool
+    entry: int
+
+
+def bodies(s: Statement) -> tuple[Body, ...]:
+    """Return the bodies inside a statement."""
+    match s:
+        case Loop() | GroupPoints() | While() | Scope() | Function():
+            return (s.body,)
+        case If():
+            return (s.then, s.other)
+        case _:
+            return ()
+
+
+def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
+    """Return a statement with other bodies, in the order of `bodies`."""
+    match s:
+        case Loop() | GroupPoints() | While() | Scope() | Function():
+            return replace(s, body=new[0])
+        case If():
+            return replace(s, then=new[0], other=new[1])
+        case _:
+            return s
+
+
+def own_values(s: Statement) -> tuple[Expr, ...]:
+    """Return the values that a statement computes itself, those in its bodies aside."""
+    match s:
+        case Let() | Result():
+            return (s.value,)
+        case Var():
+            return () if s.value is None else (s.value,)
+        case Store() | Accumulate():
+            return (s.target, s.value)
+        case Search():
+            return (s.best, *s.positions, *s.numbers, s.value)
+        case Loop():
+            return (s.low, s.high) if s.step is None else (s.low, s.high, s.step)
+        case GroupPoints():
+            return s.over
+        case While() | If():
+            return (s.cond,)
+        case Do() | Scope():
+            return (s.call,)
+        case Refuse():
+            return (s.cond, s.report)
+        case Function():
+            return () if s.result is None else (s.result,)
+        case _:
+            return ()
+
+
+def with_own_values(s: Statement, new: tuple[Any, ...]) -> Statement:
+    """Return a statement with other values, in the order of `own_values`."""
+    if not new:
+        return s
+    match s:
+        case Let() | Result() | Var():
+            return replace(s, value=new[0])
+        case Store() | Accumulate():
+            return replace(s, target=new[0], value=new[1])
+        case Search():
+            count = len(s.positions)
+            return Search(s.kind, new[0], new[1 : 1 + count], new[1 + count : -1], new[-1])
+        case Loop():
+            return replace(s, low=new[0], high=new[1], step=new[2] if len(new) > 2 else None)
+        case GroupPoints():
+            return replace(s, over=new)
+        case While() | If():
+            return replace(s, cond=new[0])
+        case Do() | Scope():
+            return replace(s, call=new[0])
+        case Refuse():
+            return replace(s, cond=new[0], report=new[1])
+        case Function():
+            return replace(s, result=new[0])
+        case _:
+            return s
+
+
+def values_of(body: Body) -> tuple[Expr, ...]:
+    """Return every value in a body, in the order in which they stand."""
+    return tuple(v for s in body for v in (*own_values(s), *(w for b in bodies(s) for w in values_of(b))))
+
+
+def with_values(body: Body, new: tuple[Expr, ...]) -> Body:
+    """Return a body with other values, in the order of `values_of`."""
+    rest = iter(new)
+
+    def changed(body: Body) -> Body:
+        found = []
+        for s in body:
+            s = with_own_values(s, tuple(next(rest) for _ in own_values(s)))
+            found.append(with_bodies(s, tuple(changed(b) for b in bodies(s))))
+        return tuple(found)
+
+    return changed(body)
+
+
+def statements(body: Body) -> Iterator[Statement]:
+    """Yield every statement of a body, outer ones first."""
+    for s in body:
+        yield s
+        for inner in bodies(s):
+            yield from statements(inner)
+
+
+def map_values(body: Body, change: Callable[[Expr], Expr]) -> Body:
+    """Return a body with `change` applied to every value that a statement computes."""
+    return with_values(body, tuple(change(v) for v in values_of(body)))

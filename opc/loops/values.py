@@ -1,0 +1,450 @@
+"""Values of the loop IR: those of `opc.ir.expr`, in which reads are of variables and of memory.
+
+Integers are int64: affine expressions over the variables in scope (`IndexValue`), and sums of products of these with strides. An
+access is a stride map: the element of `x[n, i + p]` lies at `n * x.stride[0] + (i + p) * 1`, whatever the indices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
+from opc.ir.expr import Call, Const, Expr, Extension, IndexValue, walk
+from opc.ir.printer import format_expr
+
+if TYPE_CHECKING:
+    from opc.loops.nodes import Body
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A type of the runtime's, or one declared in the function, that is no value type; `of` are its template arguments."""
+
+    name: str
+    of: tuple[ValueType | int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}<{', '.join(map(str, self.of))}>" if self.of else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A pointer to elements of a type, which a `constant` one does not change."""
+
+    to: ValueType
+    constant: bool = False
+
+    def __str__(self) -> str:
+        return f"{'const ' if self.constant else ''}{self.to}*"
+
+
+Kind: TypeAlias = ValueType | Named | Pointer
+"""The type of a variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Extension):
+    """The base of integers, which are int64."""
+
+    @property
+    def type(self) -> ValueType:
+        """Weak int, as index values are."""
+        return Weak.INT
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Extension):
+    """The value of a variable, or with `index` an element of the array or of the memory that it points to.
+
+    `member` is the function of a struct of the runtime's that returns its value, or a member that is one.
+    """
+
+    name: str
+    type: ValueType
+    index: Expr | None = None
+    member: str = ""
+
+    def text(self) -> str:
+        """Return `name`, `name.member` or `name[index]`."""
+        member = f".{self.member}" if self.member else ""
+        return f"{self.name}{member}" if self.index is None else f"{self.name}[{format_expr(self.index)}]"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the index."""
+        return () if self.index is None else (self.index,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Local:
+        """Return the element at another index."""
+        return replace(self, index=new[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Integer):
+    """An integer that the runtime holds: `x.stride[0]`, `nest.parts`."""
+
+    owner: str
+    field: str
+    entry: int | Expr | None = None
+
+    def text(self) -> str:
+        """Return `owner.field[entry]`."""
+        entry = self.entry if isinstance(self.entry, int | None) else format_expr(self.entry)
+        return f"{self.owner}.{self.field}" + ("" if entry is None else f"[{entry}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rank(Integer):
+    """The number of axes of a group; `of` names the input whose own group it is."""
+
+    group: str
+    of: str | None = None
+
+    def text(self) -> str:
+        """Return `rank(group)`."""
+        return f"rank({self.group}{'' if self.of is None else f' of {self.of}'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Axes(Integer):
+    """The sizes of a group's axes, as an argument of intrinsics; `of` names the input whose own group it is."""
+
+    group: str
+    of: str | None = None
+
+    def text(self) -> str:
+        """Return `axes(group)`."""
+        return f"axes({self.group}{'' if self.of is None else f' of {self.of}'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Integer):
+    """A sum of integers, in the order given."""
+
+    terms: tuple[Expr, ...]
+
+    def text(self) -> str:
+        """Return the sum in parentheses."""
+        return f"({' + '.join(map(format_expr, self.terms))})"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the terms."""
+        return self.terms
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Sum:
+        """Return the sum of other terms."""
+        return Sum(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Integer):
+    """A product of integers."""
+
+    factors: tuple[Expr, ...]
+
+    def text(self) -> str:
+        """Return the product, with sums in parentheses."""
+        return "*".join(t if t.replace(".", "").isidentifier() or t.endswith("]") else f"({t})" for t in self._texts())
+
+    def _texts(self) -> Iterator[str]:
+        yield from map(format_expr, self.factors)
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the factors."""
+        return self.factors
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Product:
+        """Return the product of other factors."""
+        return Product(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Extension):
+    """The element of an operand at `offset` elements from its first, one that is inside wherever the load stands.
+
+    A `stored` operand is read in the type that it is stored in. `along` is the part of the offset that changes from one lane to
+    the next, where that is told apart.
+    """
+
+    view: str
+    offset: Expr
+    type: ValueType
+    stored: bool = False
+    along: Expr | None = None
+
+    def text(self) -> str:
+        """Return `view[offset]`."""
+        along = "" if self.along is None else f" + {format_expr(self.along)}"
+        return f"{self.view}[{format_expr(self.offset).removeprefix('(').removesuffix(')')}{along}]"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the offset."""
+        return (self.offset,) if self.along is None else (self.offset, self.along)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Load:
+        """Return the element at another offset."""
+        return replace(self, offset=new[0], along=new[1] if len(new) > 1 else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Address(Integer):
+    """Where the element of an operand at `offset` lies, None at the first: an argument of intrinsics."""
+
+    view: str
+    offset: Expr | None
+
+    def text(self) -> str:
+        """Return `&view[offset]`."""
+        return f"&{self.view}[{'0' if self.offset is None else format_expr(self.offset).removeprefix('(').removesuffix(')')}]"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the offset."""
+        return () if self.offset is None else (self.offset,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Address:
+        """Return the address of another element."""
+        return replace(self, offset=new[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Speculative(Extension):
+    """A value that may be computed wherever its variables are known, also where it is not asked for."""
+
+    value: Expr
+
+    @property
+    def type(self) -> ValueType:
+        """That of the value."""
+        return self.value.type
+
+    def text(self) -> str:
+        """Return the value."""
+        return format_expr(self.value)
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the value."""
+        return (self.value,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Speculative:
+        """Return another value, which may be computed as freely."""
+        return replace(self, value=new[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Construct(Extension):
+    """A value converted to a type that may be none of the value types."""
+
+    kind: Kind
+    value: Expr
+
+    @property
+    def type(self) -> ValueType:
+        """That of the value, where the kind is no value type."""
+        return self.value.type if isinstance(self.kind, Named | Pointer) else self.kind
+
+    def text(self) -> str:
+        """Return `kind(value)`."""
+        return f"{self.kind}({format_expr(self.value)})"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the value."""
+        return (self.value,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Construct:
+        """Return another value of the kind."""
+        return replace(self, value=new[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic(Extension):
+    """A function of the runtime's headers, with template arguments `types`; `opc.loops.intrinsics` lists them."""
+
+    name: str
+    args: tuple[Expr, ...]
+    type: ValueType
+    types: tuple[Kind | str, ...] = ()
+
+    def text(self) -> str:
+        """Return the call."""
+        types = f"<{', '.join(map(str, self.types))}>" if self.types else ""
+        return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the arguments."""
+        return self.args
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Intrinsic:
+        """Return the call with other arguments."""
+        return replace(self, args=new)
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Integer):
+    """What stands as an argument of an intrinsic and has no value type: `nest`, `opc::nowhere`, a list of constants."""
+
+    word: str
+
+    def text(self) -> str:
+        """Return the word."""
+        return self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Init(Integer):
+    """The members of a struct of the runtime's, in order."""
+
+    members: tuple[Expr, ...]
+
+    def text(self) -> str:
+        """Return the members in braces."""
+        return f"{{{', '.join(map(format_expr, self.members))}}}"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the members."""
+        return self.members
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Init:
+        """Return other members."""
+        return Init(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Extension):
+    """A constant of a struct of the runtime's: `limits<T>::lowest`."""
+
+    owner: Named
+    name: str
+    type: ValueType
+
+    def text(self) -> str:
+        """Return `owner::name`."""
+        return f"{self.owner}::{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Integer):
+    """One of two integers, or of what else has no value type."""
+
+    cond: Expr
+    then: Expr
+    other: Expr
+
+    def text(self) -> str:
+        """Return the choice."""
+        return f"({format_expr(self.then)} if {format_expr(self.cond)} else {format_expr(self.other)})"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the condition and both sides."""
+        return self.cond, self.then, self.other
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Choice:
+        """Return another choice."""
+        return Choice(*new)
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Extension):
+    """Statements that compute a value where it is used; `Result` and `Refuse` leave them early."""
+
+    body: Body
+    value: Expr
+    type: ValueType
+
+    def text(self) -> str:
+        """Return the statements on one line."""
+        from opc.loops.printer import format_inline
+
+        return f"{{{format_inline(self.body)}; {format_expr(self.value)}}}"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the values in the statements, and that of the block."""
+        from opc.loops.nodes import values_of
+
+        return (*values_of(self.body), self.value)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Block:
+        """Return the block with other values."""
+        from opc.loops.nodes import with_values
+
+        return Block(with_values(self.body, new[:-1]), new[-1], self.type)
+
+
+def number(value: int) -> Expr:
+    """Return an integer."""
+    return IndexValue(Affine.of(value))
+
+
+def variable(name: str) -> Expr:
+    """Return the value of an integer variable."""
+    return IndexValue(Affine.of(Index(name)))
+
+
+def sum_of(terms: Iterable[Expr]) -> Expr:
+    """Return the sum of integers, without the literal 0 among them."""
+    found = tuple(t for t in terms if not (isinstance(t, IndexValue) and t.value.constant == 0))
+    return found[0] if len(found) == 1 else Sum(found) if found else number(0)
+
+
+def product_of(index: Expr, stride: Expr | None) -> Expr:
+    """Return an index times a stride; None is the stride 1."""
+    return index if stride is None else stride if is_one(index) else Product((index, stride))
+
+
+def is_one(e: Expr) -> bool:
+    """Whether an integer is 1."""
+    return isinstance(e, IndexValue) and e.value.constant == 1
+
+
+def call(name: str, *args: Expr, type: ValueType = Weak.INT, types: tuple[Kind | str, ...] = ()) -> Intrinsic:
+    """Return the call of an intrinsic."""
+    return Intrinsic(name, args, type, types)
+
+
+def compare(fn: str, a: Expr, b: Expr) -> Expr:
+    """Return the comparison of two integers."""
+    return Call(fn, (_literal(a), _literal(b)), DType.BOOL)
+
+
+def _literal(e: Expr) -> Expr:
+    known = e.value.constant if isinstance(e, IndexValue) else None
+    return e if known is None else Const(known, Weak.INT)
+
+
+def ref(name: str) -> Local:
+    """Return a variable as an argument of an intrinsic that takes it whole: an array, a struct, a function."""
+    return Local(name, Weak.INT)
+
+
+def zero(t: ValueType) -> Expr:
+    """Return 0 in a type."""
+    return Const(0, t)
+
+
+def variables(e: Expr) -> Iterator[str]:
+    """Yield the variables that a value uses, indices among them."""
+    for node in walk(e):
+        if isinstance(node, Local):
+            yield node.name
+        elif isinstance(node, IndexValue):
+            yield from node.value.indices()
+
+
+def computed_as(t: ValueType) -> ValueType:
+    """Return the type that values of a type are computed in; two types are computed alike where these are equal."""
+    match t:
+        case DType():
+            return t.compute
+        case Acc(of=DType() as of):
+            return of.accumulator
+        case Acc(of=of) if is_floating(of):
+            return of
+        case Acc(of=of) if not any(d.is_floating for d in candidates(of)):
+            return DType.INT64
+        case Weak.INT:
+            return DType.INT64
+        case Weak.FLOAT:
+            return DType.FLOAT64
+        case _:
+            return t

@@ -1,0 +1,73 @@
+"""Versioning: loops with copies for what a call decides, so that inside of each it is a constant.
+
+The step by which reads advance along the lane is 1 or 2 in most calls, and the type that a gathered operand is stored in is one of
+few: asked once ahead of the loop, it leaves a loop that vectorises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from opc.ir.affine import Affine
+from opc.ir.expr import Expr, IndexValue, walk
+from opc.ir.expr import rewrite as rewrite_value
+from opc.loops.nodes import Body, How, Loop, Refuse, Scope, Statement, bodies, map_values, statements, values_of, with_bodies
+from opc.loops.values import Block, Load, Product, call, ref, variable
+
+
+def version(body: Body, fresh: Callable[[str], str], often: bool) -> Body:
+    """Return a body with copies of its vector loops.
+
+    `fresh` names new variables; where a function does not run `often`, copies for types are not worth the time to compile them.
+    """
+    found: list[Statement] = []
+    for s in body:
+        if isinstance(s, Loop) and s.how is How.VECTOR and not s.short:
+            found.append(_versions(s, fresh, often))
+        else:
+            found.append(with_bodies(s, tuple(version(b, fresh, often) for b in bodies(s))))
+    return tuple(found)
+
+
+def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement:
+    steps = {step for e in _loads(loop) for step in _steps(e)}
+    if len(steps) == 1:
+        (step,) = steps
+        name = fresh("step")
+
+        def named(e: Expr) -> Expr:
+            if isinstance(e, Product) and e.factors[1] == IndexValue(step):
+                return replace(e, factors=(e.factors[0], variable(name)))
+            return e
+
+        (inner,) = map_values((loop,), lambda e: rewrite_value(e, named))
+        return Scope(call("with_step", IndexValue(step)), (("auto", name),), (inner,))
+    stored = {e.view for e in _loads(loop) if e.stored}
+    if len(stored) == 1 and often:
+        (view,) = stored
+        # A loop that may have to report a place is no vector loop.
+        how = How.UNROLLED if any(isinstance(s, Refuse) for s in _all_statements(loop)) else loop.how
+        return Scope(call("with_stored", ref(view)), (("auto", view),), (replace(loop, how=how),), True)
+    return loop
+
+
+def _loads(loop: Loop) -> Iterator[Load]:
+    yield from (n for v in values_of(loop.body) for n in walk(v) if isinstance(n, Load))
+
+
+def _steps(e: Load) -> Iterator[Affine]:
+    """Yield the steps along the lane that a call decides, of an operand's contiguous axis."""
+    for p in walk(e.along) if e.along is not None else ():
+        if isinstance(p, Product) and isinstance(p.factors[1], IndexValue):
+            step = p.factors[1].value
+            if step.constant is None and not step.indices():
+                yield step
+
+
+def _all_statements(loop: Loop) -> Iterator[Statement]:
+    yield from statements(loop.body)
+    for v in values_of(loop.body):
+        for n in walk(v):
+            if isinstance(n, Block):
+                yield from statements(n.body)

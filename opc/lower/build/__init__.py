@@ -1,0 +1,1 @@
+"""From a stage to the loops of its kernel: statements of the loop IR, built and then transformed."""

@@ -1,0 +1,299 @@
+"""Accesses: reads of operands become loads at offsets, with the tests that they need.
+
+A read that may fall outside becomes a block that decides; one that has the same value at all lanes may be carried out ahead of
+the loop over them, where that is known to be inside (`Speculative`). Rows that are looked up at computed places are found and
+fetched ahead of the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.analysis.value_types import presence
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Select,
+    children,
+    free_indices,
+    with_children,
+)
+from opc.loops.nodes import Body, Buffer, Do, How, If, Let, Loop, Refuse, Result, Return, Statement, Store
+from opc.loops.values import (
+    Block,
+    Choice,
+    Construct,
+    Kind,
+    Load,
+    Local,
+    Pointer,
+    Speculative,
+    Word,
+    call,
+    compare,
+    number,
+    product_of,
+    sum_of,
+    variable,
+)
+from opc.lower.build.context import NEST, Known, PlaceKey, Range
+from opc.lower.guards import inside, is_known_inside
+from opc.lower.nests.places import is_looked_up, is_tested, place_entries
+
+NOWHERE = Word("opc::nowhere")
+
+
+class Accesses:
+    """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
+
+    def __init__(self, known: Known, over: Range, lazy: bool = False) -> None:
+        self.known, self.nest, self.over = known, known.nest, over
+        self.given = known.given
+        self.lazy = lazy
+        self.before: list[Statement] = []
+        self.inner: set[str] = set()
+        self._rows: dict[Read, str] = {}
+
+    def value(self, e: Expr) -> Expr:
+        """Return an expression with loads for its reads."""
+        match e:
+            case Read():
+                return self._read(e)
+            case Select():
+                cond, before = self.value(e.cond), self.given
+                self.given = before | presence(e.cond, False)
+                other = self.branch(e.other)
+                self.given = before | presence(e.cond, True)
+                then = self.branch(e.then)
+                self.given = before
+                return replace(e, cond=cond, then=then, other=other)
+            case Call(fn="and" | "or", args=(first, *rest)):
+                return replace(e, args=(self.value(first), *map(self.branch, rest)))
+            case _:
+                return with_children(e, tuple(self.value(c) for c in children(e)))
+
+    def branch(self, e: Expr) -> Expr:
+        """Return one side of a conditional, of which nothing may be computed early."""
+        before, self.lazy = self.lazy, True
+        found = self.value(e)
+        self.lazy = before
+        return found
+
+    def index(self, index: Affine | Expr) -> Expr:
+        """Return an index of a read as an integer."""
+        return IndexValue(index) if isinstance(index, Affine) else self.value(index)
+
+    def _read(self, e: Read) -> Expr:
+        local = self.known.locals.get(e.operand)
+        if local is not None:
+            return Local(local.name, local.type, variable(self.over.lane) if local.row else None, local.member)
+        varies = self._varies(e)
+        rows = varies and not self.lazy and self.over.lane == self.known.row_lane
+        if rows and e.operand in self.nest.gathered and self.is_row(e):
+            return Local(self._row(e), e.type, variable(self.over.lane))
+        if rows and is_looked_up(self.nest.op, e, self.over.lane):
+            return Local(self._fetched(e), e.type, variable(self.over.lane))
+        safe = is_known_inside(e, self.nest.sizes(e.operand), self.known.bounded)
+        if varies or (self.lazy and not (safe and self.over.lane)):
+            return self._element(e)
+        given, self.given = self.given, self.known.given  # it is computed where the operand may be absent
+        found = self._element(e)
+        self.given = given
+        return Speculative(found)
+
+    def _varies(self, e: Read) -> bool:
+        """Whether a read changes from lane to lane: with the lane itself, or with a variable that is set in the loop over it."""
+        names = free_indices(e)
+        return bool(self.over.lane) and (self.over.lane in names or bool(names & self.inner))
+
+    def _element(self, e: Read) -> Expr:
+        """Return an element, with the tests that it needs where it stands."""
+        optional = self.nest.is_optional(e.operand) and e.operand not in self.given
+        if e.pad is not None and all(isinstance(i, Affine) for i in e.indices):
+            found = inside(e, self.nest.sizes(e.operand), self.known.bounded)
+            tests = [compare("ge", IndexValue(g), number(0)) for g in found]
+            load, other = self.load(e, {}), self.branch(e.pad)
+            return _under([*([Present(e.operand)] if optional else []), *tests], load, other)
+        if e.pad is None and not self._checks(e):
+            return _under([Present(e.operand)] if optional else [], self.load(e, {}), Const(0, e.type))
+        return self._tested(e, optional)
+
+    def _checks(self, e: Read) -> list[int]:
+        """Return the entries of a read whose indices must be tested when the kernel runs."""
+        return [n for n, i in enumerate(e.indices) if not isinstance(i, Affine) or n in e.checked]
+
+    def _tested(self, e: Read, optional: bool) -> Block:
+        """Return a read at computed indices, which decides where it stands."""
+        body: list[Statement] = []
+        if optional:
+            absent = Call("not", (Present(e.operand),), DType.BOOL)
+            body.append(If(absent, (Result(Const(0, e.type)),)))
+        places: dict[int, Expr] = {}
+        lazy, self.lazy = self.lazy, True
+        for n in range(len(e.indices)) if e.pad is not None else self._checks(e):
+            index = e.indices[n]
+            assert not isinstance(index, GroupRef), "a flat statement has no groups"
+            at = self.nest.fresh(f"{e.operand}_at")
+            body.append(Let(at, Weak.INT, self.index(index)))
+            places[n] = variable(at)
+            self.inner.add(at)
+            outside = call("outside", places[n], self.nest.size(e.operand, n), type=DType.BOOL)
+            if e.pad is not None:
+                body.append(If(outside, (Result(self.branch(e.pad)),)))
+            else:
+                body.append(Refuse(outside, self.nest.outside(e.operand, n, places[n])))
+        load = self.load(e, places)
+        self.lazy = lazy
+        return Block(tuple(body), load, e.type)
+
+    def load(self, e: Read, places: dict[int, Expr]) -> Load:
+        """Return the load of an element, whose computed indices are in `places`."""
+        return Load(e.operand, self.offset(e, places), e.type, e.operand in self.nest.gathered)
+
+    def offset(self, e: Read, places: dict[int, Expr]) -> Expr:
+        """Return the offset of an element: the sum of its indices times strides."""
+        unit = self.known.units[e.operand] if e.indices else 0
+        terms = []
+        for n, index in enumerate(e.indices):
+            assert not isinstance(index, GroupRef), "a flat statement has no groups"
+            at = places[n] if n in places else self.index(index)
+            if not (isinstance(index, Affine) and not index.terms and n not in places):
+                terms.append(product_of(at, None if n == unit else self.nest.stride(e.operand, n)))
+        return sum_of(terms)
+
+    def is_row(self, e: Read) -> bool:
+        """Whether a read at computed places runs along a row of its operand."""
+        if e.operand in self.known.locals or not e.indices:
+            return False
+        unit = self.known.units[e.operand]
+        last = e.indices[unit]
+        if e.pad is not None or unit in e.checked or not isinstance(last, Affine) or self.nest.is_optional(e.operand):
+            return False
+        step = last.coefficient(self.over.lane)
+        others = replace(e, indices=(*e.indices[:unit], *e.indices[unit + 1 :]))
+        return step is not None and step.constant == 1 and self.over.lane not in free_indices(others)
+
+    def places(self, e: Read) -> tuple[Body, dict[int, Expr]]:
+        """Return the statements that compute and test the computed indices of a read, and the variables they are in."""
+        body: list[Statement] = []
+        found: dict[int, Expr] = {}
+        for n in self._checks(e):
+            index = e.indices[n]
+            assert not isinstance(index, GroupRef), "a flat statement has no groups"
+            at = self.nest.fresh(f"{e.operand}_at")
+            body.append(Let(at, Weak.INT, self.index(index)))
+            found[n] = variable(at)
+            outside = call("outside", found[n], self.nest.size(e.operand, n), type=DType.BOOL)
+            body.append(Refuse(outside, self.nest.outside(e.operand, n, found[n])))
+        return tuple(body), found
+
+    def _row(self, e: Read) -> str:
+        """Have the row that a read runs along looked up, and return the pointer to it."""
+        if e not in self._rows:
+            body, places = self.places(e)
+            name = self._rows[e] = self.nest.fresh(f"{e.operand}_row")
+            lane = self.over.lane
+            start = map_lane(e, lane)
+            buffer = self.nest.fresh(f"{e.operand}_row_buffer")
+            args = (NEST, self.nest.number_of(e.operand), self.offset(start, places), self.over.low, self.over.high)
+            pointer = call("row_at", *args, Local(buffer, e.type), type=e.type)
+            self.before += [*body, Buffer(buffer, e.type, "opc::nest_lanes"), Let(name, pointer_to(e), pointer)]
+        return self._rows[e]
+
+    def place_key(self, e: Read) -> PlaceKey:
+        """Return what finds the place of a read that is looked up."""
+        entries = place_entries(self.nest.op, e, self.over.lane, self.known.bounded)
+        return e.operand, tuple((n, e.indices[n]) for n in entries)
+
+    def place_loop(self, e: Read, row: str) -> Loop:
+        """Return the loop that finds the places of a looked-up read and puts them into a row."""
+        body: list[Statement] = []
+        names = self._place_names(e, body)
+        unit = self.known.units[e.operand]
+        place = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
+        for n, at in reversed(names.items()):
+            if self._is_tested(e, n):
+                place = Choice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, place)
+        body.append(Store(Local(row, Weak.INT, variable(self.over.lane)), place))
+        return Loop(How.VECTOR, self.over.lane, self.over.low, self.over.high, tuple(body))
+
+    def _is_tested(self, e: Read, entry: int) -> bool:
+        return is_tested(e, entry, self.nest.sizes(e.operand), self.known.bounded)
+
+    def _place_names(self, e: Read, body: list[Statement]) -> dict[int, Expr]:
+        """Append the indices that make a place, and return the variables that hold them by entry."""
+        names: dict[int, Expr] = {}
+        lazy, self.lazy = self.lazy, True
+        for n, index in self.place_key(e)[1]:
+            assert not isinstance(index, GroupRef), "a flat statement has no groups"
+            at = self.nest.fresh(f"{e.operand}_at")
+            body.append(Let(at, Weak.INT, self.index(index)))
+            names[n] = variable(at)
+            self.inner.add(at)
+        self.lazy = lazy
+        return names
+
+    def _fetched(self, e: Read) -> str:
+        """Have a row of elements fetched from places of their own, and return the array that holds them."""
+        if e in self._rows:
+            return self._rows[e]
+        key = self.place_key(e)
+        places = self.known.places.get(key)
+        if places is None:
+            places = self.nest.fresh(f"{e.operand}_places")
+            self.before += [Buffer(places, Weak.INT, self.known.row_size), self.place_loop(e, places)]
+        moving = dict(key[1])
+        start = replace(e, indices=tuple(Affine.of(0) if n in moving else i for n, i in enumerate(e.indices)))
+        other = Const(0, e.type) if e.pad is None else self.branch(e.pad)
+        name = self._rows[e] = self.nest.fresh(f"{e.operand}_row")
+        args = (NEST, self.nest.number_of(e.operand), self.offset(start, {}), Local(places, Weak.INT))
+        row = Local(name, e.type)
+        fetch = call("fetch_row", *args, self.over.low, self.over.high, Construct(e.type, other), row, type=DType.BOOL)
+        self.before.append(Buffer(name, e.type, self.known.row_size))
+        if e.pad is not None:
+            self.before.append(Do(fetch))
+        else:
+            self.before.append(If(Call("not", (fetch,), DType.BOOL), self._refusal(e)))
+        return name
+
+    def _refusal(self, e: Read) -> Body:
+        """Return the statements that report the first of a row's places that lies outside."""
+        body: list[Statement] = []
+        for n, at in self._place_names(e, body).items():
+            if self._is_tested(e, n):
+                outside = call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL)
+                body.append(If(outside, (Do(self.nest.outside(e.operand, n, at)),)))
+        return Loop(How.SERIAL, self.over.lane, self.over.low, self.over.high, tuple(body)), Return()
+
+
+def map_lane(e: Read, lane: str) -> Read:
+    """Return a read at lane 0."""
+    zero = Affine.of(0)
+    return replace(
+        e,
+        indices=tuple(
+            i.substitute(lambda s: zero if s == Index(lane) else None) if isinstance(i, Affine) else i for i in e.indices
+        ),
+    )
+
+
+def pointer_to(e: Read) -> Kind:
+    """Return the type of a pointer to the elements of a read operand."""
+    return Pointer(e.type, True)
+
+
+def _under(conditions: list[Expr], then: Expr, other: Expr) -> Expr:
+    """Return a value where all conditions hold, and another elsewhere."""
+    if not conditions:
+        return then
+    cond = conditions[0]
+    for c in conditions[1:]:
+        cond = Call("and", (cond, c), DType.BOOL)
+    return Select(cond, then, other, then.type)

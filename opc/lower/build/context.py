@@ -1,0 +1,166 @@
+"""What the loops of one statement are built with: its operands, what is known of them, and names for variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from opc.ir.affine import Affine, GroupSize, Index
+from opc.ir.dtypes import Acc, TypeVar, ValueType
+from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
+from opc.ir.op import Group, Op, Operand
+from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
+from opc.lower.loop_ir import NestStage
+from opc.lower.nests.flat import is_positive
+
+
+class Unsupported(Exception):
+    """A statement that a form of loop nest can't express; the message says what in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a vector loop: the index that it runs over, in the IR, and its bounds. There is none where the index is empty."""
+
+    lane: str
+    low: Expr
+    high: Expr
+
+
+NO_RANGE = Range("", number(0), number(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value that was computed before: a variable, or an array of one element a lane."""
+
+    name: str
+    type: ValueType
+    row: bool
+    member: str = ""
+    """The function of the variable's that returns its value, of one that is no plain value."""
+
+
+PlaceKey: TypeAlias = tuple[str, tuple[tuple[int, Affine | GroupRef | Expr], ...]]
+"""An operand, and the entries of a read of it that make its place in a row."""
+
+
+class Nest:
+    """The operands of a statement, the names of its variables, and what is proved of its sizes."""
+
+    def __init__(self, op: Op, stage: NestStage) -> None:
+        self.op, self.stage = op, stage
+        self.declared = op.operand(stage.assign.target)
+        self.operands = (*dict.fromkeys(r.operand for r in reads(stage.assign.value)), stage.assign.target)
+        self.gathered = gathered(stage)
+        self._count = 0
+        self._positive: dict[Affine, bool] = {}
+
+    @property
+    def types(self) -> tuple[TypeVar, ...]:
+        """The type variables of what the statement computes."""
+        used = {e.type for e in walk(self.stage.assign.value)} | {self.op.operand(n).type for n in self.operands}
+        variables = {t.of if isinstance(t, Acc) else t for t in used}
+        return tuple(t for t in self.op.types if t in variables)
+
+    def fresh(self, wanted: str) -> str:
+        """Return the name of a new variable, which is called `wanted` where nothing else is."""
+        self._count += 1
+        return f"{wanted.partition('#')[0]}#{self._count}"
+
+    def positive(self, size: Affine) -> bool:
+        """Whether a size is known to be greater than zero."""
+        if size not in self._positive:
+            self._positive[size] = is_positive(self.op, size)
+        return self._positive[size]
+
+    def sizes(self, operand: str) -> tuple[Affine, ...]:
+        """Return the size of each entry of an operand's shape."""
+        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in self.op.operand(operand).dims)
+
+    def is_optional(self, operand: str) -> bool:
+        """Whether an operand is an input that may be absent."""
+        return any(i.name == operand and i.optional for i in self.op.inputs)
+
+    def number_of(self, operand: str) -> Expr:
+        """Return the position of an operand among those of the function."""
+        return number(self.operands.index(operand))
+
+    def axis_of(self, operand: Operand, entry: int) -> Expr:
+        """Return the position of an operand's first axis that one entry of its dims describes."""
+        before = operand.dims[:entry]
+        ranks: list[Expr] = [Rank(d.name, d.of) for d in before if isinstance(d, Group)]
+        return sum_of([*ranks, number(len(before) - len(ranks))])
+
+    def unit(self, operand: str, alone: bool) -> int:
+        """Return the entry along which an operand is contiguous; `alone` when the trailing group has one point."""
+        dims = self.op.operand(operand).dims
+        trailing = self.declared.dims[-1] if alone else None
+        kept = [n for n, d in enumerate(dims) if d != trailing]
+        return kept[-1] if kept else len(dims) - 1
+
+    def outside(self, operand: str, entry: int, at: Expr) -> Intrinsic:
+        """Return the report of an index outside of its axis."""
+        axis = self.axis_of(self.op.operand(operand), entry)
+        return call("report", NEST, StrConst(operand), axis, at, self.size(operand, entry))
+
+    def nothing(self, kind: str, over: str) -> Intrinsic:
+        """Return the report of a reduction over nothing that has no value there."""
+        message = StrConst(f"{self.op.name}: {kind} over {over}")
+        return call("report", NEST, message, number(-1), number(0), number(0))
+
+    @staticmethod
+    def size(operand: str, entry: int) -> Integer:
+        """Return the size of an entry of an operand, as the call has it."""
+        return Member(operand, "size", entry)
+
+    @staticmethod
+    def stride(operand: str, entry: int) -> Integer:
+        """Return the stride of an entry of an operand."""
+        return Member(operand, "stride", entry)
+
+
+NEST = Word("nest")
+"""The argument of a kernel's function that describes the nest."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known where loops are built.
+
+    `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
+    that name; `units` tells the entry along which each operand is contiguous; `given` are the optional operands known to be
+    present; `row_lane` is the lane that has no more than `row_size` points; `places` are the variables that hold rows of places,
+    found before, by what finds them.
+    """
+
+    nest: Nest
+    units: Mapping[str, int]
+    bounded: dict[Affine, Affine] = field(default_factory=dict)
+    locals: dict[str, Variable] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
+    row_lane: str = ""
+    row_size: str = "opc::nest_lanes"
+    places: dict[PlaceKey, str] = field(default_factory=dict)
+
+    @property
+    def positive(self) -> Callable[[Affine], bool]:
+        """Whether a size is known to be greater than zero."""
+        return self.nest.positive
+
+    def bound(self, index: str, extent: Affine) -> None:
+        """Note that an index is within an extent."""
+        self.bounded[Affine.of(Index(index))] = extent
+
+    def local(self, variable: Variable, lane: str) -> Read:
+        """Return the read that stands for a variable in expressions of the op."""
+        name = f"#{variable.name}"
+        self.locals[name] = variable
+        return Read(name, (Affine.of(Index(lane)),) if variable.row else (), variable.type)
+
+
+def gathered(stage: NestStage) -> frozenset[str]:
+    """Return the operands that a statement reads at data-dependent places: of those no copy is worth making."""
+    found = (r for r in reads(stage.assign.value) if any(not isinstance(i, Affine | GroupRef) for i in r.indices))
+    return frozenset(r.operand for r in found)

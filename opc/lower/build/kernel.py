@@ -1,0 +1,50 @@
+"""The kernel of a nest stage: its loops are built, then transformed one way after the other, and their variables named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.op import Assign, Op
+from opc.loops.expand import expand
+from opc.loops.hoist import hoist
+from opc.loops.names import named
+from opc.loops.nodes import Body, Kernel
+from opc.loops.version import version
+from opc.lower.alone import of_statement
+from opc.lower.build.context import Nest, Unsupported
+from opc.lower.build.points import point_nest
+from opc.lower.build.rows import row_nest
+from opc.lower.loop_ir import NestStage
+from opc.lower.rows.streams import runs_often
+
+
+def nest_kernel(op: Op, stage: NestStage) -> Kernel:
+    """Return the function of a statement: row by row where that is possible, else point by point.
+
+    Of stages alike but for their names it is the same.
+    """
+    return _kernel(op, stage.assign, replace(stage, name=""))
+
+
+@of_statement
+def _kernel(op: Op, assign: Assign, stage: NestStage) -> Kernel:
+    nest = Nest(op, stage)
+    try:
+        kernel = row_nest(nest) if stage.plans else point_nest(nest)
+    except Unsupported:
+        nest = Nest(op, stage)
+        kernel = point_nest(nest)
+    kernel = replace(kernel, body=_transformed(nest, kernel.body))
+    return named(kernel, spec_names(op))
+
+
+def _transformed(nest: Nest, body: Body) -> Body:
+    body = hoist(body, nest.fresh, nest.positive)
+    body = version(body, nest.fresh, runs_often(nest.op))
+    return expand(body, nest.fresh)
+
+
+def spec_names(op: Op) -> set[str]:
+    """Return every name the spec gave."""
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}

@@ -1,0 +1,231 @@
+"""Loop nests point by point: the plain form, for statements that no other form has.
+
+Reductions become loops before the value that uses them. Under a conditional, where they must not run unless they are chosen,
+they become blocks, and so do reads that may fall outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.analysis.value_types import presence
+from opc.ir.affine import Affine
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import (
+    EXTREMES,
+    SEARCHES,
+    Axis,
+    BroadcastAxis,
+    Call,
+    Const,
+    Expr,
+    GroupAxis,
+    GroupRef,
+    IndexValue,
+    Place,
+    Present,
+    Read,
+    Reduce,
+    Select,
+    StrConst,
+    children,
+    free_indices,
+    with_children,
+)
+from opc.ir.op import Group
+from opc.ir.printer import format_assign
+from opc.loops.nodes import (
+    Accumulate,
+    Body,
+    Buffer,
+    Comment,
+    Do,
+    GroupPoints,
+    How,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Refuse,
+    Result,
+    Statement,
+    Store,
+    Var,
+    View,
+)
+from opc.loops.values import (
+    Address,
+    Axes,
+    Block,
+    Construct,
+    Load,
+    Local,
+    Member,
+    Product,
+    Rank,
+    Sum,
+    Word,
+    call,
+    compare,
+    number,
+    ref,
+    variable,
+)
+from opc.lower.build.context import NEST, Nest
+from opc.lower.build.reduction import start_of
+
+
+def point_nest(nest: Nest) -> Kernel:
+    """Return the function of a statement that computes one point of its target after the other."""
+    return _Points(nest).kernel()
+
+
+class _Points:
+    def __init__(self, nest: Nest) -> None:
+        self.op, self.stage, self.nest = nest.op, nest.stage, nest
+        self.groups: dict[str, tuple[Expr, Rank]] = {}
+        self.given: frozenset[str] = frozenset()
+        self.lines: list[Statement] = []
+        self.conditional = False
+
+    def kernel(self) -> Kernel:
+        """Return the function."""
+        assign, nest = self.stage.assign, self.nest
+        target = nest.declared
+        used = free_indices(assign.value)
+        for n, (entry, dim) in enumerate(zip(assign.indices, target.dims, strict=True)):
+            at = Member("nest", "start", n)
+            if isinstance(entry, GroupRef) and isinstance(dim, Group):
+                self.groups[entry.name] = Sum((ref("at"), at)), Rank(dim.name, dim.of)
+            elif str(entry) in used:
+                self.lines.append(Let(str(entry), Weak.INT, Local("at", Weak.INT, at)))
+        value = self.value(assign.value)
+        store = Do(call("store", Address(target.name, variable("point")), Construct(target.type, value)))
+        loop = Loop(
+            How.SERIAL, "point", variable("begin"), variable("end"), (*self.lines, store), after=call("advance", NEST, Word("at"))
+        )
+        body: Body = (
+            Buffer("at", Weak.INT, "opc::max_axes"),
+            Do(call("locate", NEST, Word("begin"), Word("at"))),
+            Comment(format_assign(assign)),
+            loop,
+        )
+        views = tuple(View(name, self.op.operand(name).type, True, n) for n, name in enumerate(nest.operands))
+        return Kernel("nest", nest.operands, nest.types, body, views, span=assign.span)
+
+    def value(self, e: Expr) -> Expr:
+        """Return an expression with loads for its reads and variables for its reductions."""
+        match e:
+            case Read():
+                return self._read(e)
+            case Reduce():
+                return self._reduce(e)
+            case Place():
+                return call("group_place", Axes(e.group), self.groups[e.group][0])
+            case Select():
+                cond, before = self.value(e.cond), self.given
+                self.given = before | presence(e.cond, False)
+                other = self.lazy(e.other)
+                self.given = before | presence(e.cond, True)
+                then = self.lazy(e.then)
+                self.given = before
+                return replace(e, cond=cond, then=then, other=other)
+            case Call(fn="and" | "or", args=(first, *rest)):
+                return replace(e, args=(self.value(first), *map(self.lazy, rest)))
+            case _:
+                return with_children(e, tuple(self.value(c) for c in children(e)))
+
+    def lazy(self, e: Expr) -> Expr:
+        """Return a value that is computed only where it stands."""
+        before, self.conditional = self.conditional, True
+        found = self.value(e)
+        self.conditional = before
+        return found
+
+    def _read(self, e: Read) -> Expr:
+        declared = self.op.operand(e.operand)
+        terms: list[Expr] = []
+        body: list[Statement] = []
+        checks: list[tuple[Expr, Expr, Expr]] = []
+        for n, (index, dim) in enumerate(zip(e.indices, declared.dims, strict=True)):
+            axis = self.nest.axis_of(declared, n)
+            if isinstance(index, GroupRef) and isinstance(dim, Group):
+                at_point, rank = self.groups[index.name]
+                terms.append(call("group_offset", ref(e.operand), axis, Axes(dim.name, dim.of), at_point, rank))
+                continue
+            assert not isinstance(index, GroupRef), "a group indexes a group"
+            at: Expr = IndexValue(index) if isinstance(index, Affine) else self.value(index)
+            if e.pad is not None or n in e.checked or not isinstance(at, IndexValue):
+                name = self.nest.fresh(f"at_{n}")
+                body.append(Let(name, Weak.INT, at))
+                at = variable(name)
+                size: Expr = Member(e.operand, "shape", axis)
+                checks.append((at, axis, size))
+            terms.append(Product((at, Member(e.operand, "stride", axis))))
+        load: Expr = Load(e.operand, Sum(tuple(terms)) if terms else number(0), e.type, True)
+        if self.nest.is_optional(e.operand) and e.operand not in self.given:
+            load = Select(Present(e.operand), load, Const(0, e.type), e.type)
+        if not checks:
+            return load
+        for place, axis, end in checks:
+            outside = call("outside", place, end, type=DType.BOOL)
+            if e.pad is not None:
+                body.append(If(outside, (Result(self.lazy(e.pad)),)))
+            else:
+                body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
+        return Block(tuple(body), load, e.type)
+
+    def _reduce(self, e: Reduce) -> Expr:
+        """Return the variable that the loops of a reduction fill, or a block where it may not be chosen."""
+        if not self.conditional:
+            loops, result = self._loops(e)
+            self.lines += loops
+            return Local(result, e.type)
+        loops, result = self._loops(e)
+        return Block(loops, Local(result, e.type), e.type)
+
+    def _loops(self, e: Reduce) -> tuple[Body, str]:
+        """Return the loops of a reduction and the name of its result."""
+        search, of = e.kind in SEARCHES, e.body.type
+        result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        head: list[Statement] = []
+        best, count = self.nest.fresh("best"), self.nest.fresh("count")
+        if search:
+            head.append(Var(best, of, Const(0, of)))
+        if e.kind in EXTREMES:
+            head.append(Var(count, Weak.INT, number(0)))
+        head.append(Var(result, e.type, number(0) if search else start_of(e.kind, e.type)))
+        outer, lines, conditional = dict(self.groups), self.lines, self.conditional
+        self.lines, self.conditional = [], False
+        heads = [self._loop(a) for a in e.axes]
+        value = self.value(e.body)
+        inner: list[Statement] = [*self.lines]
+        counted = Accumulate(Local(count, Weak.INT), "sum", number(1))
+        if search:
+            here = self.nest.fresh("here")
+            first = compare("eq", variable(count), number(0))
+            better = call("is_better", Local(here, of), Local(best, of), type=DType.BOOL, types=(f"opc::joins_{e.kind[3:]}",))
+            found = Store(Local(best, of), Local(here, of)), Store(Local(result, e.type), variable(count))
+            inner += [Let(here, of, value), If(Call("or", (first, better), DType.BOOL), found)]
+        else:
+            inner.append(Accumulate(Local(result, e.type), e.kind, value))
+        if e.kind in EXTREMES:
+            inner.append(counted)
+        self.groups, self.lines, self.conditional = outer, lines, conditional
+        body: Body = tuple(inner)
+        for loop in reversed(heads):
+            body = (replace(loop, body=body),)
+        tail: list[Statement] = []
+        if e.kind in EXTREMES:
+            over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
+            tail.append(If(compare("eq", variable(count), number(0)), (Do(self.nest.nothing(e.kind, over)),)))
+        return (*head, *body, *tail), result
+
+    def _loop(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
+        """Return the loop over an axis, without a body, whose points the values inside then use."""
+        if isinstance(axis, Axis):
+            return Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), ())
+        points = self.nest.fresh("points")
+        own = (Axes(axis.name, axis.operand), self.groups[axis.name][0]) if isinstance(axis, BroadcastAxis) else ()
+        self.groups[axis.name] = Local(points, Weak.INT, None, "at"), Rank(axis.name)
+        return GroupPoints(points, (Axes(axis.name), *own), ())

@@ -1,0 +1,399 @@
+"""Reductions: the loops of each, into an array of accumulators along the lane or into one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, ValueType, Weak
+from opc.ir.expr import (
+    SEARCHES,
+    Axis,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Read,
+    Reduce,
+    ReduceAxis,
+    Select,
+    children,
+    free_indices,
+    map_affine,
+    reads,
+    walk,
+    with_children,
+)
+from opc.loops.nodes import (
+    Accumulate,
+    Alias,
+    Body,
+    Buffer,
+    Do,
+    How,
+    If,
+    Let,
+    Loop,
+    Refuse,
+    Scope,
+    Search,
+    Statement,
+    Store,
+    Var,
+    While,
+)
+from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word, call, compare, number, product_of, ref, variable
+from opc.lower.build.access import Accesses
+from opc.lower.build.context import Known, Range, Unsupported, Variable
+from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded, is_solvable, narrow, split
+from opc.lower.build.strips import folded_strips
+from opc.lower.build.taps import adds_products, weighted_window, window_of
+from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
+from opc.lower.nests.flat import best_axis, holds_reduction
+
+OPERATORS = ("sum", "prod", "any", "all")
+"""The reductions that an operator of C++ carries out; others compare."""
+
+_START: dict[str, int | bool] = {"sum": 0, "prod": 1, "any": False, "all": True}
+
+
+def start_of(kind: str, of: ValueType) -> Expr:
+    """Return what a reduction of a kind starts from."""
+    if kind in _START:
+        return Const(_START[kind], of)
+    return Static(Named("opc::limits", (of,)), "lowest" if kind == "max" else "highest", of)
+
+
+def reductions(known: Known, over: Range, e: Expr) -> tuple[Body, Expr]:
+    """Return the loops of the reductions in a value, and the value with reads of their results."""
+    found = _Reductions(known, over)
+    body, rest = found.extract(e, ())
+    # Results are declared ahead, whatever branch they are computed in.
+    return (*found.declarations, *body), rest
+
+
+class _Reductions:
+    def __init__(self, known: Known, over: Range) -> None:
+        self.known, self.over = known, over
+        self.declarations: list[Statement] = []
+
+    def extract(self, e: Expr, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
+        """Return the loops of the reductions in a part; `under` are the conditions on the lane under which it counts."""
+        if not holds_reduction(e):
+            return (), e
+        match e:
+            case Reduce():
+                return self._reduce(e, under)
+            case Select():
+                return self._choice(e, under)
+            case Call(fn="and" | "or", args=(first, second)) if holds_reduction(second):
+                if holds_reduction(first):
+                    raise Unsupported("a reduction behind another in a condition")
+                body, right = self._side(second, first if e.fn == "and" else Call("not", (first,), DType.BOOL), under)
+                return body, replace(e, args=(first, right))
+            case _:
+                parts = [self.extract(c, under) for c in children(e)]
+                return tuple(s for body, _ in parts for s in body), with_children(e, tuple(rest for _, rest in parts))
+
+    def _choice(self, e: Select, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
+        if holds_reduction(e.cond) and (holds_reduction(e.then) or holds_reduction(e.other)):
+            raise Unsupported("a choice by a reduction of reductions")
+        body, cond = self.extract(e.cond, under)
+        then_body, then = self._side(e.then, e.cond, under)
+        other_body, other = self._side(e.other, Call("not", (e.cond,), DType.BOOL), under)
+        return (*body, *then_body, *other_body), replace(e, cond=cond, then=then, other=other)
+
+    def _side(self, e: Expr, cond: Expr, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
+        """Extract what counts only where a condition holds: in a branch, or with the condition as a guard of each reduction."""
+        if not holds_reduction(e):
+            return (), e
+        found = guards(cond, self.known.positive)
+        if self.over.lane and self.over.lane in free_indices(cond):
+            return self.extract(e, (*under, *found))
+        body, rest = self.extract(e, under)
+        return (If(condition(self.known, found), body),), rest
+
+    def _reduce(self, e: Reduce, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
+        """Return the loops of one reduction, and a read of its result."""
+        if holds_reduction(e.body):
+            raise Unsupported("a reduction in a reduction")
+        if under and e.kind not in OPERATORS:
+            raise Unsupported(f"a {e.kind} that counts only at some lanes")
+        lane = self.over.lane
+        row = bool(lane) and (lane in free_indices(e) or any(lane in guard_indices(g) for g in under))
+        one = Reduction(self.known, self.over, e, under, row)
+        self.declarations += one.declarations
+        body = one.loops()
+        return body, self.known.local(one.variable, lane)
+
+
+class Reduction:
+    """The loops of one reduction.
+
+    `results` are the variables that get what it finds: one, or of a search `by_axis`, the position along each axis.
+    """
+
+    def __init__(self, known: Known, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool, by_axis: bool = False) -> None:
+        self.known, self.nest, self.over, self.e, self.row = known, known.nest, over, e, row
+        self.axes = [a for a in e.axes if isinstance(a, Axis)]
+        self.search = e.kind in SEARCHES
+        # What a search ignores is what the greatest or least value ignores: it is better than nothing before it.
+        self.kind = e.kind.removeprefix("arg")
+        self.of = e.body.type if self.search else e.type
+        self.result = self.nest.fresh({"sum": "total", "prod": "product"}.get(e.kind, e.kind))
+        self.best = self.nest.fresh("best") if self.search else ""
+        self.positions: tuple[str, ...] = ()
+        self.results = tuple(self.nest.fresh(f"{self.result}_{a.index}") for a in self.axes) if by_axis else (self.result,)
+        for a in self.axes:
+            known.bound(a.index, a.extent)
+        self.under = under
+        found, body = peel(self.kind, e.body, self.nest.sizes, known.bounded, known.positive)
+        self.guards, self.body = [*under, *found], body
+        self.lane = self._lane()
+        self.products = not row and adds_products(known, e, self.body, self.lane)
+
+    @property
+    def declarations(self) -> list[Statement]:
+        """The declarations of the results."""
+        if self.row:
+            return [Buffer(name, self.e.type, "opc::nest_lanes") for name in self.results]
+        if self.products:
+            return [Var(self.result, Named("opc::product_sum", (self.of,)), Word("{}"))]
+        start = number(0) if self.search else start_of(self.kind, self.of)
+        return [Var(name, self.e.type, start) for name in self.results]
+
+    @property
+    def variable(self) -> Variable:
+        """The result as a variable that expressions read."""
+        return Variable(self.result, self.e.type, self.row, "total()" if self.products else "")
+
+    def _lane(self) -> str:
+        """Return the index the innermost loop runs over: the lane, or one of the reduction's own."""
+        if self.row:
+            return self.over.lane
+        own = best_axis(self.nest.op, self.e)
+        if own is None:
+            raise Unsupported("a reduction whose axes depend on one another")
+        self.axes.remove(own)
+        self.axes.append(own)
+        return own.index
+
+    def loops(self) -> Body:
+        """Return the loops."""
+        refusal = self._refuse_nothing() if self.kind in ("max", "min") else ()
+        if self.search:
+            return (*refusal, *self._search())
+        if not self.row:
+            return (*refusal, *self._all_loops())
+        taps = weighted_window(self.known, self.over, self.e, self.under)
+        strips = None if taps is not None else folded_strips(self.known, self.over, self.e, self.body, self.guards)
+        plain = (*self._start_row(), *self._all_loops())
+        if taps is not None:
+            window, name, ones = window_of(self.known, taps, self.lane)
+            done: Expr = call("sum_taps", ref(name), ref(self.result), self.over.high, type=DType.BOOL)
+            done = Call("and", (ones, done), DType.BOOL) if ones is not None else done
+            return (*refusal, *window, If(Call("not", (done,), DType.BOOL), plain))
+        if strips is None:
+            return (*refusal, *plain)
+        windows, computed = strips.fold(self.kind, self.result)
+        return (*refusal, *windows, If(Call("not", (Local(computed, DType.BOOL),), DType.BOOL), plain))
+
+    def _start_row(self) -> Body:
+        if not self.row:
+            return ()
+        return (Do(call("fill", ref(self.result), self.over.high, Construct(self.e.type, start_of(self.kind, self.of)))),)
+
+    def _all_loops(self) -> Body:
+        early = self._due(set())
+        return self._within(early, lambda: self._loops(self.axes))
+
+    def _search(self) -> Body:
+        """Return the loops of a search. Positions are as wide as the values while that holds them, so that both fill a vector."""
+        extents = [IndexValue(a.extent) for a in self.e.axes if isinstance(a, Axis)]
+        if self.row:
+            self.positions = tuple(self.nest.fresh(f"{name}_here") for name in self.results)
+        start = Construct(self.of, start_of(self.kind, self.of))
+        position = Named("position")
+        body: list[Statement] = []
+        if not self.row:
+            body += [Var(self.best, self.of, start), *self._all_loops()]
+        else:
+            high = self.over.high
+            body += [Buffer(self.best, self.of, "opc::nest_lanes"), Do(call("fill", ref(self.best), high, start))]
+            for name in self.positions:
+                body += [Buffer(name, position, "opc::nest_lanes"), Do(call("fill", ref(name), high, Word("zero")))]
+            body += self._all_loops()
+            for name, here in zip(self.results, self.positions, strict=True):
+                body.append(Do(call("widen_row", ref(name), ref(here), high)))
+        return (with_positions(self.of, Product(tuple(extents)) if len(extents) > 1 else extents[0], tuple(body)),)
+
+    def _within(self, found: list[Guard], inner: Callable[[], Body]) -> Body:
+        if not found:
+            return inner()
+        cond = condition(self.known, tuple(found))
+        return (If(cond, inner()),)
+
+    def _due(self, open_axes: set[str]) -> list[Guard]:
+        """Take the guards that can be tested once these axes are known."""
+        own = {a.index for a in self.axes}
+        due = [
+            g
+            for g in self.guards
+            if (guard_indices(g) & own) <= open_axes
+            and self.lane not in guard_indices(g)
+            and is_solvable(self.known, g, self.lane)
+        ]
+        self.guards = [g for g in self.guards if not any(g is d for d in due)]
+        return due
+
+    def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
+        """Return the loops over `axes` and what stands inside of them; those over `opened` stand around."""
+        if not axes:
+            return self._innermost(self.over)
+        axis, rest = axes[0], axes[1:]
+        extent = self._extent(axis)
+        if axis.index == self.lane:
+            if self._runs_along_rows(axis):
+                return self._in_pieces(axis, extent)
+            return self._innermost(Range(axis.index, number(0), extent))
+        opened |= {axis.index}
+        due = self._due(set(opened))
+        ranges = [g for g in due if isinstance(g, Affine) and g.coefficient(axis.index) is not None]
+        bounds, low, high = self._bounds(axis, extent)
+        if ranges:
+            first, end = low, high
+            names = self.nest.fresh("low"), self.nest.fresh("high")
+            low, high = variable(names[0]), variable(names[1])
+            bounds = (
+                *bounds,
+                Var(names[0], Weak.INT, first),
+                Var(names[1], Weak.INT, call("greatest", first, end)),
+                *(clip(self.known, g, axis.index, (ref(names[0]), ref(names[1]))) for g in ranges),
+            )
+        others = [g for g in due if not any(g is r for r in ranges)]
+        inner = self._within(others, lambda: self._loops(rest, opened))
+        return (*bounds, Loop(How.SERIAL, axis.index, low, high, inner))
+
+    def _bounds(self, axis: Axis, extent: Expr) -> tuple[Body, Expr, Expr]:
+        """Return the bounds of the loop over an axis, and what computes them."""
+        return (), number(0), extent
+
+    def _runs_along_rows(self, axis: Axis) -> bool:
+        """Whether the innermost loop reads rows at computed places, and no condition would cut it."""
+        accesses = Accesses(self.known, Range(axis.index, number(0), number(0)))
+        simple = self.kind in OPERATORS and not self.search and not self.products and not self.guards
+        free = not any(isinstance(e, Select) or (isinstance(e, Read) and e.pad is not None) for e in walk(self.body))
+        return simple and free and any(r.operand in self.nest.gathered and accesses.is_row(r) for r in reads(self.body))
+
+    def _in_pieces(self, axis: Axis, extent: Expr) -> Body:
+        """Return the innermost loop in pieces, each of no more points than a row is looked up for."""
+        known = self.known
+        start, own = self.nest.fresh("start"), self.nest.fresh("lane")
+        position = Affine.of(Index(start)) + Index(own)
+        known.bounded[position] = axis.extent
+        self.body = map_affine(self.body, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
+        outer, known.row_lane = known.row_lane, own
+        high = self.nest.fresh("lanes")
+        rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_lanes"))
+        inner = self._innermost(Range(own, number(0), variable(high)))
+        known.row_lane = outer
+        body: Body = (Let(high, Weak.INT, rest), *inner)
+        return (Loop(How.SERIAL, start, number(0), extent, body, step=Word("opc::nest_lanes")),)
+
+    def _extent(self, axis: Axis) -> Expr:
+        """Return the end of a loop; one that depends on the lane is the greatest of all lanes, and a guard holds for each."""
+        lane = self.over.lane
+        if not lane or lane not in axis.extent.indices():
+            return IndexValue(axis.extent)
+        coefficient = axis.extent.coefficient(lane)
+        if coefficient is None or self.e.kind not in OPERATORS:
+            raise Unsupported(f"the extent of {axis.index}")
+        self.guards.append(axis.extent - Affine.of(Index(axis.index)) - 1)
+        rest, step = IndexValue(axis.extent - coefficient * Affine.of(Index(lane))), IndexValue(coefficient)
+        last = Call("sub", (self.over.high, number(1)), Weak.INT)
+        return call("greatest", *(Sum((rest, product_of(end, step))) for end in (self.over.low, last)))
+
+    def _innermost(self, over: Range) -> Body:
+        """Return the loop over the lane."""
+        ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.lane) is not None]
+        others = [g for g in self.guards if not any(g is r for r in ranges)]
+        body = self.body
+        before: list[Statement] = []
+        peeled: dict[int, str] = {}
+        for g in others:
+            found = excluded(self.known, g, over.lane)
+            if found is not None:
+                before += found[0]
+                peeled[id(g)] = found[1]
+        for g in reversed([g for g in others if id(g) not in peeled]):
+            body = Select(as_condition(g), body, Const(IDENTITY[self.kind], body.type), body.type)
+        self.guards = []
+        if ranges:
+            low, high = self.nest.fresh("low"), self.nest.fresh("high")
+            whole = Range(over.lane, over.low, call("greatest", over.low, over.high))
+            before += narrow(self.known, tuple(ranges), whole, low, high)
+            over = Range(over.lane, variable(low), variable(high))
+        return (*before, *self._between(list(peeled.values()), body, over))
+
+    def _between(self, peeled: list[str], body: Expr, over: Range) -> Body:
+        """Return the loops over a range without some of its lanes: from one to the next, so that nothing is tested inside."""
+        if not peeled:
+            return split(self.known, self.sweep(body, over))
+        low, high = self.nest.fresh("low"), self.nest.fresh("high")
+        following = call("next_of", variable(low), over.high, *map(variable, peeled))
+        pieces: Body = (
+            Let(high, Weak.INT, following),
+            *split(self.known, self.sweep(body, Range(over.lane, variable(low), variable(high)))),
+            Store(Local(low, Weak.INT), IndexValue(Affine.of(Index(high)) + 1)),
+        )
+        return Var(low, Weak.INT, over.low), While(compare("lt", variable(low), over.high), pieces)
+
+    def sweep(self, body: Expr, over: Range) -> Sweep:
+        """Return the loop that takes in a value at each point of a range of the lane."""
+        at = variable(over.lane) if self.row else None
+        if self.search:
+            best = Local(self.best, self.of, at)
+            positions = tuple(Local(p, Weak.INT, at) for p in (self.positions if self.row else self.results))
+            return Sweep(How.VECTOR, over, Search(self.kind, best, positions, tuple(self.numbers()), body))
+        take = Accumulate(Local(self.result, self.e.type, at), self.kind, body, "products" if self.products else "")
+        return Sweep(How.VECTOR, over, take)
+
+    def _refuse_nothing(self) -> Body:
+        """Return the report of a maximum over nothing."""
+        for a in self.axes:
+            if self.over.lane and self.over.lane in a.extent.indices():
+                raise Unsupported(f"the extent of {a.index}")
+            if a.extent.indices() & {b.index for b in self.axes}:
+                raise Unsupported(f"the extent of {a.index}")
+        empty = [compare("le", IndexValue(a.extent), number(0)) for a in self.axes if not self.known.positive(a.extent)]
+        over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in self._source_axes())
+        if not empty:
+            return ()
+        cond = empty[0]
+        for c in empty[1:]:
+            cond = Call("or", (cond, c), DType.BOOL)
+        return (Refuse(cond, self.nest.nothing(self.e.kind, over)),)
+
+    def _source_axes(self) -> tuple[ReduceAxis, ...]:
+        """Return the axes as the statement has them."""
+        for node in walk(self.nest.stage.assign.value):
+            if isinstance(node, Reduce) and node.span == self.e.span and node.kind == self.e.kind:
+                return node.axes
+        return self.e.axes
+
+    def numbers(self) -> list[Expr]:
+        """Return the position of the element that the loops have reached: counted in row-major order, or along each axis."""
+        axes = [a for a in self.e.axes if isinstance(a, Axis)]
+        if len(self.results) > 1:
+            return [variable(a.index) for a in axes]
+        total = variable(axes[0].index)
+        for a in axes[1:]:
+            total = Sum((Product((total, IndexValue(a.extent))), variable(a.index)))
+        return [total]
+
+
+def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> Scope:
+    """Return statements in which `position` is an integer type that holds `count`, as wide as values of a type if it can be."""
+    scope = call("with_positions", count, types=(of,))
+    return Scope(scope, (("auto", "zero"),), (Alias("position", "zero"), *body), inlined)

@@ -1,0 +1,256 @@
+"""Loop nests over rows: the outer loops of a statement in parallel, the innermost one vectorised.
+
+Along the last index of the target, the lane, reductions keep their partial results in an array of accumulators, and their loops
+stand outside of the loop over the lane. Without a lane each reduction is a loop of its own that ends in one value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, map_affine
+from opc.ir.printer import format_assign
+from opc.loops.nodes import Body, Buffer, Comment, Continue, Do, How, If, Kernel, Let, Loop, Return, Statement, Store, Var, View
+from opc.loops.values import (
+    Choice,
+    Construct,
+    Init,
+    Local,
+    Member,
+    Named,
+    Pointer,
+    Sum,
+    Word,
+    call,
+    compare,
+    number,
+    ref,
+    variable,
+)
+from opc.lower.build.access import Accesses
+from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range
+from opc.lower.build.places import rows_of_places
+from opc.lower.build.planes import plane_blocks
+from opc.lower.build.reduction import reductions
+from opc.lower.build.scan import scan_body
+from opc.lower.build.scatter import scatter_body
+from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
+from opc.lower.guards import is_identity
+from opc.lower.loop_ir import Lanes, Scan, Scatter
+from opc.lower.nests.flat import in_phase, period
+
+
+class _RowNest:
+    def __init__(self, nest: Nest) -> None:
+        self.op, self.stage, self.nest = nest.op, nest.stage, nest
+        self.channel: int | None = None
+
+    def kernel(self) -> Kernel:
+        """Return the function."""
+        nest, first = self.nest, self.stage.plans[0]
+        body = self._plan(first, alone=False)
+        if len(self.stage.plans) > 1:
+            other = self._plan(self.stage.plans[1], alone=True)
+            body = (If(Word("nest.alone"), (*other, Return())), *body)
+        views = tuple(
+            View(name, self.op.operand(name).type, name in nest.gathered, n) for n, name in enumerate(nest.operands[:-1])
+        )
+        return Kernel(
+            "row_nest",
+            nest.operands,
+            nest.types,
+            (Comment(format_assign(self.stage.assign)), *body),
+            views,
+            channel=self.channel,
+            span=self.stage.assign.span,
+        )
+
+    def _plan(self, plan: Lanes | Scatter | Scan, alone: bool) -> Body:
+        """Return the loop over units of work of one plan."""
+        nest = self.nest
+        known = Known(nest, {n: nest.unit(n, alone) for n in nest.operands[:-1]})
+        if alone:
+            known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
+        if isinstance(plan, Scatter):
+            return scatter_body(known, plan)
+        if isinstance(plan, Scan):
+            return scan_body(known, plan)
+        return self._lanes(known, plan, alone)
+
+    def _lanes(self, known: Known, plan: Lanes, alone: bool) -> Body:
+        flat, nest = plan.statement, self.nest
+        of = nest.declared.type
+        used = free_indices(flat.value)
+        copied = self._copies(flat.value, plan.lane)
+        ahead: list[Statement] = [Var("at", Named("opc::cursor"), Init((NEST, variable("begin"))))]
+        copies = Var("copies", Named("opc::row_copies"), Init((NEST,)))
+        ahead.append(copies if copied else Buffer("buffer", of, self._buffer_size(plan)))
+        for name, extent in zip(flat.indices, flat.extents, strict=True):
+            known.bound(name, extent)
+        planes = None if alone else plane_blocks(known, plan)
+        tables: Body = ()
+        if planes is not None:
+            self.channel = planes.channel
+            tables = planes.table_lines()
+        body: list[Statement] = []
+        for n, name in enumerate(plan.outer):
+            if name in used:
+                body.append(Let(name, Weak.INT, Member("at", "index", n)))
+        if self.stage.stored:
+            body.append(Let("place", Weak.INT, call("at.target")))
+        if planes is not None:
+            body += planes.block()
+        declared: Body = ()
+        if plan.lane is None:
+            body += self._point(known, flat.value)
+        elif copied:
+            body += self._copy_row(known, flat.value, plan.lane)
+        else:
+            declared, row = self._row(known, plan, plan.lane)
+            body += row
+        return (*ahead, *declared, *tables, units(tuple(body)))
+
+    def _buffer_size(self, plan: Lanes) -> str:
+        if plan.lane is None:
+            return "1"
+        return "2 * opc::nest_lanes" if period(self.op, plan.statement.value, plan.lane) is not None else "opc::nest_lanes"
+
+    def _result_row(self) -> Expr:
+        return call("result_row", NEST, Word("place"), ref("buffer"))
+
+    def _point(self, known: Known, value: Expr) -> Body:
+        """Return the computing of one point."""
+        of = self.nest.declared.type
+        loops, rest = reductions(known, NO_RANGE, value)
+        value = Accesses(known, NO_RANGE, lazy=True).value(rest)
+        return (
+            *loops,
+            Let("out", Pointer(of), self._result_row()),
+            Store(Local("out", of, number(0)), value),
+            Do(call("finish_row", NEST, Word("place"), ref("out"), number(1))),
+        )
+
+    def _row(self, known: Known, plan: Lanes, lane: str) -> tuple[Body, Body]:
+        """Return a piece of a row, phase by phase where lanes that are a period apart are alike, and before it what it needs
+        declared ahead of the loop over units."""
+        value, extent, nest = plan.statement.value, plan.statement.extents[-1], self.nest
+        divisor = period(self.op, value, lane)
+        start, own = nest.fresh("start"), nest.fresh(lane)
+        known.row_lane = own
+        if plan.looked_up:
+            known.row_size = "opc::place_row"
+        body: list[Statement] = [Let(start, Weak.INT, call("at.first")), Let("count", Weak.INT, call("at.count"))]
+        if divisor is not None:
+            return (), (*body, *self._phases(known, value, lane, divisor, extent, Index(start), Index(own)))
+        of = nest.declared.type
+        position = Affine.of(Index(start)) + Index(own)
+        known.bounded[position] = extent
+        value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+        over = Range(own, number(0), variable("count"))
+        declared, places = rows_of_places(known, plan, value, over, {*plan.outer, start, own})
+        loops, rest = reductions(known, over, value)
+        zeroed = self.stage.stored and not plan.inner and is_mostly_zero(known, rest, own)
+        body += [*places, Let("out", Pointer(of), self._result_row() if self.stage.stored else ref("buffer")), *loops]
+        if zeroed:
+            declared = (*declared, Do(call("zero_units", NEST, Word("begin"), Word("end"))))
+            is_buffer = compare("eq", ref("out"), ref("buffer"))
+            body.append(If(is_buffer, (Do(call("fill", ref("out"), variable("count"), Construct(of, Const(0, of)))),)))
+        body += split(known, Sweep(How.VECTOR, over, Store(Local("out", of, variable(own)), rest), zeroed))
+        if self.stage.stored:
+            body.append(Do(call("finish_row", NEST, Word("place"), ref("out"), variable("count"))))
+        if self.stage.sum is not None:
+            body.append(Do(call("sum_unit", NEST, Word("unit"), ref("out"), variable("count"))))
+        return declared, tuple(body)
+
+    def _phases(self, known: Known, value: Expr, lane: str, divisor: Affine, extent: Affine, start: Index, own: Index) -> Body:
+        """Return a piece of a row phase by phase: lanes that are `divisor` apart are alike."""
+        of = self.nest.declared.type
+        phase = Affine.of(start) + Index("phase")
+        known.bounded[divisor * own + phase] = extent
+        value = map_affine(value, lambda a: in_phase(a, lane, divisor, Affine.of(own), phase))
+        over = Range(own.name, number(0), variable("lanes"))
+        loops, rest = reductions(known, over, value)
+        count, pitch = Affine.of(Index("count")), Affine.of(Index("pitch"))
+        at = Affine.of(Index("phase"))
+        one = compare("eq", variable("phases"), number(1))
+        body: Body = (
+            Let("lanes", Weak.INT, call("quotient_up", IndexValue(count - at), variable("phases"))),
+            Let("out", Pointer(of), Sum((ref("row"), IndexValue(at * pitch)))),
+            *loops,
+            *split(known, Sweep(How.VECTOR, over, Store(Local("out", of, variable(own.name)), rest))),
+        )
+        within = call("least", variable("phases"), variable("count"))
+        return (
+            Let("phases", Weak.INT, IndexValue(divisor)),
+            Let("pitch", Weak.INT, call("quotient_up", variable("count"), variable("phases"))),
+            Let("row", Pointer(of), Choice(one, self._result_row(), ref("buffer"))),
+            Loop(How.SERIAL, "phase", number(0), within, body),
+            If(
+                one,
+                (Do(call("finish_row", NEST, Word("place"), ref("row"), variable("count"))),),
+                (
+                    Do(
+                        call(
+                            "finish_phases",
+                            NEST,
+                            Word("place"),
+                            ref("row"),
+                            variable("pitch"),
+                            variable("phases"),
+                            variable("count"),
+                        )
+                    ),
+                ),
+            ),
+        )
+
+    def _copies(self, value: Expr, lane: str | None) -> bool:
+        """Whether a row is a row of an operand that is stored as the target is, or zeros, and needs no more than to be copied."""
+        if self.stage.sum is not None:
+            return False
+        while isinstance(value, Select) and is_identity("sum", value.other):
+            if lane in free_indices(value.cond):
+                return False
+            value = value.then
+        return isinstance(value, Read) and value.pad is None and self._is_row(value, lane)
+
+    def _is_row(self, e: Read, lane: str | None) -> bool:
+        last = e.indices[-1] if e.indices else None
+        if lane is None or not isinstance(last, Affine) or last.index != lane or self.nest.is_optional(e.operand):
+            return False
+        others = free_indices(replace(e, indices=e.indices[:-1])) if len(e.indices) > 1 else set()
+        # A temporary holds what is computed of a half type.
+        held, target = {t.name for t in self.op.temporaries}, self.nest.declared
+        alike = (e.operand in held) == (target.name in held) and self.op.operand(e.operand).type == target.type
+        return e.operand in self.nest.gathered and lane not in others and alike
+
+    def _copy_row(self, known: Known, value: Expr, lane: str) -> Body:
+        """Return the copying of a row."""
+        body: list[Statement] = [Let(lane, Weak.INT, call("at.first"))]
+        count = call("at.count")
+        while isinstance(value, Select):
+            no = Call("not", (condition(known, (value.cond,)),), DType.BOOL)
+            body.append(If(no, (Do(call("copies.zero", Word("place"), count)), Continue())))
+            value = value.then
+        assert isinstance(value, Read), "only a read is copied"
+        accesses = Accesses(known, NO_RANGE)
+        tests, places = accesses.places(value)
+        offset = accesses.offset(value, places)
+        copy = call("copies.copy", self.nest.number_of(value.operand), offset, Word("place"), count)
+        return (*body, *accesses.before, *tests, Do(copy))
+
+
+def units(body: Body) -> Loop:
+    """Return the loop over units of work."""
+    return Loop(How.SERIAL, "unit", variable("begin"), variable("end"), body, after=call("at.next"))
+
+
+def row_nest(nest: Nest) -> Kernel:
+    """Return the function of a statement that is run row by row.
+
+    Raises:
+        Unsupported: when the statement has no such form.
+    """
+    return _RowNest(nest).kernel()

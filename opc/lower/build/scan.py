@@ -1,0 +1,93 @@
+"""Running reductions: along one index of the target, with an array of accumulators along another."""
+
+from __future__ import annotations
+
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import Weak
+from opc.ir.expr import Axis, Expr, IndexValue, free_indices, map_affine
+from opc.loops.nodes import Accumulate, Body, Do, How, Let, Loop, Refuse, Scope, Statement, Store, Var, While
+from opc.loops.values import Construct, Init, Local, Member, Named, Pointer, Product, Sum, call, compare, number, ref, variable
+from opc.lower.build.context import NEST, Known, Range, Unsupported
+from opc.lower.build.reduction import Reduction, start_of
+from opc.lower.build.split import Sweep, split
+from opc.lower.guards import replace_node
+from opc.lower.loop_ir import Scan
+from opc.lower.nests.flat import holds_reduction
+
+
+def scan_body(known: Known, plan: Scan) -> Body:
+    """Return the loop over units of work of one scan.
+
+    Raises:
+        Unsupported: when its terms hold reductions.
+    """
+    return _Scan(known, plan).body()
+
+
+class _Scan:
+    def __init__(self, known: Known, plan: Scan) -> None:
+        self.known, self.nest, self.plan = known, known.nest, plan
+        if holds_reduction(plan.reduction.body):
+            raise Unsupported("a reduction in a running one")
+        self.own = self.nest.fresh(plan.lane or "lane")
+        self.start = self.nest.fresh("start")
+        self.over = Range(self.own, number(0), variable("count"))
+
+    def body(self) -> Body:
+        """Return the loops."""
+        plan, flat = self.plan, self.plan.statement
+        used = free_indices(flat.value)
+        for name, extent in zip(flat.indices, flat.extents, strict=True):
+            self.known.bound(name, extent)
+        outer = [i for i in flat.indices if i not in (plan.lane, plan.index)]
+        body: list[Statement] = [Let(i, Weak.INT, Member("at", "index", n)) for n, i in enumerate(outer) if i in used]
+        body += [Let(self.start, Weak.INT, call("at.first")), Let("place", Weak.INT, call("at.target"))]
+        along = call("with_count", call("at.count"), Member("nest", "lane_stride"))
+        body.append(Scope(along, (("auto", "count"), ("auto", "stride")), self._along()))
+        units = Loop(How.SERIAL, "unit", variable("begin"), variable("end"), tuple(body), after=call("at.next"))
+        return Var("at", Named("opc::cursor"), Init((NEST, variable("begin")))), units
+
+    def _moved(self, e: Expr) -> Expr:
+        """Return `e` over the lanes of a unit."""
+        lane = self.plan.lane
+        if lane is None:
+            return e
+        position = Affine.of(Index(self.start)) + Index(self.own)
+        self.known.bounded[position] = dict(zip(self.plan.statement.indices, self.plan.statement.extents))[lane]
+        return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+
+    def _along(self) -> Body:
+        """Return the loop along the index that the reduction is carried along."""
+        plan, known = self.plan, self.known
+        (axis,) = plan.reduction.axes
+        assert isinstance(axis, Axis), "a scan has an axis"
+        if plan.lane is not None and plan.lane in axis.extent.indices():
+            raise Unsupported("an extent that depends on the lane")
+        carried = Reduction(known, self.over, plan.reduction, (), True)
+        start = Construct(carried.of, start_of(carried.kind, carried.of))
+        extent = dict(zip(plan.statement.indices, plan.statement.extents))[plan.index]
+        term, index, terms = axis.index, plan.index, IndexValue(axis.extent)
+        first, last = (terms, variable(index)) if plan.from_here else (number(0), terms)
+        body: list[Statement] = []
+        if not plan.nonempty:
+            empty = compare("le", terms, variable(index) if plan.from_here else number(0))
+            body.append(Refuse(empty, self.nest.nothing(plan.reduction.kind, axis.index)))
+        step = Accumulate(Local(term, Weak.INT), "sum", number(-1 if plan.from_here else 1))
+        taken = split(known, carried.sweep(self._moved(carried.e.body), self.over))
+        order = "gt" if plan.from_here else "lt"
+        body.append(While(compare(order, variable(term), last), (step, *taken) if plan.from_here else (*taken, step)))
+        read = known.local(carried.variable, self.own)
+        value = self._moved(replace_node(plan.statement.value, plan.reduction, read))
+        of = self.nest.declared.type
+        place = Sum(
+            (call("target_of", NEST, types=(of,)), variable("place"), Product((variable(index), Member("nest", "scan_stride"))))
+        )
+        body.append(Let("out", Pointer(of), place))
+        target = Local("out", of, Product((variable(self.own), variable("stride"))))
+        body += split(known, Sweep(How.VECTOR, self.over, Store(target, value)))
+        return (
+            *carried.declarations,
+            Do(call("fill", ref(carried.result), variable("count"), start)),
+            Var(term, Weak.INT, first),
+            Loop(How.SERIAL, index, number(0), IndexValue(extent), tuple(body), down=plan.descending),
+        )

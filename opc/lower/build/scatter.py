@@ -1,0 +1,312 @@
+"""Scatters: one pass over the terms of a sum, each added at the place in the target that it names.
+
+A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the lane, a
+point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from opc.analysis.value_types import affine_of
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import (
+    Axis,
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Reduce,
+    Select,
+    children,
+    free_indices,
+    map_affine,
+    may_refuse,
+    rewrite,
+    walk,
+)
+from opc.loops.nodes import Accumulate, Body, Buffer, Continue, Do, How, If, Let, Loop, Statement, Store
+from opc.loops.values import (
+    Choice,
+    Init,
+    Local,
+    Member,
+    Named,
+    Pointer,
+    Product,
+    Sum,
+    Word,
+    call,
+    compare,
+    number,
+    ref,
+    sum_of,
+    variable,
+)
+from opc.lower.build.access import NOWHERE, Accesses
+from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Variable
+from opc.lower.build.reduction import Reduction
+from opc.lower.build.split import Sweep, as_condition, condition, split
+from opc.lower.build.window import WindowRow
+from opc.lower.guards import Guard, guard_indices
+from opc.lower.loop_ir import Scatter
+from opc.lower.nests.search import searches
+
+LOW, HIGH = variable("low_place"), variable("high_place")
+"""The part of the first index with computed places that a unit owns."""
+
+PLACE_STRIDE = Member("nest", "place_stride", 0)
+
+
+def scatter_body(known: Known, plan: Scatter) -> Body:
+    """Return the loop over units of work of one scatter."""
+    flat, nest = plan.statement, known.nest
+    of = nest.declared.type
+    places = dict(plan.places)
+    used = free_indices(flat.value)
+    for name, extent in zip(flat.indices, flat.extents, strict=True):
+        known.bound(name, extent)
+    outer = [i for i in flat.indices if i != plan.lane and i not in places]
+    unit = variable("unit")
+    cursor = Init((NEST, call("target_unit", NEST, unit)))
+    body: list[Statement] = [Let("at", Named("opc::cursor"), cursor)]
+    body += [Let(i, Weak.INT, Member("at", "index", n)) for n, i in enumerate(outer) if i in used]
+    body += [
+        Let("place", Weak.INT, call("at.target")),
+        Let("low_place", Weak.INT, call("part_begin", NEST, unit)),
+        Let("high_place", Weak.INT, call("part_end", NEST, unit)),
+        Do(call("zero_part", NEST, Sum((ref("out"), variable("place"))), LOW, HIGH)),
+    ]
+    over = NO_RANGE
+    if plan.lane is not None:
+        start, end = nest.fresh("start"), nest.fresh("end")
+        body.append(Let(start, Weak.INT, call("at.first")))
+        body.append(Let(end, Weak.INT, Sum((variable(start), call("at.count")))))
+        over = Range(plan.lane, variable(start), variable(end))
+    terms = _Terms(known, over, plan).loops()
+    body += [If(condition(known, plan.given), terms)] if plan.given else terms
+    pointer = Let("out", Pointer(of), call("target_of", NEST, types=(of,)))
+    return pointer, Loop(How.SERIAL, "unit", variable("begin"), variable("end"), tuple(body))
+
+
+class _Terms(Reduction):
+    """The loops over the terms of a scatter."""
+
+    def __init__(self, known: Known, over: Range, plan: Scatter) -> None:
+        self.plan = plan
+        super().__init__(known, over, plan.sum, (), bool(over.lane))
+        self.axes.sort(key=lambda a: a.index == plan.row)
+        self.guards, self.body = list(plan.guards), plan.body
+
+    def _lane(self) -> str:
+        return self.over.lane
+
+    def _due(self, open_axes: set[str]) -> list[Guard]:
+        """Take the guards that can be tested; others wait until the places are known."""
+        late = [g for g in self.guards if self._waits(g)]
+        self.guards = [g for g in self.guards if not self._waits(g)]
+        due = super()._due(open_axes)
+        self.guards += late
+        return due
+
+    def _waits(self, g: Guard) -> bool:
+        """Whether a guard uses a place, or may refuse the call: that is asked where there is one."""
+        places = {index for index, _ in self.plan.places}
+        return bool(guard_indices(g) & places) or (not isinstance(g, Affine) and may_refuse(g))
+
+    def loops(self) -> Body:
+        """Return the loops."""
+        early = self._due(set())
+        return self._within(early, lambda: self._loops(self.axes))
+
+    def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
+        found = searches(p for _, p in self.plan.places)
+        if found and len(axes) == 1:
+            return self._rows(axes[0], found)
+        if len(axes) == 1 and axes[0].index == self.plan.row:
+            return self._row_of_terms(axes[0])
+        return super()._loops(axes, opened)
+
+    def _innermost(self, over: Range) -> Body:
+        places = self.plan.places
+        if over.lane and any(over.lane in free_indices(p) for _, p in places):
+            return self._lane_by_lane(over)
+        accesses = Accesses(self.known, NO_RANGE, lazy=True)
+        body: list[Statement] = []
+        for n, (index, place) in enumerate(places):
+            body.append(Let(index, Weak.INT, accesses.value(place)))
+            body.append(If(self._missed(n), (Continue(),)))
+        of = self.e.type
+        body.append(Let("to", Pointer(of), Sum((ref("out"), self._offset()))))
+        at = variable(over.lane) if over.lane else number(0)
+        take = Accumulate(Local("to", of, at), "sum", self._guarded(), "atomic" if self.plan.shared else "")
+        if over.lane:
+            return (*body, *split(self.known, Sweep(How.VECTOR, over, take)))
+        return (*body, replace(take, value=accesses.value(take.value)))
+
+    def _pieces(self, axis: Axis) -> tuple[str, str, str, Callable[[Affine], Affine]]:
+        """Return the first point of a piece of an axis, a point in it and their number, and what puts these for the axis."""
+        start, own, count = self.nest.fresh("start"), self.nest.fresh(axis.index), self.nest.fresh("count")
+        position = Affine.of(Index(start)) + Index(own)
+        self.known.bounded[position] = axis.extent
+        return start, own, count, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None)
+
+    def _piece_loop(self, axis: Axis, start: str, count: str, most: str, body: Body) -> Loop:
+        """Return the loop over pieces of an axis of no more than `most` points."""
+        extent = IndexValue(axis.extent)
+        rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word(most))
+        return Loop(How.SERIAL, start, number(0), extent, (Let(count, Weak.INT, rest), *body), step=Word(most))
+
+    def _rows(self, axis: Axis, found: list[Reduce]) -> Body:
+        """Return the loop over the terms of the last axis in rows, with the searches that their places need before each row."""
+        known = self.known
+        start, own, count, to_rows = self._pieces(axis)
+        row = Range(own, number(0), variable(count))
+
+        def moved(e: Expr) -> Expr:
+            return map_affine(e, to_rows)
+
+        window, before = self.plan.window, list[Statement]()
+        if window is not None:
+            for outer in self.axes[-2:-1]:
+                at_zero = Affine.of(Index(own))
+                first = WindowRow(
+                    known, row, window, lambda a: a.substitute(lambda s: at_zero if s == Index(axis.index) else None)
+                )
+                before += first.fetch(outer.index)
+                size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
+                end = Sum((ref("out"), variable("place"), Product((HIGH, PLACE_STRIDE))))
+                before.append(Do(call("fetch_share", end, size, variable(outer.index), IndexValue(outer.extent))))
+            self.body = moved(self.body)
+            loops = WindowRow(known, row, window, to_rows).loops(lambda place: self._add_row(row, place))
+            return *before, self._piece_loop(axis, start, count, "opc::nest_lanes", loops)
+        places = [(index, moved(p)) for index, p in self.plan.places]
+        stands_for: dict[Expr, Expr] = {}
+        body: list[Statement] = []
+        for e in found:
+            loops, values = self._find(replace(e, body=moved(e.body)), row, [p for _, p in places])
+            body += loops
+            stands_for |= values
+        places = [(index, rewrite(p, lambda n: stands_for.get(n, n))) for index, p in places]
+        self.plan = replace(self.plan, places=tuple(places))
+        self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
+        self.body = moved(self.body)
+        return (self._piece_loop(axis, start, count, "opc::nest_lanes", (*body, *self._lane_by_lane(row))),)
+
+    def _row_of_terms(self, axis: Axis) -> Body:
+        """Return the loop over the terms of one axis in rows: their places, their values, and the adding of each."""
+        known, of = self.known, self.e.type
+        start, own, count, to_rows = self._pieces(axis)
+        places, terms = self.nest.fresh("places"), self.nest.fresh("terms")
+        over = Range(own, number(0), variable(count))
+        accesses = Accesses(known, over)
+        lines: list[Statement] = []
+        bounds: list[Statement] = []
+        offsets: list[Expr] = []
+        tests: list[Expr] = []
+        for n, (index, place) in enumerate(self.plan.places):
+            lines.append(Let(index, Weak.INT, accesses.value(map_affine(place, to_rows))))
+            stride, size = self.nest.fresh("step"), self.nest.fresh("size")
+            bounds.append(Let(stride, Weak.INT, Member("nest", "place_stride", n)))
+            bounds.append(Let(size, Weak.INT, Member("nest", "place_size", n)))
+            tests.append(
+                self._outside(variable(index)) if n == 0 else call("outside", variable(index), variable(size), type=DType.BOOL)
+            )
+            offsets.append(Product((variable(index), variable(stride))))
+        offset = sum_of(offsets)
+        for test in reversed(tests):
+            offset = Choice(test, NOWHERE, offset)
+        lines.append(Store(Local(places, Weak.INT, variable(own)), offset))
+        value = accesses.value(map_affine(self.body, to_rows))
+        body: Body = (
+            Buffer(places, Weak.INT, "opc::place_row"),
+            Buffer(terms, of, "opc::place_row"),
+            *bounds,
+            *accesses.before,
+            Loop(How.VECTOR, own, number(0), variable(count), tuple(lines), short=True),
+            Loop(How.VECTOR, own, number(0), variable(count), (Store(Local(terms, of, variable(own)), value),), short=True),
+            Do(call("add_row", Sum((ref("out"), variable("place"))), ref(places), ref(terms), variable(count))),
+        )
+        return (self._piece_loop(axis, start, count, "opc::place_lanes", body),)
+
+    def _find(self, e: Reduce, row: Range, places: list[Expr]) -> tuple[Body, Mapping[Expr, Expr]]:
+        """Return the loops of a search along a row, and what stands for it, or for its parts, in the places."""
+        last = e.axes[-1]
+        assert isinstance(last, Axis), "a flat statement has no groups"
+        uses = [n for p in places for n in walk(p) if any(c == e for c in children(n))]
+        parts = [n for n in uses if isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == e]
+        by_axis = len(e.axes) == 2 and len(parts) == len(uses) and all(affine_of(n.args[1]) == last.extent for n in parts)
+        search = Reduction(self.known, row, e, (), True, by_axis)
+        body = (*search.declarations, *search.loops())
+        reads = [self.known.local(Variable(name, DType.INT64, True), row.lane) for name in search.results]
+        if not by_axis:
+            return body, {e: reads[0]}
+        return body, {n: reads[0] if n.fn == "floordiv" else reads[1] for n in parts}
+
+    def _bounds(self, axis: Axis, extent: Expr) -> tuple[Body, Expr, Expr]:
+        if not self.plan.shared:
+            return super()._bounds(axis, extent)
+        low, high = self.nest.fresh("low"), self.nest.fresh("high")
+        args = NEST, variable("unit"), number(self.e.axes.index(axis)), extent
+        bounds = Let(low, Weak.INT, call("terms_begin", *args)), Let(high, Weak.INT, call("terms_end", *args))
+        return bounds, variable(low), variable(high)
+
+    def _missed(self, n: int) -> Expr:
+        """Return the condition that a place is outside of the part of the target that is worked on."""
+        at = variable(self.plan.places[n][0])
+        return self._outside(at) if n == 0 else call("outside", at, Member("nest", "place_size", n), type=DType.BOOL)
+
+    @staticmethod
+    def _outside(at: Expr) -> Expr:
+        return Call("or", (compare("lt", at, LOW), compare("ge", at, HIGH)), DType.BOOL)
+
+    def _offset(self) -> Expr:
+        """Return where in the target the term goes, at lane 0."""
+        terms = [Product((variable(i), Member("nest", "place_stride", n))) for n, (i, _) in enumerate(self.plan.places)]
+        place = variable("place")
+        first = Call("sub", (place, self.over.low), Weak.INT) if self.over.lane else place
+        return Sum((first, *terms))
+
+    def _guarded(self) -> Expr:
+        """Return the term, 0 where a guard that is left doesn't hold."""
+        body = self.body
+        for g in reversed(self.guards):
+            body = Select(as_condition(g), body, Const(0, body.type), body.type)
+        return body
+
+    def _add_row(self, over: Range, place: Expr) -> Body:
+        """Return the loop that adds the terms of a row, `place` being where in the target each goes."""
+        accesses, of = Accesses(self.known, over, lazy=True), self.e.type
+        value = accesses.value(self.body)
+        own, size, to = (self.nest.fresh(n) for n in ("own", "own_size", "to"))
+        inside = Call("not", (call("outside", variable(to), variable(size), type=DType.BOOL),), DType.BOOL)
+        add = Accumulate(Local(own, of, variable(to)), "sum", value)
+        body: Body = (Let(to, Weak.INT, place), If(inside, (add,)))
+        return (
+            Let(own, Pointer(of), Sum((ref("out"), variable("place"), Product((LOW, PLACE_STRIDE))))),
+            Let(size, Weak.INT, Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))),
+            *accesses.before,
+            Loop(How.LANES, over.lane, over.low, over.high, body),
+        )
+
+    def _lane_by_lane(self, over: Range) -> Body:
+        """Return the loop over a lane along which terms go to different places."""
+        accesses = Accesses(self.known, over, lazy=True)
+        # A place may be looked up where the guards say that there is one.
+        early = [g for g in self.guards if not self._waits(g)]
+        self.guards = [g for g in self.guards if self._waits(g)]
+        body: list[Statement] = []
+        for g in early:
+            body.append(If(Call("not", (accesses.value(as_condition(g)),), DType.BOOL), (Continue(),)))
+        for n, (index, place) in enumerate(self.plan.places):
+            body.append(Let(index, Weak.INT, accesses.value(place)))
+            accesses.inner.add(index)
+            body.append(If(self._missed(n), (Continue(),)))
+        lane = [variable(over.lane)] if self.plan.lane is not None else []
+        at = Sum((self._offset(), *lane)) if lane else self._offset()
+        take = Accumulate(
+            Local("out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
+        )
+        return *accesses.before, Loop(How.LANES, over.lane, over.low, over.high, (*body, take))

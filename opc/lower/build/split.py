@@ -1,0 +1,353 @@
+"""Index-set splitting: a loop over lanes whose body chooses becomes loops over the parts in which the choice is the same.
+
+A condition that is affine in the lane splits the range, one that doesn't depend on it becomes a branch around the loop, one that
+holds at a single lane is peeled, and what is left is tested lane by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from opc.analysis.value_types import presence
+from opc.ir.affine import Affine, Index
+from opc.ir.dtypes import DType, Weak
+from opc.ir.expr import Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, free_indices, reads, walk
+from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Search, Statement, Store, Var
+from opc.loops.values import Choice, Construct, Local, call, compare, number, ref, variable
+from opc.lower.build.access import Accesses
+from opc.lower.build.context import NO_RANGE, Known, Range
+from opc.lower.guards import (
+    Guard,
+    guard_indices,
+    guards,
+    inside,
+    is_identity,
+    is_known_inside,
+    is_zero,
+    one_place,
+    replace_node,
+)
+
+_MOST_SPLITS = 3
+"""A range is split by so many conditions inside one another; further ones are tested lane by lane."""
+
+_MANY_SPLITS = 3
+"""With so many reads that may fall outside, the part where none does gets a loop, and in the rest each is tested lane by lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A loop over the lanes of a range whose one statement computes a value, which may choose.
+
+    Only the last value of a lane counts where that is stored. Where a store is `zeroed`, the memory holds zeros before.
+    """
+
+    how: How
+    over: Range
+    take: Store | Accumulate | Search
+    zeroed: bool = False
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether only the last value of a lane counts."""
+        return isinstance(self.take, Store)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values of a lane before another's are to come before them: of equal ones, the first counts."""
+        return isinstance(self.take, Search) and self.take.best.index is None
+
+    def ignores(self, e: Expr) -> bool:
+        """Whether a value changes nothing."""
+        match self.take:
+            case Store():
+                return self.zeroed and is_zero(e)
+            case Accumulate(kind=kind) | Search(kind=kind):
+                return is_identity(kind, e)
+
+    def at(self, value: Expr, over: Range) -> Sweep:
+        """Return the loop over another range that takes another value."""
+        return replace(self, over=over, take=replace(self.take, value=value))
+
+
+def split(known: Known, sweep: Sweep) -> Body:
+    """Return the loops that a sweep becomes."""
+    return _Splitter(known).write(sweep, _MOST_SPLITS)
+
+
+def condition(known: Known, found: tuple[Guard, ...]) -> Expr:
+    """Return guards as one condition that is tested where it stands."""
+    accesses = Accesses(known, NO_RANGE, lazy=True)
+    tests = [as_condition(g) if isinstance(g, Affine) else accesses.value(g) for g in found]
+    if not tests:
+        return Const(True, DType.BOOL)
+    total = tests[0]
+    for t in tests[1:]:
+        total = Call("and", (total, t), DType.BOOL)
+    return total
+
+
+def as_condition(g: Guard) -> Expr:
+    """Return a guard as a condition."""
+    return compare("ge", IndexValue(g), number(0)) if isinstance(g, Affine) else g
+
+
+def narrow(known: Known, found: tuple[Guard, ...], over: Range, low: str, high: str) -> Body:
+    """Return the declarations of the bounds of the part of a range where the guards hold."""
+    clips = [clip(known, g, over.lane, (ref(low), ref(high))) for g in found]
+    return Var(low, Weak.INT, over.low), Var(high, Weak.INT, over.high), *clips
+
+
+def clip(known: Known, g: Guard, index: str, ends: tuple[Local, Local], step: tuple[Affine, str] | None = None) -> Statement:
+    """Return the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it.
+
+    `step` is a number and a variable that holds it, by which the compiler may know it as a constant.
+    """
+    low, high = ends
+    if not isinstance(g, Affine):
+        never = Call("not", (condition(known, (g,)),), DType.BOOL)
+        return If(never, (Store(high, low),))
+    coefficient = g.coefficient(index)
+    assert coefficient is not None, "a guard that narrows a range is affine in its index"
+    factor = coefficient
+    if step is not None and coefficient in (step[0], -step[0]):
+        factor = Affine.of(Index(step[1])) if coefficient == step[0] else -Affine.of(Index(step[1]))
+    return Do(call("clip", low, high, IndexValue(factor), IndexValue(g - coefficient * Affine.of(Index(index)))))
+
+
+def is_solvable(known: Known, g: Guard, lane: str) -> bool:
+    """Whether a guard is one of ranges of the lane, or doesn't depend on it and may be tested early."""
+    if isinstance(g, Affine):
+        return g.coefficient(lane) is not None
+    return lane not in free_indices(g) and all(_stands(known, r, lane) for r in reads(g))
+
+
+def excluded(known: Known, g: Guard, lane: str) -> tuple[Body, str] | None:
+    """Return the variable of the one lane at which a guard doesn't hold, and what computes it; None for other guards."""
+    if not isinstance(g, Call) or g.fn not in ("not", "ne"):
+        return None
+    one = one_lane(known, g.args[0] if g.fn == "not" else replace(g, fn="eq"), lane)
+    if one is None:
+        return None
+    name = known.nest.fresh("but")
+    return _place(known, name, one), name
+
+
+def one_lane(known: Known, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
+    """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
+
+    def is_known(value: Expr) -> bool:
+        if not isinstance(value, Read | Call) or lane in free_indices(value):
+            return False
+        return not any(isinstance(e, Reduce) or (isinstance(e, Read) and not _is_known(known, e, lane)) for e in walk(value))
+
+    return one_place(cond, lane, is_known)
+
+
+def is_mostly_zero(known: Known, e: Expr, lane: str) -> bool:
+    """Whether a value is zero at all lanes but one."""
+    return isinstance(e, Select) and is_zero(e.other) and one_lane(known, e.cond, lane) is not None
+
+
+def ahead(known: Known, e: Expr) -> tuple[Body, Expr]:
+    """Return what computes a value where it stands, and the value: its reads are carried out and tested."""
+    accesses = Accesses(known, NO_RANGE)
+    value = accesses.value(e)
+    return tuple(accesses.before), value
+
+
+def _place(known: Known, name: str, one: tuple[Affine, Expr]) -> Body:
+    """Return the declaration of the lane that is asked for."""
+    before, value = ahead(known, one[1])
+    at: Expr = Construct(Weak.INT, value)
+    if one[0] != Affine.of(0):
+        at = Call("sub", (at, IndexValue(one[0])), Weak.INT)
+    return *before, Let(name, Weak.INT, at)
+
+
+def _is_known(known: Known, r: Read, lane: str) -> bool:
+    """Whether what a read finds is known ahead of the lane, wherever it stands."""
+    return r.pad is None and _stands(known, r, lane)
+
+
+def _stands(known: Known, r: Read, lane: str) -> bool:
+    """Whether a read may be carried out ahead of the loop over the lane."""
+    if r.operand in known.locals:
+        return not known.locals[r.operand].row
+    return is_known_inside(r, known.nest.sizes(r.operand), known.bounded) and lane not in free_indices(r)
+
+
+class _Splitter:
+    def __init__(self, known: Known) -> None:
+        self.known, self.nest = known, known.nest
+
+    def write(self, s: Sweep, splits: int) -> Body:
+        """Return the loops of a sweep, which is split by so many conditions at most."""
+        e, over = s.take.value, s.over
+        if splits and isinstance(e, Select) and (one := one_lane(self.known, e.cond, over.lane)) is not None:
+            return self._peeled(s, e, one, splits)
+        node = self._split(e, over.lane, e) if splits else None
+        if node is None:
+            return self._leaf(s)
+        if splits == _MOST_SPLITS and (both := self._inside_or_not(s)) is not None:
+            return both
+        found = self._guards(node)
+        then, other = (replace(node, pad=None), node.pad) if isinstance(node, Read) else (node.then, node.other)
+        assert other is not None, "a node that splits a range has two sides"
+        yes, no = replace_node(e, node, then), replace_node(e, node, other)
+        skip = s.ignores(no)
+        if not any(over.lane in guard_indices(g) for g in found):
+            return self._unswitched(s, node, found, yes, None if skip else no, splits)
+        low, high = self.nest.fresh("low"), self.nest.fresh("high")
+        parts = [s.at(yes, Range(over.lane, variable(low), variable(high)))]
+        if not skip:
+            parts += [
+                s.at(no, Range(over.lane, over.low, variable(low))),
+                s.at(no, Range(over.lane, variable(high), over.high)),
+            ]
+        loops = [t for part in _in_order(parts, s) for t in self.write(part, splits - 1)]
+        return *narrow(self.known, found, over, low, high), *loops
+
+    def _unswitched(
+        self, s: Sweep, node: Select | Read, found: tuple[Guard, ...], yes: Expr, no: Expr | None, splits: int
+    ) -> Body:
+        """Return the loops for either answer to a condition that is the same at all lanes."""
+        before = self.known.given
+        then: Body = ()
+        other: Body = ()
+        holds = [presence(node.cond, h) if isinstance(node, Select) else frozenset[str]() for h in (True, False)]
+        self.known.given = before | holds[0]
+        then = self.write(s.at(yes, s.over), splits - 1)
+        self.known.given = before | holds[1]
+        if no is not None:
+            other = self.write(s.at(no, s.over), splits - 1)
+        self.known.given = before
+        return (If(condition(self.known, found), then, other),)
+
+    def _peeled(self, s: Sweep, e: Select, one: tuple[Affine, Expr], splits: int) -> Body:
+        """Return a choice of one lane: that lane, and the loops before and behind it, which test nothing.
+
+        Where all the others are alike, the whole range is filled, and then that lane.
+        """
+        over, known = s.over, self.known
+        alike = over.lane not in free_indices(e.other) and all(_is_known(known, r, over.lane) for r in reads(e.other))
+        fills = s.overwrites and alike and not isinstance(e.other, Select)
+        body: list[Statement] = []
+        if fills and not s.ignores(e.other):
+            body += self.write(s.at(e.other, over), splits - 1)
+        at, low, high = (self.nest.fresh(n) for n in ("at_one", "low", "high"))
+        body += _place(known, at, one)
+        within = Call("and", (compare("ge", variable(at), over.low), compare("lt", variable(at), over.high)), DType.BOOL)
+        body.append(Let(low, Weak.INT, Choice(within, variable(at), over.high)))
+        end = Choice(compare("lt", variable(low), over.high), IndexValue(Affine.of(Index(low)) + 1), variable(low))
+        body.append(Let(high, Weak.INT, end))
+        peeled = s.at(e.then, Range(over.lane, variable(low), variable(high)))
+        parts = [peeled]
+        if not fills and not s.ignores(e.other):
+            parts += [
+                s.at(e.other, Range(over.lane, over.low, variable(low))),
+                s.at(e.other, Range(over.lane, variable(high), over.high)),
+            ]
+        for part in _in_order(parts, s):
+            body += self._leaf(part, short=True) if part is peeled else self.write(part, splits - 1)
+        return tuple(body)
+
+    def _inside_or_not(self, s: Sweep) -> Body | None:
+        """Return one loop for where all of several reads are inside and one for the rest, None where the reads are few."""
+        found: list[Guard] = []
+        inner, count, lane = s.take.value, 0, s.over.lane
+        while (node := self._split(inner, lane, inner)) is not None:
+            guard = self._guards(node)
+            if not _is_inside(node, guard, lane):
+                return None  # the rest may be as long
+            found += guard
+            inner = replace_node(inner, node, replace(node, pad=None) if isinstance(node, Read) else node.then)
+            count += 1
+        if count < _MANY_SPLITS or s.ordered:
+            return None
+        low, high, side, begin, end = (self.nest.fresh(n) for n in ("low", "high", "side", "begin", "end"))
+        first = compare("eq", variable(side), number(0))
+        rest: Body = (
+            Let(begin, Weak.INT, Choice(first, s.over.low, variable(high))),
+            Let(end, Weak.INT, Choice(first, variable(low), s.over.high)),
+            *self._leaf(s.at(s.take.value, Range(lane, variable(begin), variable(end))), short=True),
+        )
+        return (
+            *narrow(self.known, _least(found), s.over, low, high),
+            *self._leaf(s.at(inner, Range(lane, variable(low), variable(high)))),
+            Loop(How.SERIAL, side, number(0), number(2), rest),
+        )
+
+    def _guards(self, node: Select | Read) -> tuple[Guard, ...]:
+        if isinstance(node, Select):
+            return guards(node.cond, self.known.positive)
+        return inside(node, self.nest.sizes(node.operand), self.known.bounded)
+
+    def _split(self, e: Expr, lane: str, root: Expr) -> Select | Read | None:
+        """Return the outermost part of `e` by whose condition the range can be split."""
+        if isinstance(e, Select):
+            found = self._guards(e)
+            if all(is_solvable(self.known, g, lane) for g in found) and (e is root or self._worth(e, lane)):
+                return e
+            return self._split(e.cond, lane, root) or self._given_or_not(e, lane)
+        if isinstance(e, Read) and e.pad is not None and e.operand not in self.known.locals:
+            found = self._guards(e) if all(isinstance(i, Affine) for i in e.indices) else ()
+            if found and all(is_solvable(self.known, g, lane) for g in found):
+                return e
+        if isinstance(e, Call) and e.fn in ("and", "or"):
+            return self._split(e.args[0], lane, root)
+        for c in children(e):
+            node = self._split(c, lane, root)
+            if node is not None:
+                return node
+        return None
+
+    def _given_or_not(self, e: Select, lane: str) -> Select | None:
+        """Return a choice inside a choice made lane by lane that hangs on whether an operand was given: it is made ahead."""
+        inner = (s for side in (e.then, e.other) for s in walk(side) if isinstance(s, Select))
+        return next((s for s in inner if _is_presence(s.cond) and self._worth(s, lane)), None)
+
+    def _worth(self, e: Select, lane: str) -> bool:
+        """Whether a choice inside an expression is worth a loop for each side: its sides read along the lane."""
+        sides = (r for side in (e.then, e.other) for r in reads(side) if r.operand not in self.known.locals)
+        return any(lane in free_indices(r) for r in sides)
+
+    def _leaf(self, s: Sweep, short: bool = False) -> Body:
+        """Return the loop of a sweep that is split no further; a short one is not worth a copy for each step of its reads."""
+        accesses = Accesses(self.known, s.over)
+        take = replace(s.take, value=accesses.value(s.take.value))
+        loop = Loop(s.how, s.over.lane, s.over.low, s.over.high, (take,), short=short)
+        return (If(compare("lt", s.over.low, s.over.high), (*accesses.before, loop)),)
+
+
+def _in_order(parts: list[Sweep], s: Sweep) -> Iterator[Sweep]:
+    """Yield the part within a range, that before and that behind it in the order in which they run."""
+    return iter([parts[1], parts[0], parts[2]] if s.ordered and len(parts) == 3 else parts)
+
+
+def _is_presence(cond: Expr) -> bool:
+    """Whether a condition is that an operand was given, or was not."""
+    return isinstance(cond, Present) or (isinstance(cond, Call) and cond.fn == "not" and _is_presence(cond.args[0]))
+
+
+def _is_inside(node: Select | Read, found: tuple[Guard, ...], lane: str) -> bool:
+    """Whether a condition may be that a read is inside: it bounds the lane on both sides, if at all."""
+    if isinstance(node, Select) and not isinstance(node.other, Const):
+        return False
+    bounds = [g for g in found if lane in guard_indices(g)]
+    return all(isinstance(g, Affine) for g in found) and len(bounds) != 1
+
+
+def _least(found: list[Guard]) -> tuple[Guard, ...]:
+    """Return guards without those that others imply: of those that differ by a number, the least."""
+    kept: dict[Affine | Expr, Guard] = {}
+    for g in found:
+        if not isinstance(g, Affine):
+            kept[g] = g
+            continue
+        moving = g - dict(g.terms).get((), 0)
+        before = kept.get(moving)
+        if not isinstance(before, Affine) or ((g - before).constant or 0) < 0:
+            kept[moving] = g
+    return tuple(kept.values())
