@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from opc.ir.expr import Expr, IndexValue, children, with_children
+from opc.ir.expr import Expr, Extension, IndexValue, children, with_children
 from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
     Function,
+    Group,
     GroupPoints,
     Kernel,
     Let,
@@ -20,37 +22,51 @@ from opc.loops.nodes import (
     Var,
     bodies,
     own_values,
+    statements,
     with_bodies,
     with_own_values,
 )
-from opc.loops.values import Block, Intrinsic, Local, Member
+from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static
 
-RESERVED = frozenset(
-    "nest call begin end at unit arguments place count buffer out row lanes to phase phases pitch low_place high_place stride zero "
-    "position copies point".split()
-)
-"""The parameters of every function, and the variables that intrinsics know by name."""
+PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
+"""The parameters of functions, which transformations call `@nest`, and what is read of them."""
 
 
 def named(kernel: Kernel, taken: Iterable[str]) -> Kernel:
-    """Return a function whose variables have names of their own, none of which is `taken`."""
-    kept = RESERVED.union(taken)
-    return replace(kernel, body=_Namer(kept, set(kept)).body(kernel.body, {}))
+    """Return a function whose variables and views have names of their own, none of which is `taken`.
+
+    A variable that is called `@count` is `count`: it has one name wherever it stands, since the runtime knows it by that.
+    """
+    fixed = PARAMETERS.union(_fixed(kernel.body))
+    views = {name: f"{name}_" for name in kernel.operands if name in fixed}
+    taken = fixed.union(taken, kernel.operands, views.values())
+    namer = _Namer(frozenset(taken), frozenset(kernel.operands))
+    body = namer.body(kernel.body, {**views, **{f"@{name}": name for name in fixed}})
+    return replace(kernel, body=body, views=tuple(replace(v, name=views.get(v.name, v.name)) for v in kernel.views))
+
+
+def _fixed(body: Body) -> Iterator[str]:
+    """Yield the names of the variables that have one name wherever they stand."""
+    for s in statements(body):
+        match s:
+            case Let(name=name) | Var(name=name) | Buffer(name=name) | Loop(index=name):
+                yield from (name[1:],) if name.startswith("@") else ()
+            case Scope(params=params):
+                yield from (name[1:] for _, name in params if name.startswith("@"))
 
 
 class _Namer:
-    def __init__(self, kept: frozenset[str], used: set[str]) -> None:
-        self.kept, self.used = kept, used
+    def __init__(self, taken: frozenset[str], operands: frozenset[str]) -> None:
+        self.taken, self.operands = taken, operands
 
     def _fresh(self, name: str, env: dict[str, str]) -> str:
         """Return the name of a variable that is declared here, by which it is known in `env` from here on."""
-        if name in self.kept:
-            return name
+        if name.startswith("@") or (name in self.operands and "#" not in name):
+            return env.get(name, name.removeprefix("@"))
         wanted = name.partition("#")[0]
-        found, count = wanted, 2
-        while found in self.used:
+        found, count, used = wanted, 2, {*self.taken, *env.values()}
+        while found in used:
             found, count = f"{wanted}_{count}", count + 1
-        self.used.add(found)
         env[name] = found
         return found
 
@@ -62,11 +78,16 @@ class _Namer:
     def _statement(self, s: Statement, env: dict[str, str]) -> Statement:
         if isinstance(s, Loop | Scope | Function | GroupPoints):
             return self._with_scope(s, env)
+        if isinstance(s, Group):
+            return Group(tuple([self._statement(t, env) for t in s.body]))
         s = with_own_values(s, tuple(self._value(v, env) for v in own_values(s)))
         s = with_bodies(s, tuple(self.body(b, env) for b in bodies(s)))
         match s:
-            case Let() | Var() | Buffer():
-                return replace(s, name=self._fresh(s.name, env))
+            case Let() | Var():
+                return replace(s, name=self._fresh(s.name, env), kind=self._kind(s.kind, env))
+            case Buffer():
+                size = s.size if isinstance(s.size, str) else self._value(s.size, env)
+                return replace(s, name=self._fresh(s.name, env), size=size)
             case Alias():
                 return replace(s, variable=env.get(s.variable, s.variable))
             case _:
@@ -83,7 +104,8 @@ class _Namer:
         match s:
             case Loop():
                 carried = env.get(s.carried, s.carried)
-                s = replace(s, index=self._fresh(s.index, inner), carried=carried)
+                ahead = env.get(s.ahead, s.ahead)
+                s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead)
             case GroupPoints():
                 s = replace(s, name=self._fresh(s.name, inner))
             case Scope():
@@ -104,9 +126,27 @@ class _Namer:
                 return replace(e, name=env.get(e.name, e.name), index=index)
             case Member():
                 return replace(e, owner=env.get(e.owner, e.owner))
+            case Load() | Address():
+                found = with_children(e, tuple(self._value(c, env) for c in children(e)))
+                assert isinstance(found, Load | Address), "only its parts change"
+                return replace(found, view=env.get(e.view, e.view))
+            case Lambda():
+                inner = dict(env)
+                params = tuple((of, self._fresh(name, inner)) for of, name in e.params)
+                captures = tuple(env.get(c, c) for c in e.captures)
+                return Lambda(params, self.body(e.body, inner), captures)
             case Intrinsic():
                 owner, dot, rest = e.name.partition(".")
                 args = tuple(self._value(a, env) for a in e.args)
-                return replace(e, name=f"{env.get(owner, owner)}{dot}{rest}", args=args)
+                types = tuple(self._kind(t, env) for t in e.types)
+                return replace(e, name=f"{env.get(owner, owner)}{dot}{rest}", args=args, types=types)
+            case Static():
+                return replace(e, owner=self._kind(e.owner, env))
             case _:
                 return with_children(e, tuple(self._value(c, env) for c in children(e)))
+
+    def _kind(self, kind: Any, env: Mapping[str, str]) -> Any:
+        """Return a type, or an argument of a template, with the names of the variables in it."""
+        if isinstance(kind, Named):
+            return replace(kind, of=tuple(self._kind(t, env) for t in kind.of))
+        return self._value(kind, env) if isinstance(kind, Extension) else kind

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.dtypes import TypeVar, ValueType
 from opc.ir.expr import Expr
-from opc.loops.values import Intrinsic, Kind, Local
+from opc.loops.values import Intrinsic, Kind, Local, Reference
 
 
 class How(Enum):
@@ -55,11 +55,12 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array of `size` elements, a number or a constant of the runtime's."""
+    """An array of `size` elements, a number or a constant of the runtime's; `aligned` to a line of the caches."""
 
     name: str
     kind: Kind
-    size: str
+    size: str | Expr
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Accumulate:
     """`target` takes `value` in: `kind` is sum, prod, max, min, any or all.
 
     `by` says how, where that is not plain arithmetic: "products" are added with the runtime's accumulators, "atomic" additions
-    are seen by other threads where the call shares its terms.
+    are seen by other threads where the call shares its terms, "bits" join bools without a branch.
     """
 
     target: Local
@@ -108,7 +109,8 @@ class Loop:
     """The integers from `low` up to `high`, or with `down` from `high` - 1 to `low`, in steps of `step`.
 
     A `REDUCTION` loop carries the variable `carried` along, which takes values in by `carried_kind`. After each iteration
-    `after` is called. A `short` loop is not worth copies for frequent cases.
+    `after` is called. A `short` loop is not worth copies for frequent cases. `ahead` is the function that fetches what later rows
+    need, vector by vector.
     """
 
     how: How
@@ -121,6 +123,7 @@ class Loop:
     carried: str = ""
     carried_kind: str = ""
     short: bool = False
+    ahead: str = ""
     after: Intrinsic | None = None
 
 
@@ -143,11 +146,19 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """One of two bodies."""
+    """One of two bodies; the condition of a `static` one is known for each copy of the function."""
 
     cond: Expr
     then: Body
     other: Body = ()
+    static: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Statements that transformations take together: a pass over a row."""
+
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +176,7 @@ class Scope:
     """
 
     call: Intrinsic
-    params: tuple[tuple[Kind | str, str], ...]
+    params: tuple[tuple[Kind | Reference | str, str], ...]
     body: Body
     inlined: bool = False
     result: str = ""
@@ -177,10 +188,11 @@ class Function:
     """A function as a variable, to be passed to intrinsics: of parameters with types, which returns `result` as `returns`."""
 
     name: str
-    params: tuple[tuple[Kind | str, str], ...]
+    params: tuple[tuple[Kind | Reference | str, str], ...]
     body: Body
     result: Expr | None = None
     returns: ValueType | None = None
+    inlined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +230,7 @@ Statement: TypeAlias = (
     | Accumulate
     | Search
     | Loop
+    | Group
     | GroupPoints
     | While
     | If
@@ -238,7 +251,8 @@ class Kernel:
 
     `operands` are the tensors it takes, in order. `views` are those that it reads, with the type of an element and whether it is
     read in the type that it is stored in. It is a template over `types`. `channel` is the index of the target whose points are
-    computed together, where there is one.
+    computed together, where there is one. `flags` are bools that each copy of the function knows. `forms` are other functions that
+    it calls where they are better.
     """
 
     form: str
@@ -247,7 +261,19 @@ class Kernel:
     body: Body
     views: tuple[View, ...] = ()
     channel: int | None = None
+    flags: tuple[str, ...] = ()
+    forms: tuple[Form, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Another form of a function, called in its place where a condition holds; its name has the `prefix` and `suffix`."""
+
+    cond: Expr
+    prefix: str
+    suffix: str
+    kernel: Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +289,7 @@ class View:
 def bodies(s: Statement) -> tuple[Body, ...]:
     """Return the bodies inside a statement."""
     match s:
-        case Loop() | GroupPoints() | While() | Scope() | Function():
+        case Loop() | Group() | GroupPoints() | While() | Scope() | Function():
             return (s.body,)
         case If():
             return (s.then, s.other)
@@ -274,7 +300,7 @@ def bodies(s: Statement) -> tuple[Body, ...]:
 def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
     """Return a statement with other bodies, in the order of `bodies`."""
     match s:
-        case Loop() | GroupPoints() | While() | Scope() | Function():
+        case Loop() | Group() | GroupPoints() | While() | Scope() | Function():
             return replace(s, body=new[0])
         case If():
             return replace(s, then=new[0], other=new[1])
@@ -367,3 +393,14 @@ def statements(body: Body) -> Iterator[Statement]:
 def map_values(body: Body, change: Callable[[Expr], Expr]) -> Body:
     """Return a body with `change` applied to every value that a statement computes."""
     return with_values(body, tuple(change(v) for v in values_of(body)))
+
+
+def without_comments(kernel: Kernel) -> Kernel:
+    """Return a function without what does not change how it computes: comments, and what its target is called."""
+
+    def plain(body: Body) -> Body:
+        return tuple(with_bodies(s, tuple(map(plain, bodies(s)))) for s in body if not isinstance(s, Comment))
+
+    forms = tuple(replace(f, kernel=without_comments(f.kernel)) for f in kernel.forms)
+    named = ("",) * len(kernel.operands) if kernel.form == "tile" else (*kernel.operands[:-1], "")
+    return replace(kernel, body=plain(kernel.body), operands=named, forms=forms)

@@ -14,6 +14,7 @@ from opc.loops.nodes import (
     Continue,
     Do,
     Function,
+    Group,
     GroupPoints,
     How,
     If,
@@ -82,6 +83,9 @@ def _lines(s: Statement) -> Iterator[str]:
             if s.other:
                 yield "else:"
                 yield from _inside(s.other)
+        case Group():
+            for inner in s.body:
+                yield from _lines(inner)
         case _:
             yield from _with_body(s)
 

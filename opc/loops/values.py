@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
@@ -24,7 +24,7 @@ class Named:
     """A type of the runtime's, or one declared in the function, that is no value type; `of` are its template arguments."""
 
     name: str
-    of: tuple[ValueType | int, ...] = ()
+    of: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}<{', '.join(map(str, self.of))}>" if self.of else self.name
@@ -39,6 +39,16 @@ class Pointer:
 
     def __str__(self) -> str:
         return f"{'const ' if self.constant else ''}{self.to}*"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to a variable of a type, as a parameter."""
+
+    to: ValueType | Named
+
+    def __str__(self) -> str:
+        return f"{self.to}&"
 
 
 Kind: TypeAlias = ValueType | Named | Pointer
@@ -258,13 +268,53 @@ class Construct(Extension):
 
 
 @dataclass(frozen=True, slots=True)
+class As(Extension):
+    """A value as one of another type that it mixes with: a literal or an attribute takes the type, others are converted."""
+
+    value: Expr
+    type: ValueType
+
+    def text(self) -> str:
+        """Return the value."""
+        return format_expr(self.value)
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the value."""
+        return (self.value,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> As:
+        """Return another value of the type."""
+        return replace(self, value=new[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Deref(Extension):
+    """What a pointer that an intrinsic returns points to."""
+
+    pointer: Expr
+    type: ValueType
+
+    def text(self) -> str:
+        """Return `*pointer`."""
+        return f"*{format_expr(self.pointer)}"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the pointer."""
+        return (self.pointer,)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Deref:
+        """Return what another pointer points to."""
+        return replace(self, pointer=new[0])
+
+
+@dataclass(frozen=True, slots=True)
 class Intrinsic(Extension):
     """A function of the runtime's headers, with template arguments `types`; `opc.loops.intrinsics` lists them."""
 
     name: str
     args: tuple[Expr, ...]
     type: ValueType
-    types: tuple[Kind | str, ...] = ()
+    types: tuple[Any, ...] = ()
 
     def text(self) -> str:
         """Return the call."""
@@ -319,8 +369,8 @@ class Static(Extension):
     type: ValueType
 
     def text(self) -> str:
-        """Return `owner::name`."""
-        return f"{self.owner}::{self.name}"
+        """Return `owner::name`, or the owner where that is a constant itself."""
+        return f"{self.owner}::{self.name}" if self.name else str(self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +421,33 @@ class Block(Extension):
         return Block(with_values(self.body, new[:-1]), new[-1], self.type)
 
 
+@dataclass(frozen=True, slots=True)
+class Lambda(Integer):
+    """A function as a value, which keeps copies of the variables `captures`."""
+
+    params: tuple[tuple[Kind | Reference | str, str], ...]
+    body: Body
+    captures: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return the function on one line."""
+        from opc.loops.printer import format_inline
+
+        return f"({', '.join(name for _, name in self.params)}) -> {{{format_inline(self.body)}}}"
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the values in the body."""
+        from opc.loops.nodes import values_of
+
+        return values_of(self.body)
+
+    def with_parts(self, new: tuple[Expr, ...]) -> Lambda:
+        """Return the function with other values."""
+        from opc.loops.nodes import with_values
+
+        return replace(self, body=with_values(self.body, new))
+
+
 def number(value: int) -> Expr:
     """Return an integer."""
     return IndexValue(Affine.of(value))
@@ -397,7 +474,7 @@ def is_one(e: Expr) -> bool:
     return isinstance(e, IndexValue) and e.value.constant == 1
 
 
-def call(name: str, *args: Expr, type: ValueType = Weak.INT, types: tuple[Kind | str, ...] = ()) -> Intrinsic:
+def call(name: str, *args: Expr, type: ValueType = Weak.INT, types: tuple[Any, ...] = ()) -> Intrinsic:
     """Return the call of an intrinsic."""
     return Intrinsic(name, args, type, types)
 

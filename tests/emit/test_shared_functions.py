@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from opc.emit.kernel.files import kernel_files
-from opc.emit.nests.rows import RowNestText
+from opc.loops.nodes import Kernel
 from opc.lower import alone
+from opc.lower.build import kernel
+from opc.lower.build.context import Nest
 from opc.pipeline import compile_text, load_family
 
 SPECS = Path(__file__).parents[2] / "specs"
@@ -32,13 +34,13 @@ def test_ops_of_a_family_share_functions_whatever_their_arguments_and_statements
 
 def test_what_cases_share_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    function = RowNestText._function
+    built = kernel.row_nest
 
-    def counted(self: RowNestText) -> None:
-        written.append(self.stage.assign.target)
-        function(self)
+    def counted(nest: Nest) -> Kernel:
+        written.append(nest.stage.assign.target)
+        return built(nest)
 
-    monkeypatch.setattr(RowNestText, "_function", counted)
+    monkeypatch.setattr(kernel, "row_nest", counted)
     alone._answers.cache_clear()
     header = kernel_files(compile_text((GROWTH / "grid_reflect.yaml").read_text()))["kernel/grid_reflect_loops.h"]
     assert 0 < len(written) <= 0.7 * header.count("opc::row_nest_function ")

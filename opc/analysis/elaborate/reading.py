@@ -11,7 +11,21 @@ from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer
-from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Select, walk
+from opc.ir.expr import (
+    ELLIPSIS,
+    REDUCTIONS,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Extension,
+    GroupRef,
+    IndexValue,
+    Present,
+    Read,
+    Select,
+    walk,
+)
 from opc.ir.functions import join
 from opc.ir.op import Attribute, DimSpec, Operand
 from opc.ir.rules import converted, needs_width
@@ -270,5 +284,5 @@ class ReadTyper:
             message = f"pad's value is {type_text(value.type)} and the read is {type_text(result.type)}"
             self._error(message, fill.span, f"convert it with cast({type_text(result.type)}, ...)")
             return None
-        assert isinstance(result, Read), "a subscript is a read"
+        assert not isinstance(result, Extension), "an expression of a spec"
         return self.typer.widths.remember(replace(result, span=tree.span), self.typer.widths.own(result))

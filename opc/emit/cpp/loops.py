@@ -10,9 +10,9 @@ from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_nam
 from opc.emit.cpp.text import comment, message_literal
 from opc.ir.affine import Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
-from opc.ir.expr import ELLIPSIS, Const, Expr, IndexValue, Read, StrConst
-from opc.ir.op import AttributeKind
-from opc.loops.names import RESERVED
+from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, Read, StrConst
+from opc.ir.op import AttributeKind, Op
+from opc.loops.names import PARAMETERS
 from opc.loops.nodes import (
     Accumulate,
     Alias,
@@ -22,6 +22,7 @@ from opc.loops.nodes import (
     Continue,
     Do,
     Function,
+    Group,
     GroupPoints,
     How,
     If,
@@ -42,13 +43,16 @@ from opc.loops.nodes import (
 )
 from opc.loops.values import (
     Address,
+    As,
     Axes,
     Block,
     Choice,
     Construct,
+    Deref,
     Init,
     Intrinsic,
     Kind,
+    Lambda,
     Load,
     Local,
     Member,
@@ -56,6 +60,7 @@ from opc.loops.values import (
     Pointer,
     Product,
     Rank,
+    Reference,
     Static,
     Sum,
     Word,
@@ -64,8 +69,10 @@ from opc.lower.build.context import Nest
 
 _TERNARY, _OR, _SUM, _PRODUCT, _ATOM = 0, 1, 5, 6, 8
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
+_BITS = {"any": "|", "all": "&"}
 _PRAGMA = {How.VECTOR: "OPC_SIMD", How.UNROLLED: "OPC_UNROLLED"}
 _HEAD = {
+    "tile": ("void ", "(const opc::tile &tile, const void *call) {"),
     "row_nest": ("OPC_ROW_NEST void ", "(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {"),
     "nest": ("void ", "(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {"),
 }
@@ -87,26 +94,34 @@ def symbol_type(member: str) -> str:
 class KernelText(ExprText):
     """The text of one function. `symbols` are the members of the arguments struct that it reads."""
 
-    def __init__(self, nest: Nest, kernel: Kernel, temporaries: frozenset[str]) -> None:
-        op = nest.op
+    def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str] = NOTHING, nest: Nest | None = None) -> None:
         super().__init__(op, self._no_read, self._attribute, self._symbol, self._present)
         self.nest = nest
         self.kernel, self.types, self.temporaries = kernel, kernel.types, temporaries
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
-        self.used = set(_names(kernel.body)) | RESERVED | spec_names(op)
+        self.used = set(_names(kernel.body)) | PARAMETERS | spec_names(op)
         self.block: ValueType | None = None
+        self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = [*self._body(kernel.body, "  ")]
+        for _, text in self.forms:
+            self.symbols |= text.symbols
         lines = [*self._prologue(), *self._views(), *body, "}"]
         self.after = [line for text in lines for piece in text.split("\n") for line in wrap(piece)]
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name: stages that compute alike are written once."""
         stored = "_stored" if self.kernel.form == "nest" else ""
-        template = ", ".join(f"typename {t.name}{stored}" for t in self.types)
-        head = [f"template <{template}>"] if template else []
-        signature = name.join(_HEAD[self.kernel.form])
-        return "\n".join([*(line for text in (*head, signature) for line in wrap(text)), *self.after])
+        flags = self.kernel.flags
+        template = ", ".join([*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)])
+        lines = [f"template <{template}>"] if template else []
+        lines.append(name.join(_HEAD[self.kernel.form]))
+        chosen = ", ".join([*(t.name for t in self.types), *flags])
+        for form in self.kernel.forms:
+            callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
+            lines.append(f"  if ({self.expr(form.cond).text}) return {callee}(tile, call);")
+        own = "\n".join([*(line for text in lines for line in wrap(text)), *self.after])
+        return "\n\n".join([*(text.text(f"{f.prefix}{name}{f.suffix}") for f, text in self.forms), own])
 
     # What the function is called with.
 
@@ -115,7 +130,8 @@ class KernelText(ExprText):
         if self.kernel.form == "nest":
             yield from (f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types)
         if not self.attributes and not self.symbols:
-            yield "  static_cast<void>(call);"
+            if not self.forms:
+                yield "  static_cast<void>(call);"
             return
         yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
         for (name, element, target), local in self.attributes.items():
@@ -137,30 +153,26 @@ class KernelText(ExprText):
             if v.name not in read:
                 continue
             if self.kernel.form == "nest":
-                const = "" if v.name == self.kernel.operands[-1] else "const "
+                const = "" if v.entry == len(self.kernel.operands) - 1 else "const "
                 kind = f"opc::view<{const}{self._stored(v)}>"
-                yield f"  const {kind} {self._view(v.name)} = opc::view_of<{const}{self._stored(v)}>(nest, {v.entry});"
+                yield f"  const {kind} {v.name} = opc::view_of<{const}{self._stored(v)}>(nest, {v.entry});"
             else:
                 form, kind = "stored_flat" if v.stored else "flat", c_compute(v.type)
-                yield f"  const opc::{form}<{kind}> {self._view(v.name)} = opc::{form}_of<{kind}>(nest, {v.entry});"
+                yield f"  const opc::{form}<{kind}> {v.name} = opc::{form}_of<{kind}>(nest, {v.entry});"
 
     def _stored(self, v: View) -> str:
         """Return the C++ type an operand is stored as; temporaries are stored as they are computed."""
-        if v.name not in self.temporaries and isinstance(v.type, DType):
+        if self.kernel.operands[v.entry] not in self.temporaries and isinstance(v.type, DType):
             return C_STORAGE[v.type]
-        if v.name not in self.temporaries and isinstance(v.type, TypeVar):
+        if self.kernel.operands[v.entry] not in self.temporaries and isinstance(v.type, TypeVar):
             return f"{v.type.name}_stored"
         return c_compute(v.type)
-
-    def _view(self, operand: str) -> str:
-        """Return the local that holds an operand's view; no name of a spec ends in an underscore."""
-        return f"{operand}_" if operand in RESERVED else operand
 
     def _attribute(self, name: str, element: int, target: str) -> str:
         """Return the local that holds an attribute as a C++ type."""
         key = (name, element, target)
         if key not in self.attributes:
-            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in RESERVED
+            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in PARAMETERS
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
 
@@ -196,9 +208,7 @@ class KernelText(ExprText):
                 return Text(self._load(e), _ATOM, e.type)
             case Member():
                 entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
-                return Text(
-                    f"{self._view(e.owner) if e.owner in self.kernel.operands else e.owner}.{e.field}{entry}", _ATOM, e.type
-                )
+                return Text(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
             case Rank() | Axes():
                 axes = self._of_call(axes_member(e.group, e.of))
                 return Text(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
@@ -214,18 +224,27 @@ class KernelText(ExprText):
                 value = self.integer(e.value) if isinstance(e.kind, Named | Pointer) else self._within(e.value, e.kind)
                 return Text(f"{kind}({value})", _ATOM, e.type)
             case Static():
-                return Text(f"{self._kind(e.owner)}::{e.name}", _ATOM, e.type)
+                return Text(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
             case Init():
                 return Text(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
             case Address():
                 offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
-                return Text(f"{self._view(e.view)}.data{offset}", _SUM, e.type)
+                return Text(f"{e.view}.data{offset}", _SUM, e.type)
             case Intrinsic():
                 return Text(self._intrinsic(e), _ATOM, e.type)
             case Word():
                 return Text(e.word, _ATOM, e.type)
             case Block():
                 return Text(self._inline(e), _ATOM, e.type)
+            case Lambda():
+                captures = "".join(f", {c}" for c in e.captures)
+                lines = self._body(e.body, "    ")
+                head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
+                return Text("\n".join([head, *lines, "  }"]), _ATOM, e.type)
+            case As():
+                return self.convert(e.value, e.type)
+            case Deref():
+                return Text(f"*{self.expr(e.pointer).text}", _ATOM, e.type)
             case StrConst():
                 return Text(message_literal(e.value), _ATOM, e.type)
             case _:
@@ -243,7 +262,7 @@ class KernelText(ExprText):
         return self.affine(e.value) if isinstance(e, IndexValue) else self.expr(e).text
 
     def _load(self, e: Load) -> str:
-        view, offset = self._view(e.view), self.integer(e.offset)
+        view, offset = e.view, self.integer(e.offset)
         if self.kernel.form == "nest":
             return f"opc::load({view}.data + {offset})"
         if e.along is None:
@@ -261,14 +280,20 @@ class KernelText(ExprText):
         types = f"<{', '.join(self._kind(t) for t in e.types)}>" if e.types else ""
         return f"{prefix}{e.name}{types}({', '.join(map(self.integer, e.args))})"
 
-    def _kind(self, kind: Kind | str | int) -> str:
+    def _kind(self, kind: Kind | Reference | Extension | str | int) -> str:
         match kind:
             case str() | int():
                 return str(kind)
+            case Named(name="const", of=(of,)):
+                return f"const {self._kind(of)}"
             case Named():
                 return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
             case Pointer():
                 return f"{c_compute(kind.to)} *"
+            case Reference():
+                return f"{self._kind(kind.to)} &"
+            case Extension():
+                return self.integer(kind)
             case _:
                 return c_compute(kind)
 
@@ -295,7 +320,9 @@ class KernelText(ExprText):
             case Var():
                 yield f"{self._declared(s.kind, s.name, False)}{'' if s.value is None else self._started(s.value, s.kind)};"
             case Buffer():
-                yield f"{self._kind(s.kind)} {s.name}[{s.size}];"
+                aligned = "alignas(opc::line_bytes) " if s.aligned else ""
+                size = s.size if isinstance(s.size, str) else self.integer(s.size)
+                yield f"{aligned}{self._kind(s.kind)} {s.name}[{size}];"
             case Alias():
                 yield f"using {s.name} = decltype({s.variable});"
             case Store():
@@ -330,13 +357,16 @@ class KernelText(ExprText):
                 elif s.how in _PRAGMA:
                     yield _PRAGMA[s.how]
                 yield from self._block(self._loop_head(s), s.body)
+            case Group():
+                yield from self._body(s.body, "")
             case GroupPoints():
                 over = ", ".join(map(self.integer, s.over))
                 yield from self._block(f"for (opc::group_points {s.name}({over}); {s.name}.inside; {s.name}.next())", s.body)
             case While():
                 yield from self._block(f"while ({self.expr(s.cond).text})", s.body)
             case If():
-                yield from self._block(f"if ({self.expr(s.cond).text})", s.then)
+                static = "constexpr " if s.static else ""
+                yield from self._block(f"if {static}({self.expr(s.cond).text})", s.then)
                 if s.other:
                     yield from self._block("else", s.other)
             case Scope():
@@ -348,7 +378,8 @@ class KernelText(ExprText):
                 yield "});"
             case Function():
                 returns = "" if s.returns is None else f" -> {c_compute(s.returns)}"
-                yield f"const auto {s.name} = [&]({self._params(s.params)}){returns} {{"
+                inlined = " OPC_INLINED" if s.inlined else ""
+                yield f"const auto {s.name} = [&]({self._params(s.params)}){inlined}{returns} {{"
                 yield from self._body(s.body, "  ")
                 if s.result is not None:
                     value = self._bare(s.result) if s.returns in (None, Weak.INT) else self.convert(s.result, s.returns).text
@@ -373,13 +404,14 @@ class KernelText(ExprText):
         step = f"++{i}" if s.step is None else f"{i} += {self.integer(s.step)}"
         return f"for (int64_t {i} = {low}; {i} < {high}; {step}{after})"
 
-    def _params(self, params: tuple[tuple[Kind | str, str], ...]) -> str:
+    def _params(self, params: tuple[tuple[Kind | Reference | str, str], ...]) -> str:
         return ", ".join(self._declared(of, name, not isinstance(of, str | Pointer)) for of, name in params)
 
-    def _declared(self, kind: Kind | str, name: str, const: bool) -> str:
-        name = self._view(name) if name in self.kernel.operands else name
+    def _declared(self, kind: Kind | Reference | str, name: str, const: bool) -> str:
         if isinstance(kind, str):
             return f"{kind}{'' if kind.endswith('&') else ' '}{name}"
+        if isinstance(kind, Reference):
+            return f"{self._kind(kind.to)} &{name}"
         if isinstance(kind, Pointer):
             constant = "const " if kind.constant else ""
             return f"{constant}{c_compute(kind.to)} *{'const ' if const else ''}{name}"
@@ -402,6 +434,8 @@ class KernelText(ExprText):
         if s.kind in ("max", "min"):
             return f"{target} = opc::{s.kind}imum({target}, {c_compute(kind)}({self.convert(s.value, kind).text}));"
         value = self.convert(s.value, kind)
+        if s.by == "bits":
+            return f"{target} {_BITS[s.kind]}= {value.text};"
         if s.kind in ("any", "all"):
             return f"{target} = {target} {_OPERATOR[s.kind]} {value.at(3)};"
         whole = kind is Weak.INT and isinstance(s.value, IndexValue)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 from opc.analysis.needs import outputs_that_need
 from opc.analysis.shapes.plan import plan
@@ -18,7 +17,6 @@ from opc.emit.kernel.contraction import ContractionText
 from opc.emit.kernel.native import call_struct, prepare_prototype
 from opc.emit.kernel.nests import dtype_text, row_nest_lines
 from opc.emit.kernel.slices import SliceText
-from opc.emit.rows.tiles import TileText
 from opc.emit.shapes.cpp import axis_member, definitions, dim_member, group_member, struct_name, type_member
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.expr import ELLIPSIS, Reduce, walk
@@ -39,19 +37,16 @@ from opc.lower.loop_ir import (
 from opc.lower.lower import Variant
 from opc.lower.specialise import Equal
 
-StageText: TypeAlias = TileText | KernelText
-"""The function of a stage."""
 
-
-def by_point(text: StageText) -> bool:
+def by_point(text: KernelText) -> bool:
     """Whether a function goes point by point through operands as they are stored."""
-    return isinstance(text, KernelText) and text.kernel.form == "nest"
+    return text.kernel.form == "nest"
 
 
 class EntryText:
     """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, StageText]) -> None:
+    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, KernelText]) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.slices = SliceText(family, op, variants)
         self.scalar = ScalarText(
@@ -296,8 +291,6 @@ class EntryText:
         return self.scalar.number(loop.extent)
 
     def _stage(self, s: RowStage, op: Op) -> Iterator[str]:
-        tile = self.tiles[s.name]
-        assert isinstance(tile, TileText), "a row stage has the text of a tile function"
         yield from self._nonempty(s, op)
         yield f"  opc::operand operands[{len(s.operands)}];"
         yield "  opc::stage stage;"
@@ -329,7 +322,7 @@ class EntryText:
 
     def _nest(self, s: NestStage, op: Op) -> Iterator[str]:
         text = self.tiles[s.name]
-        assert isinstance(text, KernelText), "a nest stage has the text of a nest"
+        assert text.nest is not None, "a nest stage has the text of a nest"
         if not by_point(text):
             yield from row_nest_lines(self.op, s, text, self.scalar)
             return

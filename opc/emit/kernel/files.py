@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from opc.emit.abi import C_STORAGE, attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
@@ -10,20 +9,18 @@ from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
-from opc.emit.kernel.entry import EntryText, StageText, by_point
+from opc.emit.kernel.entry import EntryText, by_point
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
-from opc.emit.rows.abreast import tile_text
-from opc.emit.rows.tiles import TileText
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.loops.intrinsics import headers
+from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.kernel import nest_kernel
+from opc.lower.build.row_kernel import row_kernel
 from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Scan, Scatter, Stage
 from opc.lower.lower import Variant, lower
-
-_COMMENT = re.compile(r"^ */\*.*?\*/", re.DOTALL | re.MULTILINE)
-"""A comment on lines of its own."""
 
 
 def kernel_files(family: Family) -> dict[str, str]:
@@ -46,7 +43,7 @@ def kernel_files(family: Family) -> dict[str, str]:
 class _Kernel:
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.tiles: dict[str, StageText] = {}
+        self.tiles: dict[str, KernelText] = {}
         self.entries: list[EntryText] = []
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
@@ -61,7 +58,7 @@ class _Kernel:
 
     def _nests(self, yes: str, no: str) -> str:
         """Return `yes` when some op of the family has a loop nest."""
-        return yes if any(not isinstance(tile, TileText) for tile in self.tiles.values()) else no
+        return yes if any(tile.kernel.form != "tile" for tile in self.tiles.values()) else no
 
     @property
     def _contractions(self) -> bool:
@@ -106,7 +103,7 @@ class _Kernel:
         members = [f"  const {attributes_type(family)} *attributes;"] if family.forward.attributes else []
         members += [f"  {kind} {name};" for kind, name in self.arguments]
         struct = "\n".join([f"struct {ARGUMENTS} {{", *members, "};"])
-        members = [f"  opc::{_kind(tile)}_function {name}{_extents(tile)};" for name, tile in self.tiles.items()]
+        members = [f"  opc::{tile.kernel.form}_function {name}{_extents(tile)};" for name, tile in self.tiles.items()]
         if self._contractions:
             members.insert(0, "  opc::contraction_functions sums[2]; /* of float and double */")
         table = "\n".join(["struct table {", "  opc::row_functions rows;", *members, "};"])
@@ -127,19 +124,16 @@ class _Kernel:
     def loops(self) -> str:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
-        functions = "\n\n".join(_text(name, self.tiles[name]) for name in dict.fromkeys(self.functions.values()))
+        functions = "\n\n".join(self.tiles[name].text(name) for name in dict.fromkeys(self.functions.values()))
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
-        contraction = '#include "opc/contraction_kernels.h"\n' if self._contractions else ""
-        lanes = "nest_window" if "opc::search_windows" in functions else "nest_lanes"
-        used = "opc::sum_taps" in functions or "opc::product_sum" in functions
-        taps = '#include "opc/nest_taps.h"\n' if used else ""
-        folds = '#include "opc/nest_fold.h"\n' if "opc::fold_windows" in functions else ""
-        planes = '#include "opc/nest_planes.h"\n' if "opc::sum_planes" in functions else ""
+        needed = {"contraction_kernels"} if self._contractions else set()
+        for tile in self.tiles.values():
+            needed |= headers(tile.kernel)
+        includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n{contraction}#include "opc/{self._nests(lanes, "loops")}.h"\n'
-            f"{folds}{taps}{planes}\n"
+            f'{self.banner}\n#include "{name}.h"\n\n{includes}\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )
@@ -153,21 +147,16 @@ class _Kernel:
         return f'{self.banner}\n#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
-def _function(variant: Variant, stage: Stage) -> StageText:
-    if isinstance(stage, RowStage):
-        return tile_text(variant.case.op, stage)
-    if isinstance(stage, ContractionStage):
-        return TileText(variant.case.op, stage.epilogue)
+def _function(variant: Variant, stage: Stage) -> KernelText:
     op = variant.case.op
-    return KernelText(Nest(op, stage), nest_kernel(op, stage), frozenset(t.name for t in variant.program.temporaries))
-
-
-def _text(name: str, function: StageText) -> str:
-    return function.text if isinstance(function, TileText) else function.text(name)
-
-
-def _kind(function: StageText) -> str:
-    return "tile" if isinstance(function, TileText) else "nest" if by_point(function) else "row_nest"
+    match stage:
+        case RowStage():
+            return KernelText(op, row_kernel(op, stage))
+        case ContractionStage():
+            return KernelText(op, row_kernel(op, stage.epilogue))
+        case _:
+            temporaries = frozenset(t.name for t in variant.program.temporaries)
+            return KernelText(op, nest_kernel(op, stage), temporaries, Nest(op, stage))
 
 
 def _about(family: Family, op: str, doc: str) -> str:
@@ -184,45 +173,31 @@ def _about(family: Family, op: str, doc: str) -> str:
     return f"{titles[op]} of {family.name}; see opc/abi.h." if op in titles else doc or f"{op}; see opc/abi.h."
 
 
-def _combinations(tile: StageText) -> list[list[DType]]:
+def _combinations(tile: KernelText) -> list[list[DType]]:
     """Return the dtypes each type variable is instantiated for: compute types for rows, stored types for nests of points."""
     return [list(t.dtypes if by_point(tile) else compute_types(t)) for t in tile.types]
 
 
-def _optional(tile: StageText) -> tuple[str, ...]:
-    return tile.stage.optional if isinstance(tile, TileText) else ()
-
-
-def _extents(tile: StageText) -> str:
+def _extents(tile: KernelText) -> str:
     """Return the array extents of a table entry: one a type variable with several compute types, one for wanted outputs."""
     sizes = [len(types) for types in _combinations(tile) if len(types) > 1]
-    if _optional(tile):
-        sizes.append(len(_optional(tile)) + 1)
+    if tile.kernel.flags:
+        sizes.append(len(tile.kernel.flags) + 1)
     return "".join(f"[{n}]" for n in sizes)
 
 
-def _functions(tiles: Mapping[str, StageText]) -> dict[str, str]:
+def _functions(tiles: Mapping[str, KernelText]) -> dict[str, str]:
     """Return the name of the function that each stage runs: stages that compute alike share one.
 
     Cases of attributes, and the ops of a family, often differ in few of their stages.
     """
-    found: dict[tuple[str, str, str], str] = {}
-    names: dict[str, str] = {}
-    first: dict[int, str] = {}
-    for name, tile in tiles.items():
-        if first.setdefault(id(tile), name) != name:
-            names[name] = names[first[id(tile)]]
-            continue
-        own = [name, *tile.functions] if isinstance(tile, TileText) else [name]
-        # A longer name may break its lines elsewhere, and comments tell what is computed in the names of one op.
-        text = " ".join(re.sub(rf"\b({'|'.join(own)})\b", "", _COMMENT.sub("", _text(name, tile))).split())
-        names[name] = found.setdefault((_kind(tile), _extents(tile), text), name)
-    return names
+    found: dict[Kernel, str] = {}
+    return {name: found.setdefault(without_comments(tile.kernel), name) for name, tile in tiles.items()}
 
 
-def _instances(function: str, tile: StageText) -> str:
+def _instances(function: str, tile: KernelText) -> str:
     """Return the initialiser of a table entry, the instances of a function."""
-    count = len(_optional(tile))
+    count = len(tile.kernel.flags)
     flags = [[True] * count, *([i == n for i in range(count)] for n in range(count))] if count else [[]]
 
     def build(types: list[str], rest: list[list[DType]]) -> str:

@@ -34,26 +34,28 @@ def dtype_text(t: ValueType) -> str:
 
 def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -> Iterator[str]:
     """Yield the lines that describe a nest's operands and run it; they set `code`, or return it where it is an error."""
-    yield f"  opc::flat_operand operands[{len(text.nest.operands)}];"
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
+    yield f"  opc::flat_operand operands[{len(nest.operands)}];"
     yield "  opc::nest_fault fault;"
     yield "  opc::nest_copies copies;"
     yield "  opc::row_nest nest;"
     yield "  opc::start(nest, context, loops.rows, operands, fault);"
-    target = text.nest.declared.dims
+    target = nest.declared.dims
     several = len(s.plans) > 1
     if several:
         last = target[-1]
         assert isinstance(last, Group), "the target ends in a group"
         yield f"  nest.alone = opc::count(call.{group_member((last.name, None))}) == 1;"
     inputs, outputs = [i.name for i in op.inputs], [o.name for o in op.outputs]
-    for n, name in enumerate(text.nest.operands):
+    for n, name in enumerate(nest.operands):
         declared = text.op.operand(name)
         ranks = [f"call.{group_member((d.name, None))}.rank" if isinstance(d, Group) else "1" for d in declared.dims]
         yield f"  const int32_t axes_{n}[] = {{{', '.join(ranks or ['0'])}}};"
-        how = "stored" if name in text.nest.gathered or n == len(text.nest.operands) - 1 else "widened"
-        units = [str(text.nest.unit(name, alone)) for alone in ((False, True) if several else (False,))]
+        how = "stored" if name in nest.gathered or n == len(nest.operands) - 1 else "widened"
+        units = [str(nest.unit(name, alone)) for alone in ((False, True) if several else (False,))]
         unit = units[0] if len(set(units)) == 1 else f"nest.alone ? {units[1]} : {units[0]}"
-        unit = "-1" if n == len(text.nest.operands) - 1 else unit
+        unit = "-1" if n == len(nest.operands) - 1 else unit
         rest = f"{len(ranks)}, axes_{n}, {unit}"
         if name in inputs or name in outputs:
             tensor = f"inputs[{inputs.index(name)}]" if name in inputs else f"outputs[{outputs.index(name)}]"
@@ -74,7 +76,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
         yield from _lanes_lines(s, text)
     else:
         where = f"nest.alone ? {other} : {lane}" if several else str(lane)
-        yield f"  opc::set_target(nest, operands[{len(text.nest.operands) - 1}], {entries}, {where});"
+        yield f"  opc::set_target(nest, operands[{len(nest.operands) - 1}], {entries}, {where});"
     if text.kernel.channel is not None:
         yield f"  opc::keep_planes(nest, {text.kernel.channel});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
@@ -84,7 +86,9 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
 
 def _lanes_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     """Yield the lines that set the target of a nest whose lanes find places."""
-    entries, target = len(text.nest.declared.dims), len(text.nest.operands) - 1
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
+    entries, target = len(nest.declared.dims), len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
         assert isinstance(plan, Lanes), "all plans of a nest are of one kind"
         condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
@@ -102,8 +106,10 @@ def _lanes_lines(s: NestStage, text: KernelText) -> Iterator[str]:
 
 def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterator[str]:
     """Yield the lines that run a scatter."""
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
-    target = len(text.nest.operands) - 1
+    target = len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
         assert isinstance(plan, Scatter), "all plans of a scatter are scatters"
         entries = plan.statement.indices
@@ -112,7 +118,7 @@ def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterat
         lane = -1 if plan.lane is None else len(entries) - 1
         lists = [f"  const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"]
         lists.append(f"  const int32_t places[] = {{{', '.join(map(str, places))}}};")
-        counts = f"{len(text.nest.declared.dims)}, {len(outer)}, outer, {len(places)}, places, {lane}"
+        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {len(places)}, places, {lane}"
         call = f"opc::set_scatter(nest, operands[{target}], {counts}, {steps(s, scalar)});"
         if len(s.plans) > 1:
             yield "  if (nest.alone) {" if n == 1 else "  if (!nest.alone) {"
@@ -130,8 +136,10 @@ def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterat
 
 def _scan_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     """Yield the lines that run a scan."""
+    nest = text.nest
+    assert nest is not None, "a nest stage has the text of a nest"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
-    target = len(text.nest.operands) - 1
+    target = len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
         assert isinstance(plan, Scan), "all plans of a scan are scans"
         entries = plan.statement.indices
@@ -140,7 +148,7 @@ def _scan_lines(s: NestStage, text: KernelText) -> Iterator[str]:
         condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
         yield f"  {condition}{{"
         yield f"    const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
-        counts = f"{len(text.nest.declared.dims)}, {len(outer)}, outer, {entries.index(plan.index)}, {lane}"
+        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {entries.index(plan.index)}, {lane}"
         yield f"    opc::set_scan(nest, operands[{target}], {counts});"
         yield "  }"
     yield f"  code = opc::run_scan(nest, copies, loops.{s.name}{index}, &arguments);"

@@ -45,6 +45,5 @@ def _transformed(nest: Nest, body: Body) -> Body:
 
 
 def spec_names(op: Op) -> set[str]:
-    """Return every name the spec gave."""
-    operands = (*op.inputs, *op.outputs, *op.temporaries)
-    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}
+    """Return the names of the spec's that a function declares: attributes and types."""
+    return {a.name for a in op.attributes} | {t.name for t in op.types}

@@ -32,6 +32,6 @@ def rows_of_places(known: Known, plan: Lanes, value: Expr, over: Range, indices:
         rows.append(accesses.place_loop(e, row))
     body: Body = (*accesses.before, *rows)
     if declarations and plan.inner:
-        first = compare("eq", variable("unit"), variable("begin"))
-        body = (If(Call("or", (first, call("at.begins", type=DType.BOOL)), DType.BOOL), body),)
+        first = compare("eq", variable("@unit"), variable("@begin"))
+        body = (If(Call("or", (first, call("@at.begins", type=DType.BOOL)), DType.BOOL), body),)
     return tuple(declarations), body

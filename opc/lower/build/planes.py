@@ -56,9 +56,9 @@ class PlaneBlocks:
             params = ("int64_t", names[0]), ("int64_t", names[1])
             places.append(Function(self.nest.fresh("place_of"), params, (), number(0), returns=Weak.INT))
         for n, a in enumerate(axes):
-            sizes += [Member("nest", "size", last + 1 - len(axes) + n), IndexValue(a.axis.extent)]
+            sizes += [Member("@nest", "size", last + 1 - len(axes) + n), IndexValue(a.axis.extent)]
             places.append(self._place(a))
-        channels = Member("nest", "size", self.channel)
+        channels = Member("@nest", "size", self.channel)
         held = self.nest.size(self.planes.element.operand, len(self.planes.element.indices) - 1)
         find = call(
             "find_planes", ref(self.tables), held, *sizes, *(ref(p.name) for p in places), type=DType.BOOL, types=(self.of,)
@@ -66,7 +66,7 @@ class PlaneBlocks:
         found: Expr = Call(
             "and",
             (
-                compare("eq", Member("nest", "pieces"), number(1)),
+                compare("eq", Member("@nest", "pieces"), number(1)),
                 call("are_many", channels, type=DType.BOOL, types=(self.of,)),
             ),
             DType.BOOL,
@@ -94,7 +94,7 @@ class PlaneBlocks:
             NEST,
             Word("at"),
             number(self.channel),
-            Call("sub", (variable("end"), variable("unit")), Weak.INT),
+            Call("sub", (variable("@end"), variable("@unit")), Weak.INT),
             types=(self.of,),
         )
         term = number(1) if planes.term is None else IndexValue(planes.term.extent)
@@ -107,10 +107,10 @@ class PlaneBlocks:
             number(int(planes.padded)),
         )
         functions, name = self._finish(finish, count)
-        args = NEST, ref(self.tables), ref(sums), ref(self.memory), variable(count), variable("place"), ref(name)
+        args = NEST, ref(self.tables), ref(sums), ref(self.memory), variable(count), variable("@place"), ref(name)
         done = call("sum_planes", *args, type=DType.BOOL, types=(self.of,))
         last = call("to_last_unit", NEST, Word("at"), number(self.channel), variable(count))
-        behind: Body = (Accumulate(Local("unit", Weak.INT), "sum", last), Continue())
+        behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
         body: Body = (Let(sums, Named("opc::plane_sums", (self.of,)), Init(members)), *functions, If(done, behind))
         return (
             Let(count, Weak.INT, Choice(Local(self.found, DType.BOOL), from_here, number(0))),

@@ -94,18 +94,23 @@ class _Points:
         target = nest.declared
         used = free_indices(assign.value)
         for n, (entry, dim) in enumerate(zip(assign.indices, target.dims, strict=True)):
-            at = Member("nest", "start", n)
+            at = Member("@nest", "start", n)
             if isinstance(entry, GroupRef) and isinstance(dim, Group):
-                self.groups[entry.name] = Sum((ref("at"), at)), Rank(dim.name, dim.of)
+                self.groups[entry.name] = Sum((ref("@at"), at)), Rank(dim.name, dim.of)
             elif str(entry) in used:
-                self.lines.append(Let(str(entry), Weak.INT, Local("at", Weak.INT, at)))
+                self.lines.append(Let(str(entry), Weak.INT, Local("@at", Weak.INT, at)))
         value = self.value(assign.value)
-        store = Do(call("store", Address(target.name, variable("point")), Construct(target.type, value)))
+        store = Do(call("store", Address(target.name, variable("@point")), Construct(target.type, value)))
         loop = Loop(
-            How.SERIAL, "point", variable("begin"), variable("end"), (*self.lines, store), after=call("advance", NEST, Word("at"))
+            How.SERIAL,
+            "@point",
+            variable("@begin"),
+            variable("@end"),
+            (*self.lines, store),
+            after=call("advance", NEST, Word("at")),
         )
         body: Body = (
-            Buffer("at", Weak.INT, "opc::max_axes"),
+            Buffer("@at", Weak.INT, "opc::max_axes"),
             Do(call("locate", NEST, Word("begin"), Word("at"))),
             Comment(format_assign(assign)),
             loop,
@@ -204,7 +209,10 @@ class _Points:
         if search:
             here = self.nest.fresh("here")
             first = compare("eq", variable(count), number(0))
-            better = call("is_better", Local(here, of), Local(best, of), type=DType.BOOL, types=(f"opc::joins_{e.kind[3:]}",))
+            a, b = Local(here, of), Local(best, of)
+            nan = Call("and", (Call("ne", (a, a), DType.BOOL), Call("eq", (b, b), DType.BOOL)), DType.BOOL)
+            ahead = Call("gt" if e.kind == "argmax" else "lt", (a, b), DType.BOOL)
+            better = Call("or", (ahead, nan), DType.BOOL)
             found = Store(Local(best, of), Local(here, of)), Store(Local(result, e.type), variable(count))
             inner += [Let(here, of, value), If(Call("or", (first, better), DType.BOOL), found)]
         else:

@@ -396,4 +396,4 @@ class Reduction:
 def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> Scope:
     """Return statements in which `position` is an integer type that holds `count`, as wide as values of a type if it can be."""
     scope = call("with_positions", count, types=(of,))
-    return Scope(scope, (("auto", "zero"),), (Alias("position", "zero"), *body), inlined)
+    return Scope(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body), inlined)

@@ -84,9 +84,9 @@ class _RowNest:
         of = nest.declared.type
         used = free_indices(flat.value)
         copied = self._copies(flat.value, plan.lane)
-        ahead: list[Statement] = [Var("at", Named("opc::cursor"), Init((NEST, variable("begin"))))]
-        copies = Var("copies", Named("opc::row_copies"), Init((NEST,)))
-        ahead.append(copies if copied else Buffer("buffer", of, self._buffer_size(plan)))
+        ahead: list[Statement] = [Var("@at", Named("opc::cursor"), Init((NEST, variable("@begin"))))]
+        copies = Var("@copies", Named("opc::row_copies"), Init((NEST,)))
+        ahead.append(copies if copied else Buffer("@buffer", of, self._buffer_size(plan)))
         for name, extent in zip(flat.indices, flat.extents, strict=True):
             known.bound(name, extent)
         planes = None if alone else plane_blocks(known, plan)
@@ -97,9 +97,9 @@ class _RowNest:
         body: list[Statement] = []
         for n, name in enumerate(plan.outer):
             if name in used:
-                body.append(Let(name, Weak.INT, Member("at", "index", n)))
+                body.append(Let(name, Weak.INT, Member("@at", "index", n)))
         if self.stage.stored:
-            body.append(Let("place", Weak.INT, call("at.target")))
+            body.append(Let("@place", Weak.INT, call("@at.target")))
         if planes is not None:
             body += planes.block()
         declared: Body = ()
@@ -118,7 +118,7 @@ class _RowNest:
         return "2 * opc::nest_lanes" if period(self.op, plan.statement.value, plan.lane) is not None else "opc::nest_lanes"
 
     def _result_row(self) -> Expr:
-        return call("result_row", NEST, Word("place"), ref("buffer"))
+        return call("result_row", NEST, Word("place"), ref("@buffer"))
 
     def _point(self, known: Known, value: Expr) -> Body:
         """Return the computing of one point."""
@@ -127,9 +127,9 @@ class _RowNest:
         value = Accesses(known, NO_RANGE, lazy=True).value(rest)
         return (
             *loops,
-            Let("out", Pointer(of), self._result_row()),
-            Store(Local("out", of, number(0)), value),
-            Do(call("finish_row", NEST, Word("place"), ref("out"), number(1))),
+            Let("@out", Pointer(of), self._result_row()),
+            Store(Local("@out", of, number(0)), value),
+            Do(call("finish_row", NEST, Word("place"), ref("@out"), number(1))),
         )
 
     def _row(self, known: Known, plan: Lanes, lane: str) -> tuple[Body, Body]:
@@ -141,65 +141,65 @@ class _RowNest:
         known.row_lane = own
         if plan.looked_up:
             known.row_size = "opc::place_row"
-        body: list[Statement] = [Let(start, Weak.INT, call("at.first")), Let("count", Weak.INT, call("at.count"))]
+        body: list[Statement] = [Let(start, Weak.INT, call("@at.first")), Let("@count", Weak.INT, call("@at.count"))]
         if divisor is not None:
             return (), (*body, *self._phases(known, value, lane, divisor, extent, Index(start), Index(own)))
         of = nest.declared.type
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = extent
         value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
-        over = Range(own, number(0), variable("count"))
+        over = Range(own, number(0), variable("@count"))
         declared, places = rows_of_places(known, plan, value, over, {*plan.outer, start, own})
         loops, rest = reductions(known, over, value)
         zeroed = self.stage.stored and not plan.inner and is_mostly_zero(known, rest, own)
-        body += [*places, Let("out", Pointer(of), self._result_row() if self.stage.stored else ref("buffer")), *loops]
+        body += [*places, Let("@out", Pointer(of), self._result_row() if self.stage.stored else ref("@buffer")), *loops]
         if zeroed:
             declared = (*declared, Do(call("zero_units", NEST, Word("begin"), Word("end"))))
-            is_buffer = compare("eq", ref("out"), ref("buffer"))
-            body.append(If(is_buffer, (Do(call("fill", ref("out"), variable("count"), Construct(of, Const(0, of)))),)))
-        body += split(known, Sweep(How.VECTOR, over, Store(Local("out", of, variable(own)), rest), zeroed))
+            is_buffer = compare("eq", ref("@out"), ref("@buffer"))
+            body.append(If(is_buffer, (Do(call("fill", ref("@out"), variable("@count"), Construct(of, Const(0, of)))),)))
+        body += split(known, Sweep(How.VECTOR, over, Store(Local("@out", of, variable(own)), rest), zeroed))
         if self.stage.stored:
-            body.append(Do(call("finish_row", NEST, Word("place"), ref("out"), variable("count"))))
+            body.append(Do(call("finish_row", NEST, Word("place"), ref("@out"), variable("@count"))))
         if self.stage.sum is not None:
-            body.append(Do(call("sum_unit", NEST, Word("unit"), ref("out"), variable("count"))))
+            body.append(Do(call("sum_unit", NEST, Word("unit"), ref("@out"), variable("@count"))))
         return declared, tuple(body)
 
     def _phases(self, known: Known, value: Expr, lane: str, divisor: Affine, extent: Affine, start: Index, own: Index) -> Body:
         """Return a piece of a row phase by phase: lanes that are `divisor` apart are alike."""
         of = self.nest.declared.type
-        phase = Affine.of(start) + Index("phase")
+        phase = Affine.of(start) + Index("@phase")
         known.bounded[divisor * own + phase] = extent
         value = map_affine(value, lambda a: in_phase(a, lane, divisor, Affine.of(own), phase))
-        over = Range(own.name, number(0), variable("lanes"))
+        over = Range(own.name, number(0), variable("@lanes"))
         loops, rest = reductions(known, over, value)
-        count, pitch = Affine.of(Index("count")), Affine.of(Index("pitch"))
-        at = Affine.of(Index("phase"))
-        one = compare("eq", variable("phases"), number(1))
+        count, pitch = Affine.of(Index("@count")), Affine.of(Index("@pitch"))
+        at = Affine.of(Index("@phase"))
+        one = compare("eq", variable("@phases"), number(1))
         body: Body = (
-            Let("lanes", Weak.INT, call("quotient_up", IndexValue(count - at), variable("phases"))),
-            Let("out", Pointer(of), Sum((ref("row"), IndexValue(at * pitch)))),
+            Let("@lanes", Weak.INT, call("quotient_up", IndexValue(count - at), variable("@phases"))),
+            Let("@out", Pointer(of), Sum((ref("@row"), IndexValue(at * pitch)))),
             *loops,
-            *split(known, Sweep(How.VECTOR, over, Store(Local("out", of, variable(own.name)), rest))),
+            *split(known, Sweep(How.VECTOR, over, Store(Local("@out", of, variable(own.name)), rest))),
         )
-        within = call("least", variable("phases"), variable("count"))
+        within = call("least", variable("@phases"), variable("@count"))
         return (
-            Let("phases", Weak.INT, IndexValue(divisor)),
-            Let("pitch", Weak.INT, call("quotient_up", variable("count"), variable("phases"))),
-            Let("row", Pointer(of), Choice(one, self._result_row(), ref("buffer"))),
-            Loop(How.SERIAL, "phase", number(0), within, body),
+            Let("@phases", Weak.INT, IndexValue(divisor)),
+            Let("@pitch", Weak.INT, call("quotient_up", variable("@count"), variable("@phases"))),
+            Let("@row", Pointer(of), Choice(one, self._result_row(), ref("@buffer"))),
+            Loop(How.SERIAL, "@phase", number(0), within, body),
             If(
                 one,
-                (Do(call("finish_row", NEST, Word("place"), ref("row"), variable("count"))),),
+                (Do(call("finish_row", NEST, Word("place"), ref("@row"), variable("@count"))),),
                 (
                     Do(
                         call(
                             "finish_phases",
                             NEST,
                             Word("place"),
-                            ref("row"),
-                            variable("pitch"),
-                            variable("phases"),
-                            variable("count"),
+                            ref("@row"),
+                            variable("@pitch"),
+                            variable("@phases"),
+                            variable("@count"),
                         )
                     ),
                 ),
@@ -228,23 +228,23 @@ class _RowNest:
 
     def _copy_row(self, known: Known, value: Expr, lane: str) -> Body:
         """Return the copying of a row."""
-        body: list[Statement] = [Let(lane, Weak.INT, call("at.first"))]
-        count = call("at.count")
+        body: list[Statement] = [Let(lane, Weak.INT, call("@at.first"))]
+        count = call("@at.count")
         while isinstance(value, Select):
             no = Call("not", (condition(known, (value.cond,)),), DType.BOOL)
-            body.append(If(no, (Do(call("copies.zero", Word("place"), count)), Continue())))
+            body.append(If(no, (Do(call("@copies.zero", Word("place"), count)), Continue())))
             value = value.then
         assert isinstance(value, Read), "only a read is copied"
         accesses = Accesses(known, NO_RANGE)
         tests, places = accesses.places(value)
         offset = accesses.offset(value, places)
-        copy = call("copies.copy", self.nest.number_of(value.operand), offset, Word("place"), count)
+        copy = call("@copies.copy", self.nest.number_of(value.operand), offset, Word("place"), count)
         return (*body, *accesses.before, *tests, Do(copy))
 
 
 def units(body: Body) -> Loop:
     """Return the loop over units of work."""
-    return Loop(How.SERIAL, "unit", variable("begin"), variable("end"), body, after=call("at.next"))
+    return Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), body, after=call("@at.next"))
 
 
 def row_nest(nest: Nest) -> Kernel:

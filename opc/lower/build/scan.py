@@ -31,7 +31,7 @@ class _Scan:
             raise Unsupported("a reduction in a running one")
         self.own = self.nest.fresh(plan.lane or "lane")
         self.start = self.nest.fresh("start")
-        self.over = Range(self.own, number(0), variable("count"))
+        self.over = Range(self.own, number(0), variable("@count"))
 
     def body(self) -> Body:
         """Return the loops."""
@@ -40,12 +40,12 @@ class _Scan:
         for name, extent in zip(flat.indices, flat.extents, strict=True):
             self.known.bound(name, extent)
         outer = [i for i in flat.indices if i not in (plan.lane, plan.index)]
-        body: list[Statement] = [Let(i, Weak.INT, Member("at", "index", n)) for n, i in enumerate(outer) if i in used]
-        body += [Let(self.start, Weak.INT, call("at.first")), Let("place", Weak.INT, call("at.target"))]
-        along = call("with_count", call("at.count"), Member("nest", "lane_stride"))
-        body.append(Scope(along, (("auto", "count"), ("auto", "stride")), self._along()))
-        units = Loop(How.SERIAL, "unit", variable("begin"), variable("end"), tuple(body), after=call("at.next"))
-        return Var("at", Named("opc::cursor"), Init((NEST, variable("begin")))), units
+        body: list[Statement] = [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
+        body += [Let(self.start, Weak.INT, call("@at.first")), Let("@place", Weak.INT, call("@at.target"))]
+        along = call("with_count", call("@at.count"), Member("@nest", "lane_stride"))
+        body.append(Scope(along, (("auto", "@count"), ("auto", "@stride")), self._along()))
+        units = Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body), after=call("@at.next"))
+        return Var("@at", Named("opc::cursor"), Init((NEST, variable("@begin")))), units
 
     def _moved(self, e: Expr) -> Expr:
         """Return `e` over the lanes of a unit."""
@@ -80,14 +80,14 @@ class _Scan:
         value = self._moved(replace_node(plan.statement.value, plan.reduction, read))
         of = self.nest.declared.type
         place = Sum(
-            (call("target_of", NEST, types=(of,)), variable("place"), Product((variable(index), Member("nest", "scan_stride"))))
+            (call("target_of", NEST, types=(of,)), variable("@place"), Product((variable(index), Member("@nest", "scan_stride"))))
         )
-        body.append(Let("out", Pointer(of), place))
-        target = Local("out", of, Product((variable(self.own), variable("stride"))))
+        body.append(Let("@out", Pointer(of), place))
+        target = Local("@out", of, Product((variable(self.own), variable("@stride"))))
         body += split(known, Sweep(How.VECTOR, self.over, Store(target, value)))
         return (
             *carried.declarations,
-            Do(call("fill", ref(carried.result), variable("count"), start)),
+            Do(call("fill", ref(carried.result), variable("@count"), start)),
             Var(term, Weak.INT, first),
             Loop(How.SERIAL, index, number(0), IndexValue(extent), tuple(body), down=plan.descending),
         )

@@ -54,10 +54,10 @@ from opc.lower.guards import Guard, guard_indices
 from opc.lower.loop_ir import Scatter
 from opc.lower.nests.search import searches
 
-LOW, HIGH = variable("low_place"), variable("high_place")
+LOW, HIGH = variable("@low_place"), variable("@high_place")
 """The part of the first index with computed places that a unit owns."""
 
-PLACE_STRIDE = Member("nest", "place_stride", 0)
+PLACE_STRIDE = Member("@nest", "place_stride", 0)
 
 
 def scatter_body(known: Known, plan: Scatter) -> Body:
@@ -69,26 +69,26 @@ def scatter_body(known: Known, plan: Scatter) -> Body:
     for name, extent in zip(flat.indices, flat.extents, strict=True):
         known.bound(name, extent)
     outer = [i for i in flat.indices if i != plan.lane and i not in places]
-    unit = variable("unit")
+    unit = variable("@unit")
     cursor = Init((NEST, call("target_unit", NEST, unit)))
-    body: list[Statement] = [Let("at", Named("opc::cursor"), cursor)]
-    body += [Let(i, Weak.INT, Member("at", "index", n)) for n, i in enumerate(outer) if i in used]
+    body: list[Statement] = [Let("@at", Named("opc::cursor"), cursor)]
+    body += [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
     body += [
-        Let("place", Weak.INT, call("at.target")),
-        Let("low_place", Weak.INT, call("part_begin", NEST, unit)),
-        Let("high_place", Weak.INT, call("part_end", NEST, unit)),
-        Do(call("zero_part", NEST, Sum((ref("out"), variable("place"))), LOW, HIGH)),
+        Let("@place", Weak.INT, call("@at.target")),
+        Let("@low_place", Weak.INT, call("part_begin", NEST, unit)),
+        Let("@high_place", Weak.INT, call("part_end", NEST, unit)),
+        Do(call("zero_part", NEST, Sum((ref("@out"), variable("@place"))), LOW, HIGH)),
     ]
     over = NO_RANGE
     if plan.lane is not None:
         start, end = nest.fresh("start"), nest.fresh("end")
-        body.append(Let(start, Weak.INT, call("at.first")))
-        body.append(Let(end, Weak.INT, Sum((variable(start), call("at.count")))))
+        body.append(Let(start, Weak.INT, call("@at.first")))
+        body.append(Let(end, Weak.INT, Sum((variable(start), call("@at.count")))))
         over = Range(plan.lane, variable(start), variable(end))
     terms = _Terms(known, over, plan).loops()
     body += [If(condition(known, plan.given), terms)] if plan.given else terms
-    pointer = Let("out", Pointer(of), call("target_of", NEST, types=(of,)))
-    return pointer, Loop(How.SERIAL, "unit", variable("begin"), variable("end"), tuple(body))
+    pointer = Let("@out", Pointer(of), call("target_of", NEST, types=(of,)))
+    return pointer, Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body))
 
 
 class _Terms(Reduction):
@@ -139,9 +139,9 @@ class _Terms(Reduction):
             body.append(Let(index, Weak.INT, accesses.value(place)))
             body.append(If(self._missed(n), (Continue(),)))
         of = self.e.type
-        body.append(Let("to", Pointer(of), Sum((ref("out"), self._offset()))))
+        body.append(Let("@to", Pointer(of), Sum((ref("@out"), self._offset()))))
         at = variable(over.lane) if over.lane else number(0)
-        take = Accumulate(Local("to", of, at), "sum", self._guarded(), "atomic" if self.plan.shared else "")
+        take = Accumulate(Local("@to", of, at), "sum", self._guarded(), "atomic" if self.plan.shared else "")
         if over.lane:
             return (*body, *split(self.known, Sweep(How.VECTOR, over, take)))
         return (*body, replace(take, value=accesses.value(take.value)))
@@ -177,7 +177,7 @@ class _Terms(Reduction):
                 )
                 before += first.fetch(outer.index)
                 size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
-                end = Sum((ref("out"), variable("place"), Product((HIGH, PLACE_STRIDE))))
+                end = Sum((ref("@out"), variable("@place"), Product((HIGH, PLACE_STRIDE))))
                 before.append(Do(call("fetch_share", end, size, variable(outer.index), IndexValue(outer.extent))))
             self.body = moved(self.body)
             loops = WindowRow(known, row, window, to_rows).loops(lambda place: self._add_row(row, place))
@@ -209,8 +209,8 @@ class _Terms(Reduction):
         for n, (index, place) in enumerate(self.plan.places):
             lines.append(Let(index, Weak.INT, accesses.value(map_affine(place, to_rows))))
             stride, size = self.nest.fresh("step"), self.nest.fresh("size")
-            bounds.append(Let(stride, Weak.INT, Member("nest", "place_stride", n)))
-            bounds.append(Let(size, Weak.INT, Member("nest", "place_size", n)))
+            bounds.append(Let(stride, Weak.INT, Member("@nest", "place_stride", n)))
+            bounds.append(Let(size, Weak.INT, Member("@nest", "place_size", n)))
             tests.append(
                 self._outside(variable(index)) if n == 0 else call("outside", variable(index), variable(size), type=DType.BOOL)
             )
@@ -227,7 +227,7 @@ class _Terms(Reduction):
             *accesses.before,
             Loop(How.VECTOR, own, number(0), variable(count), tuple(lines), short=True),
             Loop(How.VECTOR, own, number(0), variable(count), (Store(Local(terms, of, variable(own)), value),), short=True),
-            Do(call("add_row", Sum((ref("out"), variable("place"))), ref(places), ref(terms), variable(count))),
+            Do(call("add_row", Sum((ref("@out"), variable("@place"))), ref(places), ref(terms), variable(count))),
         )
         return (self._piece_loop(axis, start, count, "opc::place_lanes", body),)
 
@@ -249,14 +249,14 @@ class _Terms(Reduction):
         if not self.plan.shared:
             return super()._bounds(axis, extent)
         low, high = self.nest.fresh("low"), self.nest.fresh("high")
-        args = NEST, variable("unit"), number(self.e.axes.index(axis)), extent
+        args = NEST, variable("@unit"), number(self.e.axes.index(axis)), extent
         bounds = Let(low, Weak.INT, call("terms_begin", *args)), Let(high, Weak.INT, call("terms_end", *args))
         return bounds, variable(low), variable(high)
 
     def _missed(self, n: int) -> Expr:
         """Return the condition that a place is outside of the part of the target that is worked on."""
         at = variable(self.plan.places[n][0])
-        return self._outside(at) if n == 0 else call("outside", at, Member("nest", "place_size", n), type=DType.BOOL)
+        return self._outside(at) if n == 0 else call("outside", at, Member("@nest", "place_size", n), type=DType.BOOL)
 
     @staticmethod
     def _outside(at: Expr) -> Expr:
@@ -264,8 +264,8 @@ class _Terms(Reduction):
 
     def _offset(self) -> Expr:
         """Return where in the target the term goes, at lane 0."""
-        terms = [Product((variable(i), Member("nest", "place_stride", n))) for n, (i, _) in enumerate(self.plan.places)]
-        place = variable("place")
+        terms = [Product((variable(i), Member("@nest", "place_stride", n))) for n, (i, _) in enumerate(self.plan.places)]
+        place = variable("@place")
         first = Call("sub", (place, self.over.low), Weak.INT) if self.over.lane else place
         return Sum((first, *terms))
 
@@ -285,7 +285,7 @@ class _Terms(Reduction):
         add = Accumulate(Local(own, of, variable(to)), "sum", value)
         body: Body = (Let(to, Weak.INT, place), If(inside, (add,)))
         return (
-            Let(own, Pointer(of), Sum((ref("out"), variable("place"), Product((LOW, PLACE_STRIDE))))),
+            Let(own, Pointer(of), Sum((ref("@out"), variable("@place"), Product((LOW, PLACE_STRIDE))))),
             Let(size, Weak.INT, Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))),
             *accesses.before,
             Loop(How.LANES, over.lane, over.low, over.high, body),
@@ -307,6 +307,6 @@ class _Terms(Reduction):
         lane = [variable(over.lane)] if self.plan.lane is not None else []
         at = Sum((self._offset(), *lane)) if lane else self._offset()
         take = Accumulate(
-            Local("out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
+            Local("@out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
         )
         return *accesses.before, Loop(How.LANES, over.lane, over.low, over.high, (*body, take))

@@ -36,7 +36,7 @@ from opc.lower.loop_ir import Window
 _AHEAD = 4
 """Rows of windows are fetched so many rows before they are searched."""
 
-BEGIN = Product((variable("low_place"), Member("nest", "place_stride", 0)))
+BEGIN = Product((variable("@low_place"), Member("@nest", "place_stride", 0)))
 """Where the part of the target that a unit owns begins."""
 
 
@@ -79,12 +79,12 @@ class WindowRow(Strips):
         lane = variable(self.row.lane)
         place = Sum((Local(found, Weak.INT, lane), variable(origin), Product((lane, variable(advance)))))
         inner: Body = (
-            Alias("position", "zero"),
+            Alias("position", "@zero"),
             Buffer(found, Named("position"), "opc::nest_lanes"),
             self.candidates(search),
             *add(place),
         )
-        body.append(Scope(call("with_positions", reach, types=(of,)), (("auto", "zero"),), inner, True))
+        body.append(Scope(call("with_positions", reach, types=(of,)), (("auto", "@zero"),), inner, True))
         return tuple(body)
 
     def fetch(self, index: str) -> Body:
@@ -106,7 +106,7 @@ class WindowRow(Strips):
     def _distance(self, moves: list[Affine | None]) -> Expr:
         """Return how far apart in the target places are that differ by so much along each index."""
         return sum_of(
-            Product((IndexValue(m), Member("nest", "place_stride", n))) for n, m in enumerate(moves) if m is not None and m.terms
+            Product((IndexValue(m), Member("@nest", "place_stride", n))) for n, m in enumerate(moves) if m is not None and m.terms
         )
 
     def number(self) -> tuple[Expr, ...]:

@@ -1,1 +1,0 @@
-"""Row stages as C++: tile functions, the expressions and folds in them, and their forms for short rows."""

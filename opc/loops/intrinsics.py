@@ -1,0 +1,80 @@
+"""The intrinsics of the loop IR: the functions and structs of the runtime's headers, and which header each is in.
+
+What a target can't say as loops is an intrinsic: a row whose stored type is asked once, a register tile of windows, a contraction.
+Methods of a struct (`at.first`) come with the struct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from opc.ir.expr import Expr, walk
+from opc.loops.nodes import Body, Buffer, Kernel, Let, Scope, Statement, Var, own_values, statements, values_of
+from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
+
+_HEADERS: Mapping[str, str] = {
+    "points": "advance group_offset group_place locate outside report store limits",
+    "nest_lanes": (
+        "add_row add_shared clip fetch_row fill finish_phases finish_row greatest least max_identity "
+        "min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
+        "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
+        "sum_unit cursor row_copies"
+    ),
+    "nest_fold": "fold_windows",
+    "nest_planes": (
+        "are_many find_planes planes_from sum_planes to_last_unit with_channels plane_memory plane_sums plane_tables plane_vector"
+    ),
+    "nest_taps": "add_products constant sum_taps product_sum tap_sums",
+    "loops": (
+        "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key min_key "
+        "minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row take_abreast "
+        "take_values values_of extreme key place_apart row_extreme row_fold row_put"
+    ),
+    "nest_window": "fetch_ahead fetch_share reach search_windows",
+    "nest_strips": "window_row",
+}
+
+_OF_FORM = {"tile": "loops", "nest": "points", "row_nest": "nest_lanes"}
+
+HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
+"""The header of each function and struct, by name."""
+
+
+def headers(kernel: Kernel) -> set[str]:
+    """Return the headers that a function and its other forms need."""
+    own = {_OF_FORM[kernel.form], *(HEADER[name] for name in used(kernel.body))}
+    return own.union(*(headers(f.kernel) for f in kernel.forms))
+
+
+def used(body: Body) -> Iterator[str]:
+    """Yield the intrinsics and structs of the runtime's that a body uses."""
+    for s in statements(body):
+        yield from _in_statement(s)
+    for v in values_of(body):
+        yield from _in_value(v)
+
+
+def _in_statement(s: Statement) -> Iterator[str]:
+    if isinstance(s, Let | Var | Buffer):
+        yield from _in_kind(s.kind)
+    if isinstance(s, Scope):
+        for v in own_values(s):
+            yield from _in_value(v)
+
+
+def _in_kind(kind: Kind) -> Iterator[str]:
+    if isinstance(kind, Named) and kind.name.startswith("opc::"):
+        yield kind.name.removeprefix("opc::")
+
+
+def _in_value(e: Expr) -> Iterator[str]:
+    for node in walk(e):
+        match node:
+            case Intrinsic(name=name) if "." not in name:
+                yield name
+            case Construct(kind=kind):
+                yield from _in_kind(kind)
+            case Static(owner=owner):
+                yield from _in_kind(owner)
+            case Block(body=body):
+                yield from used(body)

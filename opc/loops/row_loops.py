@@ -1,0 +1,219 @@
+"""Register tiling of reductions along a row, and non-temporal stores: vector loops along a row as calls of the runtime.
+
+A loop that reduces keeps several vectors of partial results in registers: it becomes a function of the place and of these, which
+`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `put_row` calls: where a
+call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has one value
+for each stretch of the row is read once a stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from opc.ir.dtypes import DType, ValueType, is_floating
+from opc.ir.expr import Call, Expr, children, walk, with_children
+from opc.loops.nodes import (
+    Accumulate,
+    Body,
+    Do,
+    Function,
+    Group,
+    If,
+    Let,
+    Loop,
+    Statement,
+    Store,
+    Var,
+    bodies,
+    own_values,
+    values_of,
+    with_bodies,
+    with_own_values,
+)
+from opc.loops.values import As, Choice, Init, Lambda, Local, Named, Reference, Word, call, ref, variable
+
+NOTHING_AHEAD = Word("opc::nothing_ahead{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that tells
+    whether it is wanted; `segments` are the pointers to operands with one value for each stretch of the row."""
+
+    rows: Mapping[str, tuple[ValueType, str]]
+    segments: tuple[str, ...] = ()
+
+
+def with_row_functions(body: Body, fresh: Callable[[str], str], slow: Callable[[Expr], bool], streams: Streams | None) -> Body:
+    """Return a body whose loops along rows are calls of the runtime.
+
+    `fresh` names new variables, `slow` tells what takes longer than adding up; without `streams` no store is non-temporal.
+    """
+    return _Rows(fresh, slow, streams).body(body)
+
+
+class _Rows:
+    def __init__(self, fresh: Callable[[str], str], slow: Callable[[Expr], bool], streams: Streams | None) -> None:
+        self.fresh, self.slow, self.streams = fresh, slow, streams
+
+    def body(self, body: Body) -> Body:
+        found: list[Statement] = []
+        for s in body:
+            if isinstance(s, Group):
+                found.append(Group(tuple(self._group(s.body))))
+            else:
+                found.append(with_bodies(s, tuple(map(self.body, bodies(s)))))
+        return tuple(found)
+
+    def _group(self, body: Body) -> Iterator[Statement]:
+        folds: dict[str, Accumulate] = {}
+        for s in body:
+            if isinstance(s, Loop):
+                folds = reductions_of(s)
+        for s in body:
+            if isinstance(s, Var) and s.name in folds:
+                continue
+            if not isinstance(s, Loop):
+                yield s
+            elif folds:
+                yield from self._folded(s, folds)
+            elif self.streams is not None and (targets := self._stored(s)) is not None:
+                yield from self._put(s, targets)
+            else:
+                yield s
+
+    def _ahead(self, loop: Loop) -> Expr:
+        return ref(loop.ahead) if loop.ahead else NOTHING_AHEAD
+
+    def _folded(self, loop: Loop, folds: Mapping[str, Accumulate]) -> Iterator[Statement]:
+        """Yield a loop that reduces, and the results."""
+        lanes = call("count_lanes", types=tuple(dict.fromkeys(partial(f) for f in folds.values())))
+        names = {name: self.fresh(f"{name}_fold") for name in folds}
+        for name, f in folds.items():
+            yield Var(names[name], fold_type(f, lanes))
+        step = self.fresh("step")
+        params = tuple((parameter(f), name) for name, f in folds.items())
+        yield Function(step, (("int64_t", loop.index), *params), taken(loop.body, self.fresh), inlined=True)
+        quick = () if any(self.slow(n) for v in values_of(loop.body) for n in walk(v)) else ("true",)
+        args = loop.high, self._ahead(loop), ref(step), *(ref(n) for n in names.values())
+        yield Do(call("fold_row", *args, types=(lanes, *quick)))
+        for name, f in folds.items():
+            of = f.target.type
+            value: Expr = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
+            if f.kind in ("max", "min") and not is_extreme(f):
+                value = call("key_value", value, type=of, types=(of,))
+            yield Let(name, of, value)
+
+    def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
+        """Return the rows that a loop stores, with the types of their elements; None where it does anything else."""
+        assert self.streams is not None, "asked where rows are stored past the caches"
+        found: dict[str, ValueType] = {}
+        for s in loop.body:
+            inner = s.then[0] if isinstance(s, If) and s.static and len(s.then) == 1 else s
+            if isinstance(inner, Let):
+                continue
+            if not isinstance(inner, Store | Accumulate) or inner.target.name not in self.streams.rows:
+                return None
+            if inner.target.index != variable(loop.index):
+                return None
+            found[inner.target.name] = inner.target.type
+        return found or None
+
+    def _put(self, loop: Loop, targets: Mapping[str, ValueType]) -> Iterator[Statement]:
+        """Yield a loop that stores rows."""
+        assert self.streams is not None, "asked where rows are stored past the caches"
+        plain = {name: name.partition("#")[0].removesuffix("_row") for name in targets}
+        here = {name: self.fresh(f"{plain[name]}_here") for name in targets}
+        puts = {name: self.fresh(f"{plain[name]}_put") for name in targets}
+        for name, of in targets.items():
+            flag = self.streams.rows[name][1]
+            yield Var(puts[name], Named("opc::row_put", (of, flag or "true")), Init((ref(name),)))
+
+        def moved(e: Expr) -> Expr:
+            if isinstance(e, Local) and e.name in here:
+                return Local(here[e.name], e.type)
+            return with_children(e, tuple(map(moved, children(e))))
+
+        def changed(body: Body) -> Body:
+            new = (with_own_values(s, tuple(map(moved, own_values(s)))) for s in body)
+            return tuple(with_bodies(s, tuple(map(changed, bodies(s)))) for s in new)
+
+        params: tuple[tuple[Reference | str, str], ...] = (
+            ("int64_t", loop.index),
+            *((Reference(of), here[name]) for name, of in targets.items()),
+        )
+        segments = [s for s in loop.body if isinstance(s, Let) and self._reads_segment(s)]
+        inner = changed(tuple(s for s in loop.body if s not in segments))
+        tile = Word("tile")
+        last = tuple(ref(n) for n in puts.values())
+        if not segments:
+            step = self.fresh("step")
+            yield Function(step, params, inner, inlined=True)
+            yield Do(call("put_row", tile, self._ahead(loop), ref(step), *last))
+            return
+        step, stretch = self.fresh("step_at"), self.fresh("stretch")
+        values = tuple(replace(s, value=at_index(s.value, stretch)) for s in segments)
+        yield Function(
+            step, (("int64_t", stretch),), values, Lambda(params, inner, tuple(s.name for s in segments)), inlined=True
+        )
+        yield Do(call("put_stretches", tile, self._ahead(loop), ref(step), *last))
+
+    def _reads_segment(self, s: Let) -> bool:
+        assert self.streams is not None, "asked where rows are stored past the caches"
+        return any(isinstance(n, Local) and n.name in self.streams.segments for n in walk(s.value))
+
+
+def at_index(e: Expr, index: str) -> Expr:
+    """Return the element that a value reads at another index."""
+    if isinstance(e, Local) and e.index is not None:
+        return replace(e, index=variable(index))
+    return with_children(e, tuple(at_index(c, index) for c in children(e)))
+
+
+# Reductions along a row.
+
+
+def reductions_of(loop: Loop) -> dict[str, Accumulate]:
+    """Return the accumulations of a loop into variables of the row, by name, in order."""
+    return {s.target.name: s for s in loop.body if isinstance(s, Accumulate) and s.target.index is None}
+
+
+def is_extreme(f: Accumulate) -> bool:
+    """Whether a reduction is a maximum or minimum that looks for NaNs beside."""
+    return f.kind in ("max", "min") and is_floating(f.target.type)
+
+
+def partial(f: Accumulate) -> ValueType | Named:
+    """Return the type of partial results: keys order all integers alike, so that a vector instruction compares them."""
+    of = f.target.type
+    return Named("opc::key", (of,)) if f.kind in ("max", "min") and not is_extreme(f) else of
+
+
+def parameter(f: Accumulate) -> Named | Reference:
+    """Return the type of a partial result as a parameter of a step."""
+    of = partial(f)
+    return Named("opc::extreme", (f"opc::joins_{f.kind}", of)) if is_extreme(f) else Reference(of)
+
+
+def fold_type(f: Accumulate, lanes: Expr) -> Named:
+    """Return the type of a reduction with so many partial results."""
+    return Named("opc::row_extreme" if is_extreme(f) else "opc::row_fold", (f"opc::joins_{f.kind}", partial(f), lanes))
+
+
+def taken(body: Body, fresh: Callable[[str], str]) -> Body:
+    """Return the body of a loop whose reductions take values into partial results that are parameters."""
+    found: list[Statement] = []
+    for s in body:
+        if not isinstance(s, Accumulate) or s.target.index is not None or s.kind in ("sum", "prod"):
+            found.append(s)
+        elif is_extreme(s):
+            found.append(Do(call(f"{s.target.name}.take", As(s.value, s.target.type))))
+        elif s.kind in ("any", "all"):
+            found.append(replace(s, by="bits"))
+        else:
+            here, own = fresh(f"{s.target.name}_here"), ref(s.target.name)
+            better = Call("gt" if s.kind == "max" else "lt", (ref(here), own), DType.BOOL)
+            found.append(Let(here, Named("auto"), call(f"{s.kind}_key", As(s.value, s.target.type))))
+            found.append(Store(own, Choice(better, ref(here), own)))
+    return tuple(found)

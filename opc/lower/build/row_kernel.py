@@ -1,0 +1,113 @@
+"""The kernel of a row stage: its plain loops, transformed by the schedule, and its other forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opc.ir.dtypes import DType, ValueType
+from opc.ir.expr import Expr
+from opc.ir.op import Op
+from opc.loops.batch import Row, batch
+from opc.loops.interleave import interleave
+from opc.loops.names import named
+from opc.loops.nodes import Body, Form, Group, Kernel, Let, Loop
+from opc.loops.row_loops import Streams, partial, reductions_of, with_row_functions
+from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
+from opc.lower.build.kernel import spec_names
+from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
+from opc.lower.heuristics import RowSchedule, row_schedule
+from opc.lower.heuristics import is_slow as is_expensive
+from opc.lower.loop_ir import Fold, Keep, RowStage
+
+
+def row_kernel(op: Op, stage: RowStage) -> Kernel:
+    """Return the function of a row stage, with the forms that it has for other calls."""
+    forms = []
+    if stage.once is not None:
+        once = _kernel(op, stage.once, row_schedule(op, stage.once))
+        forms.append(Form(Word("tile.once"), "", "_once", once))
+    schedule = row_schedule(op, stage)
+    if schedule.batched:
+        # Short rows have no long segments.
+        forms.append(_batched(op, replace(stage, still=()), schedule))
+    return replace(_kernel(op, stage, schedule), forms=tuple(forms))
+
+
+def _kernel(op: Op, stage: RowStage, schedule: RowSchedule) -> Kernel:
+    """Return the function of a row stage, row by row."""
+    rows = RowLoops(op, stage)
+    loop = rows.loop()
+    if schedule.interleaved:
+        body = interleave(loop, rows.fresh, schedule.fetches)
+    else:
+        body = (_with_used_pointers(loop, stage),)
+    streams = _streams(rows, stage) if stage.streams else None
+    return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, streams))
+
+
+def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
+    """Return the loop over rows, with the buffers of what a row keeps behind the pointers to its operands."""
+    before = tuple(s for s in loop.body if not isinstance(s, Group))
+    keeps = tuple(
+        Let(k.name, Pointer(k.type), call("scratch_row", TILE, number(n), types=(k.type,))) for n, k in enumerate(stage.keeps)
+    )
+    return replace(loop, body=(*before, *keeps, *loop.body[len(before) :]))
+
+
+def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
+    flags = tuple(map(wanted, stage.optional))
+    names = tuple(o.name for o in stage.operands)
+    kernel = Kernel("tile", names, type_variables(op, stage), body, flags=flags)
+    return named(kernel, {*spec_names(op), *flags})
+
+
+def _streams(rows: RowLoops, stage: RowStage) -> Streams:
+    """Return the rows that a stage stores."""
+    stored = {
+        rows.pointer(o): (o.type, wanted(o.name) if stage.optional else "") for o in stage.operands if o.written and o.along_row
+    }
+    segments = tuple(rows.pointer(o) for o in stage.operands if o.name in stage.still)
+    return Streams(stored, segments)
+
+
+def _batched(op: Op, stage: RowStage, schedule: RowSchedule) -> Form:
+    """Return the form of a stage for short rows, several of which go together, each a lane of vectors."""
+    rows = RowLoops(op, stage)
+    groups = [s for s in rows.loop().body if isinstance(s, Group)]
+    optional = {i.name for i in op.inputs if i.optional}
+    operands = [
+        Row(
+            rows.pointer(o) if o.along_row or o.written else o.name,
+            loaded(o.type) if o.along_row and not o.written else o.type,
+            k,
+            o.along_row,
+            o.written,
+            o.name if o.name in optional and not o.written else "",
+            wanted(o.name) if stage.optional and o.written else "",
+        )
+        for k, o in enumerate(stage.operands)
+    ]
+    lanes = call("count_lanes", types=tuple(dict.fromkeys(_widths(stage, groups))))
+    body = batch(groups, operands, [(k.name, k.type) for k in stage.keeps], rows.fresh, lanes, schedule.vectors)
+    kernel = _finished(op, stage, body)
+    whole = () if schedule.cheap else ("false",)
+    taken = call("goes_abreast", TILE, type=DType.BOOL, types=(lanes, str(schedule.vectors), *whole))
+    return Form(taken, "abreast_", "", kernel)
+
+
+def _widths(stage: RowStage, groups: list[Group]) -> list[ValueType | Named]:
+    """Return the types of the values along rows: as many rows go together as the widest has lanes."""
+    found: list[ValueType | Named] = [o.type for o in stage.operands if o.along_row]
+    folds = {name: f for g in groups for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
+    for p in stage.passes:
+        for a in p.body:
+            if isinstance(a, Fold):
+                found.append(partial(folds[a.name]))
+            elif isinstance(a, Keep):
+                found.append(a.type)
+    return found
+
+
+def is_slow(e: Expr) -> bool:
+    """Whether a value takes longer to compute than to add up."""
+    return (isinstance(e, Intrinsic) and e.name == "exp_below") or is_expensive(e)

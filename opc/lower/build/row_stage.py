@@ -1,0 +1,217 @@
+"""The loops of a row stage: rows one after the other, in each of which passes follow one another.
+
+This is the plain form, in which nothing is decided: a loop over rows, in it pointers to the operands' rows and values of the row,
+and for each pass (`Group`) the values of the row that it begins with and one vector loop along the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opc.ir.affine import Affine
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
+from opc.ir.expr import Call, Const, Expr, IndexValue, Present, reads, walk
+from opc.ir.op import Op
+from opc.ir.printer import format_assign
+from opc.loops.nodes import Accumulate, Body, Comment, Group, How, If, Let, Loop, Statement, Store, Var
+from opc.loops.values import Choice, Construct, Deref, Init, Local, Member, Named, Pointer, Word, call, compare, number, variable
+from opc.lower.build.reduction import start_of
+from opc.lower.build.row_values import Facts, RowValues
+from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Pass, Put, RowStage, StageOperand
+from opc.lower.loop_ir import Let as Value
+from opc.lower.rows.apart import point_apart, where
+
+TILE = Word("tile")
+"""The argument of a tile function that describes the rows."""
+
+COLUMNS = Member("@tile", "columns")
+
+
+def loaded(t: ValueType) -> ValueType:
+    """Return the type that the elements of an operand's row are loaded as: no compiler vectorises a load of a `bool`."""
+    return DType.UINT8 if t is DType.BOOL else t
+
+
+def type_variables(op: Op, stage: RowStage) -> tuple[TypeVar, ...]:
+    """Return the type variables a stage's tile function is a template over, in the order of the spec."""
+    used: set[ValueType] = {o.type for o in stage.operands}
+    for p in stage.passes:
+        for a in (*p.prologue, *p.body):
+            used |= {a.type} | {e.type for e in walk(a.value)}
+    variables = {t.of if isinstance(t, Acc) else t for t in used}
+    return tuple(t for t in op.types if t in variables)
+
+
+def wanted(name: str) -> str:
+    """Return the flag that tells whether a product is wanted."""
+    return f"want_{name}"
+
+
+class RowLoops:
+    """Builds the plain form of a row stage.
+
+    A value along the row is the element of a pointer at `place`; each value of the row is a variable.
+    """
+
+    def __init__(self, op: Op, stage: RowStage) -> None:
+        self.op, self.stage = op, stage
+        loop = stage.row[0] if len(stage.row) == 1 else None
+        self.index = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i"
+        along = frozenset(o.name for o in stage.operands if o.along_row)
+        made = frozenset(a.name for p in stage.passes for a in p.body if isinstance(a, Value | Keep))
+        self.varying = along | made
+        self.values = RowValues(op, along, Facts())
+        self.count = 0
+
+    def fresh(self, wanted: str) -> str:
+        """Return the name of a new variable."""
+        self.count += 1
+        return f"{wanted}#{self.count}"
+
+    def loop(self) -> Loop:
+        """Return the loop over rows."""
+        pointers = tuple(self.pointers())
+        groups = tuple(self.group(p) for p in self.stage.passes if p.prologue or p.body)
+        return Loop(How.SERIAL, "@row", number(0), Member("@tile", "rows"), (*pointers, *groups))
+
+    # Operands.
+
+    def pointer(self, o: StageOperand) -> str:
+        """Return the pointer to an operand's row; what is also read by name has another name itself."""
+        return f"{o.name}_row#0"
+
+    def pointers(self) -> Iterator[Statement]:
+        """Yield the pointers to the rows of operands, and the values that these have once a row."""
+        for k, o in enumerate(self.stage.operands):
+            if o.written or o.along_row:
+                of = o.type if o.written else loaded(o.type)
+                row = call("row", TILE, number(k), variable("@row"), types=(of if o.written else Named("const", (of,)),))
+                yield Let(self.pointer(o), Pointer(of, not o.written), row)
+                continue
+            row = call("row", TILE, number(k), variable("@row"), types=(Named("const", (o.type,)),))
+            value: Expr = Deref(row, o.type)
+            if any(i.name == o.name and i.optional for i in self.op.inputs):
+                value = Choice(Present(o.name), value, Construct(o.type, Const(0, o.type)))
+            yield Let(o.name, o.type, value)
+            self.values.values[o.name] = Local(o.name, o.type)
+
+    # Passes.
+
+    def group(self, p: Pass) -> Group:
+        """Return a pass."""
+        body: list[Statement] = [Comment(t) for t in dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body))]
+        for early in p.prologue:
+            body += self.action(early, number(0))
+        if p.body:
+            body += self.inverses(p)
+        if p.apart is not None:
+            body += self.peeled(p, p.apart)
+        elif p.body:
+            body += [Var(f.name, f.type, start_of(f.kind, f.type)) for f in p.body if isinstance(f, Fold)]
+            body.append(Loop(How.VECTOR, self.index, number(0), COLUMNS, self.along(p.body, p)))
+        for a in p.body:
+            if isinstance(a, Fold):
+                self.values.values[a.name] = Local(a.name, a.type)
+        return Group(tuple(body))
+
+    def peeled(self, p: Pass, cond: Expr) -> Iterator[Statement]:
+        """Yield the loops of a pass that has a point by itself: that point, and the points before and behind it."""
+        found = point_apart(cond, self.index)
+        assert found is not None, "the condition holds at one point"
+        offset, value = found
+        one, side, begin, end = (self.fresh(n) for n in ("one", "side", "begin", "end"))
+        at: Expr = Construct(Weak.INT, self.values.value(value))
+        if offset != Affine.of(0):
+            at = Call("sub", (at, IndexValue(offset)), Weak.INT)
+        first = compare("eq", variable(side), number(0))
+        yield Let(one, Named("opc::place_apart"), Init((at, COLUMNS)))
+        yield Loop(How.LANES, self.index, Member(one, "begin"), Member(one, "end"), self.along(where(p, True), p))
+        yield Loop(
+            How.SERIAL,
+            side,
+            number(0),
+            number(2),
+            (
+                Let(begin, Weak.INT, Choice(first, number(0), Member(one, "end"))),
+                Let(end, Weak.INT, Choice(first, Member(one, "begin"), COLUMNS)),
+                Loop(How.VECTOR, self.index, variable(begin), variable(end), self.along(where(p, False), p)),
+            ),
+        )
+
+    def along(self, actions: Sequence[Action], p: Pass) -> Body:
+        """Return what a loop along the row does at a point."""
+        at = variable(self.index)
+        self.values.varying = self.varying
+        body = [*self.loads(actions, p, at)]
+        for a in actions:
+            body += self.action(a, at)
+        self.values.varying = None
+        return tuple(body)
+
+    def loads(self, actions: Sequence[Action], p: Pass, at: Expr) -> Iterator[Statement]:
+        """Yield the elements that a pass reads at a point.
+
+        They are loaded whatever is chosen: under a choice, a load is a branch to the compiler, which then leaves the loop scalar.
+        """
+        kept = {a.name: a for q in self.stage.passes for a in q.body if isinstance(a, Keep) and q is not p}
+        for name in dict.fromkeys(r.operand for a in actions for r in reads(a.value)):
+            if name in kept:
+                source, of, local = self.buffer(kept[name]), kept[name].type, f"{name}_here#0"
+            elif name in self.varying and any(o.name == name and not o.written for o in self.stage.operands):
+                operand = self.stage.operand(name)
+                source, of, local = self.pointer(operand), operand.type, name
+            else:
+                continue
+            element: Expr = Local(source, of if name in kept else loaded(of), at)
+            if element.type != of:
+                element = Call("ne", (element, Const(0, element.type)), DType.BOOL)
+            yield Let(local, of, element)
+            self.values.values[name] = Local(local, of)
+
+    def buffer(self, keep: Keep) -> str:
+        """Return the pointer to the row that a kept value stands in."""
+        return keep.name if keep.host is None else self.pointer(self.stage.operand(keep.host))
+
+    def action(self, a: Action, at: Expr) -> Iterator[Statement]:
+        """Yield what computes a value at a point, or once a row."""
+        value = self.values.value(a.value)
+        match a:
+            case Value():
+                yield Let(a.name, a.type, value)
+                self.values.values[a.name] = Local(a.name, a.type)
+            case Keep():
+                target = Local(self.buffer(a), a.type, at)
+                self.values.values[a.name] = target
+                yield self.if_wanted(Store(target, value), self.stage.needed.get(a.name, frozenset()))
+            case Fold():
+                yield Accumulate(Local(a.name, a.type), a.kind, value)
+            case Put():
+                operand = self.stage.operand(a.name)
+                target = Local(self.pointer(operand), operand.type, at if operand.along_row else number(0))
+                # Partial sums, to which each row adds.
+                put = Accumulate(target, "sum", value) if operand.reduction == "sum" else Store(target, value)
+                own = frozenset([a.name]) if self.stage.optional else self.stage.needed.get(a.name, frozenset())
+                yield self.if_wanted(put, own)
+
+    def if_wanted(self, s: Statement, needed: frozenset[str]) -> Statement:
+        """Return a statement that is carried out where one of some products is wanted."""
+        flags = [Local(wanted(n), DType.BOOL) for n in self.stage.optional if n in needed]
+        if not flags:
+            return s
+        cond: Expr = flags[0]
+        for f in flags[1:]:
+            cond = Call("or", (cond, f), DType.BOOL)
+        return If(cond, (s,), static=True)
+
+    def inverses(self, p: Pass) -> Iterator[Statement]:
+        """Take in what a pass keeps and reduces, and yield the inverses of sums that it divides by."""
+        facts = self.values.facts
+        facts.kept |= {a.name: a.value for a in p.body if isinstance(a, Keep)}
+        found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value))
+        self.values.inverses = {name: f"{name}_inverse#0" for name in found if name is not None}
+        for name, inverse in self.values.inverses.items():
+            of = self.values.values[name].type
+            yield Let(inverse, of, Call("div", (Construct(of, Const(1, of)), Local(name, of)), of))
+        for a in p.body:
+            if isinstance(a, Fold):
+                facts.learn(a)
