@@ -17,6 +17,7 @@ LAYERS = (
     ("backends",),
     ("emit",),
     ("lower",),
+    ("loops",),
     ("pipeline",),
     ("transform",),
     ("analysis",),

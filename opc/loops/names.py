@@ -105,13 +105,20 @@ class _Namer:
             case Loop():
                 carried = env.get(s.carried, s.carried)
                 ahead = env.get(s.ahead, s.ahead)
-                s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead)
+                after = None if s.after is None else self._call(s.after, env)
+                s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead, after=after)
             case GroupPoints():
                 s = replace(s, name=self._fresh(s.name, inner))
             case Scope():
                 returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
                 s = replace(s, params=tuple((of, self._fresh(name, inner)) for of, name in s.params), result=returned)
         return with_own_values(replace(s, body=self.body(s.body, inner)), values)
+
+    def _call(self, e: Intrinsic, env: Mapping[str, str]) -> Intrinsic:
+        owner, dot, rest = e.name.partition(".")
+        args = tuple(self._value(a, env) for a in e.args)
+        types = tuple(self._kind(t, env) for t in e.types)
+        return replace(e, name=f"{env.get(owner, owner)}{dot}{rest}", args=args, types=types)
 
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
         match e:
@@ -136,10 +143,7 @@ class _Namer:
                 captures = tuple(env.get(c, c) for c in e.captures)
                 return Lambda(params, self.body(e.body, inner), captures)
             case Intrinsic():
-                owner, dot, rest = e.name.partition(".")
-                args = tuple(self._value(a, env) for a in e.args)
-                types = tuple(self._kind(t, env) for t in e.types)
-                return replace(e, name=f"{env.get(owner, owner)}{dot}{rest}", args=args, types=types)
+                return self._call(e, env)
             case Static():
                 return replace(e, owner=self._kind(e.owner, env))
             case _:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.op import Assign, Op
+from opc.loops.conditions import propagate
 from opc.loops.expand import expand
 from opc.loops.hoist import hoist
-from opc.loops.names import named
+from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Body, Kernel
+from opc.loops.verify import verify_kernel
 from opc.loops.version import version
 from opc.lower.alone import of_statement
 from opc.lower.build.context import Nest, Unsupported
@@ -34,11 +36,13 @@ def _kernel(op: Op, assign: Assign, stage: NestStage) -> Kernel:
     except Unsupported:
         nest = Nest(op, stage)
         kernel = point_nest(nest)
-    kernel = replace(kernel, body=_transformed(nest, kernel.body))
-    return named(kernel, spec_names(op))
+    kernel = named(replace(kernel, body=_transformed(nest, kernel.body)), spec_names(op))
+    verify_kernel(kernel, PARAMETERS)
+    return kernel
 
 
 def _transformed(nest: Nest, body: Body) -> Body:
+    body = propagate(body)
     body = hoist(body, nest.fresh, nest.positive)
     body = version(body, nest.fresh, runs_often(nest.op))
     return expand(body, nest.fresh)

@@ -9,10 +9,11 @@ from opc.ir.expr import Expr
 from opc.ir.op import Op
 from opc.loops.batch import Row, batch
 from opc.loops.interleave import interleave
-from opc.loops.names import named
+from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Body, Form, Group, Kernel, Let, Loop
 from opc.loops.row_loops import Streams, partial, reductions_of, with_row_functions
 from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
+from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
 from opc.lower.heuristics import RowSchedule, row_schedule
@@ -58,7 +59,9 @@ def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
     flags = tuple(map(wanted, stage.optional))
     names = tuple(o.name for o in stage.operands)
     kernel = Kernel("tile", names, type_variables(op, stage), body, flags=flags)
-    return named(kernel, {*spec_names(op), *flags})
+    kernel = named(kernel, {*spec_names(op), *flags})
+    verify_kernel(kernel, PARAMETERS)
+    return kernel
 
 
 def _streams(rows: RowLoops, stage: RowStage) -> Streams:

@@ -1,0 +1,140 @@
+"""What holds of every function of the loop IR, whichever transformations it went through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opc.analysis.value_types import presence
+from opc.ir.expr import Call, Expr, IndexValue, Present, Read, Reduce, Select, children
+from opc.ir.verify import VerifyError
+from opc.loops.intrinsics import HEADER
+from opc.loops.nodes import (
+    Alias,
+    Body,
+    Buffer,
+    Continue,
+    Function,
+    Group,
+    GroupPoints,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Refuse,
+    Result,
+    Scope,
+    Statement,
+    Var,
+    While,
+    bodies,
+    own_values,
+)
+from opc.loops.values import Block, Intrinsic, Lambda, Load, Local, Speculative
+
+
+def verify_kernel(kernel: Kernel, known: Iterable[str] = ()) -> None:
+    """Check a function: what it uses is declared before, every intrinsic is one, and nothing is asked that is known.
+
+    `known` are the names of what the function is called with.
+
+    Raises:
+        VerifyError: with what does not hold, and where.
+    """
+    names = {*known, *(v.name for v in kernel.views), *kernel.flags}
+    _Verifier(kernel).body(kernel.body, names, frozenset(), loop=False, block=False)
+    for form in kernel.forms:
+        verify_kernel(form.kernel, known)
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def _fail(self, message: str) -> None:
+        raise VerifyError(f"{self.kernel.form} of {', '.join(self.kernel.operands)}: {message}")
+
+    def body(self, body: Body, names: Iterable[str], given: frozenset[str], *, loop: bool, block: bool) -> None:
+        """Check statements where `names` are declared and the operands `given` are known to be present."""
+        known = set(names)
+        for s in body:
+            self._statement(s, known, given, loop, block)
+
+    def _statement(self, s: Statement, names: set[str], given: frozenset[str], loop: bool, block: bool) -> None:
+        match s:
+            case Continue() if not loop:
+                self._fail("a continue outside of a loop")
+            case Result() if not block:
+                self._fail("a result outside of a block")
+        if isinstance(s, Function):
+            inner = {*names, *(name for _, name in s.params)}
+            for inner_statement in s.body:
+                self._statement(inner_statement, inner, given, False, block)
+            if s.result is not None:
+                self._value(s.result, inner, given)
+            names.add(s.name)
+            return
+        for value in own_values(s):
+            self._value(value, names, given)
+        match s:
+            case Let() | Var() | Buffer() | Alias():
+                names.add(s.name)
+            case Group():
+                for inner_statement in s.body:
+                    self._statement(inner_statement, names, given, loop, block)
+            case If():
+                for b, holds in ((s.then, True), (s.other, False)):
+                    self.body(b, names, given | self._asked(s.cond, holds, given), loop=loop, block=block)
+            case Loop():
+                self.body(s.body, {*names, s.index}, given, loop=True, block=block)
+            case GroupPoints():
+                self.body(s.body, {*names, s.name}, given, loop=True, block=block)
+            case While():
+                self.body(s.body, names, given, loop=True, block=block)
+            case Scope():
+                self.body(s.body, {*names, *(name for _, name in s.params)}, given, loop=False, block=block)
+                if s.result:
+                    names.add(s.result)
+            case Refuse():
+                pass
+            case _:
+                assert not bodies(s), "statements with bodies are among those above"
+
+    def _asked(self, cond: Expr, holds: bool, given: frozenset[str]) -> frozenset[str]:
+        """Return the operands that are present where a condition has a value; it must ask of none that is known to be."""
+        return presence(cond, holds)
+
+    def _value(self, e: Expr, names: set[str], given: frozenset[str]) -> None:
+        match e:
+            case Read() | Reduce() | Speculative():
+                self._fail(f"a {type(e).__name__} is left")
+            case Present(operand=operand) if operand in given:
+                self._fail(f"whether {operand} is present is asked where that is known")
+            case Local(name=name) if name not in names:
+                self._fail(f"{name} is not declared where it is used")
+            case Load(view=view) if view not in names:
+                self._fail(f"{view} is not declared where it is used")
+            case IndexValue(value=value) if not value.indices() <= names:
+                self._fail(f"{', '.join(sorted(value.indices() - names))} is not declared where it is used")
+            case Intrinsic(name=name) if "." not in name and name not in HEADER:
+                self._fail(f"{name} is no intrinsic")
+        if isinstance(e, Select):
+            self._value(e.cond, names, given)
+            self._value(e.then, names, given | presence(e.cond, True))
+            self._value(e.other, names, given | presence(e.cond, False))
+            return
+        if isinstance(e, Call) and e.fn in ("and", "or"):
+            self._value(e.args[0], names, given)
+            for a in e.args[1:]:
+                self._value(a, names, given | presence(e.args[0], e.fn == "and"))
+            return
+        if isinstance(e, Block):
+            inner = set(names)
+            for s in e.body:
+                self._statement(s, inner, given, loop=False, block=True)
+            self._value(e.value, inner, given)
+            return
+        if isinstance(e, Lambda):
+            self.body(e.body, {*names, *(name for _, name in e.params)}, given, loop=False, block=False)
+            return
+        for c in children(e):
+            self._value(c, names, given)
