@@ -41,6 +41,13 @@ def say(text: str = "") -> None:
     print(text)
 
 
+def say_json(data: Any) -> None:
+    """Print data on stdout, for scripts."""
+    import json
+
+    say(json.dumps(data, indent=2))
+
+
 def note(text: str) -> None:
     """Print a line for people on stderr."""
     print(text, file=sys.stderr)
