@@ -24,6 +24,7 @@ LAYERS = (
     ("lang",),
     ("spec",),
     ("config",),
+    ("distribution",),
     ("diagnostics",),
     ("names",),
 )

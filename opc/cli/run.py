@@ -59,7 +59,7 @@ def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[Output]]]:
         from opc.backends.paddle.run import run_model as run_paddle
 
         return PaddleInferenceBackend(), run_paddle
-    need("opc run on an ONNX model", "onnx")
+    need("opc run on an ONNX model", "onnxruntime", "onnx")
     from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
     from opc.backends.onnxruntime.run import run_model
 

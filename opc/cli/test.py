@@ -39,7 +39,7 @@ def prove(
 ) -> int:
     """Build, prove each op on each backend, print the table."""
     chosen = _part(find_specs(specs), part)
-    need("opc test", "hypothesis", "onnx")
+    need("opc test", "prove", "hypothesis", "onnx")
     for path in (html, junit, markdown, results):
         if path is not None and not path.parent.is_dir():
             raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")

@@ -78,7 +78,7 @@ def test_dependencies_hold_no_framework() -> None:
 def test_version_stands_in_one_place(installed: Path) -> None:
     import opc
 
-    program = "import opc, importlib.metadata as m; print(opc.__version__, m.version('opc'), opc.__file__)"
+    program = "import opc, importlib.metadata as m; print(opc.__version__, m.version('opc-compiler'), opc.__file__)"
     version, metadata, place = run(installed / "bin/python", "-c", program, cwd=installed).split()
     assert version == metadata == opc.__version__
     assert Path(place).is_relative_to(installed)
@@ -107,7 +107,7 @@ def test_other_environments_get_pins_from_the_wheel_and_opc_without_what_lies_be
         "import os\n"
         "from opc.build import environments, imports\n"
         "with imports.links() as path: print(*os.listdir(path), os.path.realpath(path / 'opc'))\n"
-        "print(*environments.requirements('opc', 'rknn'))\n"
+        "print(*environments.requirements('opc-compiler', 'rknn'))\n"
     )
     lent, pins = run(installed / "bin/python", "-c", program, cwd=tmp_path).splitlines()
     name, place = lent.split()
