@@ -23,11 +23,11 @@ import pytest
 from packaging.requirements import Requirement
 
 from opc import distribution
+from tests.docs.pages import PAGES, page_id
 from tests.packaging.environments import ROOT, make, run
 from tests.packaging.index import make_index, requirements
 from tests.packaging.scaled import SPEC
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [p for p in sorted((ROOT / "opc").rglob("*")) if p.is_file() and p.suffix != ".pyc"]
 LINE = re.compile(r"pip install ([^`\n&|]+)")
 # The parts of opc that hold such a line as text: where lines are made, and what is copied into packages, which run without opc.
@@ -41,7 +41,7 @@ def lines(text: str) -> Iterator[str]:
 
 def documented() -> list[tuple[str, str]]:
     """Return (page, arguments) of every line in README and the docs."""
-    return list(dict.fromkeys((page.name, line) for page in PAGES for line in lines(page.read_text())))
+    return list(dict.fromkeys((page_id(page), line) for page in PAGES for line in lines(page.read_text())))
 
 
 def written() -> list[tuple[str, str]]:
