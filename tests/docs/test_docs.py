@@ -46,11 +46,19 @@ def test_the_list_of_functions_is_complete() -> None:
     assert sorted(listed) == sorted(set(CALLABLE))
 
 
+def anchors(page: Path) -> set[str]:
+    """Return what links to the headings of a page are called."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_inside_the_project_resolve(page: Path) -> None:
-    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose):
+        place = page.parent / target if target else page
+        assert place.exists(), f"{page_id(page)} links to {target}"
+        assert not anchor or anchor in anchors(place), f"{page_id(page)} links to {target}#{anchor}"
 
 
 def test_the_table_of_contents_has_every_page() -> None:
