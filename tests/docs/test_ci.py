@@ -57,6 +57,12 @@ def test_hooks_are_programs_of_the_project_itself() -> None:
     assert {"ruff", "mypy", "pre-commit", "nox"} <= tools
 
 
+def test_the_style_of_headers_is_a_file_that_clang_format_reads() -> None:
+    style = read_yaml(".clang-format")
+    assert style["BasedOnStyle"] == "Google"
+    assert style["ColumnLimit"] >= PROJECT["tool"]["ruff"]["line-length"]
+
+
 def _extra(name: str) -> list[str]:
     return [str(r) for r in PROJECT["project"]["optional-dependencies"][name]]
 
