@@ -2,7 +2,6 @@
 
 import re
 
-import typer
 import typer.main
 
 from opc.cli.main import app
@@ -16,7 +15,7 @@ COMMON = {"--help", "--out", "--backend", "--jobs", "--json", "--output"}
 def commands() -> dict[str, set[str]]:
     """Return the long options of every command by its name, such as `env create`."""
     found = {}
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in typer.main.get_command(app).commands.items():
         inner = getattr(command, "commands", None)
         for key, one in {name: command}.items() if inner is None else {f"{name} {n}": c for n, c in inner.items()}.items():
             found[key] = {option for parameter in one.params for option in parameter.opts if option.startswith("--")}
