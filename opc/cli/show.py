@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -26,6 +27,12 @@ def show(
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule", help="What the loops go through otherwise, as 'STAGE: -interleave, batch(4)'; may be repeated."
+        ),
+    ] = None,
     sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
     size: Annotated[
@@ -48,12 +55,26 @@ def show(
         sections += _gradient(family, sizes)
     if sharding:
         sections += _sharding(family)
-    if loops:
-        sections += _loops(family)
-    if c:
-        sections += _kernel(family)
+    with rescheduled(schedule or ()):
+        if loops:
+            sections += _loops(family)
+        if c:
+            sections += _kernel(family)
     say("\n".join(sections).rstrip("\n"))
     return OK
+
+
+@contextmanager
+def rescheduled(texts: Sequence[str]) -> Iterator[None]:
+    """Lower with what --schedule says."""
+    from opc.lower.schedule import ScheduleError, overridden, overrides
+
+    try:
+        found = overrides(texts)
+    except ScheduleError as error:
+        raise WrongUse(f"--schedule: {error}") from None
+    with overridden(found):
+        yield
 
 
 def _sizes(family: Family, texts: Sequence[str]) -> Sizes:
@@ -212,7 +233,7 @@ def _loops(family: Family) -> Iterator[str]:
         if op is family.forward and native is not None:
             yield f"program {op.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
             continue
-        yield from (format_variant(variant) for variant in lower(op))
+        yield from (format_variant(variant, loops=True) for variant in lower(op))
     if (aten := family.native_for("torch")) is not None:
         yield f"program {family.name} on torch\n  native code on at::Tensor of {family.source_name}:{aten.code[0].line}\n"
 

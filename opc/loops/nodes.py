@@ -262,6 +262,7 @@ class Kernel:
     views: tuple[View, ...] = ()
     channel: int | None = None
     flags: tuple[str, ...] = ()
+    schedule: object = field(default=None, compare=False)
     forms: tuple[Form, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 

@@ -18,6 +18,7 @@ from opc.loops.nodes import (
     GroupPoints,
     How,
     If,
+    Kernel,
     Let,
     Loop,
     Refuse,
@@ -30,6 +31,7 @@ from opc.loops.nodes import (
     Var,
     While,
 )
+from opc.loops.values import type_text
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "any": "or=", "all": "and="}
 
@@ -37,6 +39,17 @@ _OPERATORS = {"sum": "+=", "prod": "*=", "any": "or=", "all": "and="}
 def format_body(body: Body, margin: str = "") -> str:
     """Return statements, one a line, each ending in a line break."""
     return "".join(f"{margin}{line}\n" for s in body for line in _lines(s))
+
+
+def format_kernel(name: str, kernel: Kernel) -> Iterator[str]:
+    """Yield the lines of a function and of its other forms."""
+    flags = f" with {', '.join(kernel.flags)}" if kernel.flags else ""
+    yield f"function {name}({', '.join(kernel.operands)}){flags}:"
+    for f in kernel.forms:
+        yield f"  if {format_expr(f.cond)}: return {f.prefix}{name}{f.suffix}"
+    yield from _inside(kernel.body)
+    for f in kernel.forms:
+        yield from format_kernel(f"{f.prefix}{name}{f.suffix}", f.kernel)
 
 
 def format_inline(body: Body) -> str:
@@ -49,11 +62,11 @@ def _lines(s: Statement) -> Iterator[str]:
         case Comment():
             yield f"# {s.text}"
         case Let():
-            yield f"let {s.name}: {s.kind} = {format_expr(s.value)}"
+            yield f"let {s.name}: {type_text(s.kind)} = {format_expr(s.value)}"
         case Var():
-            yield f"var {s.name}: {s.kind}" + ("" if s.value is None else f" = {format_expr(s.value)}")
+            yield f"var {s.name}: {type_text(s.kind)}" + ("" if s.value is None else f" = {format_expr(s.value)}")
         case Buffer():
-            yield f"buffer {s.name}: {s.kind}[{s.size}]"
+            yield f"buffer {s.name}: {type_text(s.kind)}[{s.size if isinstance(s.size, str) else format_expr(s.size)}]"
         case Alias():
             yield f"type {s.name} = type({s.variable})"
         case Store():

@@ -27,7 +27,9 @@ class Named:
     of: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}<{', '.join(map(str, self.of))}>" if self.of else self.name
+        if self.name == "const":
+            return f"const {', '.join(map(type_text, self.of))}"
+        return f"{self.name}<{', '.join(map(type_text, self.of))}>" if self.of else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,7 @@ class Product(Integer):
 
     def text(self) -> str:
         """Return the product, with sums in parentheses."""
-        return "*".join(t if t.replace(".", "").isidentifier() or t.endswith("]") else f"({t})" for t in self._texts())
-
-    def _texts(self) -> Iterator[str]:
-        yield from map(format_expr, self.factors)
+        return "*".join(t if _is_word(t) else f"({t})" for t in map(format_expr, self.factors))
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the factors."""
@@ -256,7 +255,7 @@ class Construct(Extension):
 
     def text(self) -> str:
         """Return `kind(value)`."""
-        return f"{self.kind}({format_expr(self.value)})"
+        return f"{type_text(self.kind)}({format_expr(self.value)})"
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the value."""
@@ -318,7 +317,7 @@ class Intrinsic(Extension):
 
     def text(self) -> str:
         """Return the call."""
-        types = f"<{', '.join(map(str, self.types))}>" if self.types else ""
+        types = f"<{', '.join(map(type_text, self.types))}>" if self.types else ""
         return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
 
     def parts(self) -> tuple[Expr, ...]:
@@ -446,6 +445,23 @@ class Lambda(Integer):
         from opc.loops.nodes import with_values
 
         return replace(self, body=with_values(self.body, new))
+
+
+def _is_word(text: str) -> bool:
+    return all(c.isalnum() or c in "_.[]" for c in text) or (text.startswith("(") and text.endswith(")"))
+
+
+def type_text(of: object) -> str:
+    """Return a type, or an argument of a template, as text."""
+    match of:
+        case Weak.INT:
+            return "int64"
+        case Weak.FLOAT:
+            return "float64"
+        case Extension():
+            return of.text()
+        case _:
+            return str(of)
 
 
 def number(value: int) -> Expr:

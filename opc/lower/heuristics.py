@@ -1,59 +1,82 @@
-"""Schedules: which transformations the loops of a stage go through on a CPU, chosen by what the stage does."""
+"""Schedules on a CPU: which transformations the loops of a stage go through, chosen by what the stage does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
+from opc.ir.printer import format_expr
 from opc.lower.loop_ir import Fold, RowStage
 from opc.lower.rows.passes import EXPENSIVE
-from opc.lower.rows.streams import puts, runs_often
+from opc.lower.rows.peel import with_peeled_points
+from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
+from opc.lower.schedule import Decisions, Override
 
 
-@dataclass(frozen=True, slots=True)
-class RowSchedule:
-    """What a row stage goes through: row interleaving, in which the second pass `fetches` rows to come, and a form with batched
-    rows, for rows of less than `vectors` vectors.
+def scheduled(op: Op, stage: RowStage, overrides: tuple[Override, ...] = ()) -> RowStage:
+    """Return a row stage with its schedule."""
+    decisions = Decisions(stage.name, overrides)
+    stage = _peeled(stage, decisions)
+    once = stage.once
+    if once is not None and not decisions.take("vectorise", str(once.row[-1])):
+        once = None
+    # A call that moves more memory than the caches hold leaves nothing there for whoever reads its outputs next.
+    if stores_rows(stage) and (once is None or stores_rows(once)) and decisions.take("nontemporal", worth=runs_often(op)):
+        found = segments(stage)
+        if found:
+            decisions.take("segments", *found)
+        if once is not None:
+            once = replace(once, schedule=Decisions(once.name, overrides).with_step("nontemporal"))
+    if once is not None:
+        once = _by_passes(once, Decisions(once.name, overrides, dict.fromkeys(once.schedule.steps)))
+    stage = replace(stage, once=once, schedule=decisions.schedule)
+    return _batched(op, _by_passes(stage, decisions), decisions)
 
-    It is `cheap` where to transpose the rows costs less than to join the lanes of their reductions, also where no lane is idle.
-    """
 
-    interleaved: bool
-    fetches: bool
-    batched: bool
-    cheap: bool
-    vectors: int
+def _peeled(stage: RowStage, decisions: Decisions) -> RowStage:
+    """Return a stage whose passes take points of the row by themselves at which a condition holds."""
+    peeled = with_peeled_points(stage)
+    conditions = [format_expr(p.peeled).replace("[()]", "") for p in peeled.passes if p.peeled is not None]
+    return peeled if conditions and decisions.take("peel", *dict.fromkeys(conditions)) else stage
 
 
-def row_schedule(op: Op, stage: RowStage) -> RowSchedule:
-    """Return the schedule of a row stage."""
+def _by_passes(stage: RowStage, decisions: Decisions) -> RowStage:
+    """Return a stage with several rows going through a pass before the next one, where there are several passes."""
     loops = [p for p in stage.passes if p.body]
-    folds = [a for p in stage.passes for a in p.body if isinstance(a, Fold)]
     # A buffer of kept values holds one row.
-    interleaved = stage.whole_rows and len(loops) > 1 and not stage.keeps
-    second = loops[1] if interleaved else None
-    vector_by_vector = second is not None and (any(isinstance(a, Fold) for a in second.body) or (stage.streams and puts(second)))
-    slow = any(is_slow(e) for p in loops if any(isinstance(a, Fold) for a in p.body) for a in p.body for e in walk(a.value))
-    return RowSchedule(
-        interleaved,
-        vector_by_vector,
-        _batches(op, stage, folds),
-        sum(o.along_row for o in stage.operands) <= 2 * len(folds),
-        # Where a reduction takes long, what is left of short rows is a greater loss: it goes through it one by one.
-        4 if slow else 3,
-    )
+    if stage.whole_rows and len(loops) > 1 and not stage.keeps and decisions.take("interleave"):
+        folds = any(isinstance(a, Fold) for a in loops[1].body)
+        if folds or ("nontemporal" in stage.schedule and stores_rows_alone(loops[1])):
+            decisions.take("prefetch")
+    return replace(stage, schedule=decisions.schedule)
 
 
-def _batches(op: Op, stage: RowStage, folds: list[Fold]) -> bool:
-    """Whether short rows of a stage go together: whole rows with reductions, of ops and their gradients.
+def _batched(op: Op, stage: RowStage, decisions: Decisions) -> RowStage:
+    """Return a stage with a form for short rows, several of which go together: whole rows with reductions.
 
-    Derivatives of these seldom run on much, and a form more of a loop takes its time to compile. Products that several rows are
-    added to, and points of a row that are peeled, have loops of their own.
+    Derivatives of gradients seldom run on much, and a form more of a loop takes its time to compile. Products that several rows
+    are added to, and points of a row that are peeled, have loops of their own. Where a reduction takes long, what is left of short
+    rows is a greater loss: it goes through it one by one. To transpose the rows may cost more than to join the lanes of their
+    reductions, so that rows of whole vectors are left as they are.
     """
+    loops = [p for p in stage.passes if p.body]
+    folding = [p for p in loops if any(isinstance(a, Fold) for a in p.body)]
     added = any(o.written and o.reduction is not None for o in stage.operands)
-    peeled = any(p.apart is not None for p in stage.passes)
-    return runs_often(op) and stage.whole_rows and stage.once is None and bool(folds) and not added and not peeled
+    peeled = any(p.peeled is not None for p in stage.passes)
+    if not stage.whole_rows or stage.once is not None or not folding or added or peeled:
+        return stage
+    slow = any(is_slow(e) for p in folding for a in p.body for e in walk(a.value))
+    folds = sum(isinstance(a, Fold) for p in loops for a in p.body)
+    whole = sum(o.along_row for o in stage.operands) <= 2 * folds
+    decisions.take("batch", "4" if slow else "3", *(("whole",) if whole else ()), worth=runs_often(op))
+    return replace(stage, schedule=decisions.schedule)
+
+
+def runs_often(op: Op) -> bool:
+    """Whether an op is worth a loop of its own for a frequent case: it is no derivative, or the gradient of an op."""
+    derived = op.derivation
+    return derived is None or (derived.kind == "vjp" and derived.order == 1)
 
 
 def is_slow(e: Expr) -> bool:

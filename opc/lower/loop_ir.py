@@ -20,6 +20,7 @@ from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
 from opc.lower.contractions.factors import Factor
+from opc.lower.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -159,12 +160,12 @@ Action: TypeAlias = Let | Keep | Fold | Put
 class Pass:
     """Values of the row (`prologue`), then one loop along it (`body`), which may be empty.
 
-    Where the condition `apart` holds, at one point of a row at most, that point is computed by itself.
+    Where the condition `peeled` holds, at one point of a row at most, that point is computed by itself.
     """
 
     prologue: tuple[Let | Put, ...]
     body: tuple[Action, ...]
-    apart: Expr | None = None
+    peeled: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,7 @@ class RowStage:
     `once` is the same stage with rows along the last axis only, where some operands lack that axis: what depends on them alone is
     computed once a row there. It runs in calls in which those rows are long.
 
-    `streams` tells that what it writes goes past the caches in calls that move more memory than these hold.
-
-    `still` are the operands of whole rows that have one value for a stretch of the row along its last axis, where that is long.
+    `schedule` is what its loops go through.
 
     `refusals` tell when the stage has no value, so that the call is refused.
     """
@@ -207,8 +206,7 @@ class RowStage:
     optional: tuple[str, ...]
     needed: Mapping[str, frozenset[str]]
     once: RowStage | None = None
-    streams: bool = False
-    still: tuple[str, ...] = ()
+    schedule: Schedule = Schedule()
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -246,13 +244,11 @@ class Lanes:
     """A statement run row by row.
 
     `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
-    reduction is vectorised along an axis of its own. `forms` tells of each reduction, in order, how it runs. `looked_up` are the
-    operands of which rows of elements are fetched from places found lane by lane, `inner` the indices along which these stay.
+    reduction is vectorised along an axis of its own. `looked_up` are the operands of which rows of elements are fetched from places found lane by lane, `inner` the indices along which these stay.
     """
 
     statement: Flat
     lane: str | None
-    forms: tuple[str, ...] = ()
     looked_up: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
 

@@ -11,6 +11,7 @@ from opc.ir.op import Assign, Op, Requirement
 from opc.ir.verify import verify_reads
 from opc.lower.bounded import verify_bounded
 from opc.lower.contractions.contraction import contraction_stage, extract
+from opc.lower.heuristics import scheduled
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, Stage
@@ -21,13 +22,11 @@ from opc.lower.nests.sums import with_sums_in_nests
 from opc.lower.nests.tables import with_tables
 from opc.lower.nests.unroll import with_short_sums
 from opc.lower.partition import partition
-from opc.lower.rows.apart import with_points_apart
 from opc.lower.rows.fixed import with_fixed_values
 from opc.lower.rows.flatten import IrregularError, extents_under_conditions, flatten
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
-from opc.lower.rows.streams import with_streams
-from opc.lower.rows.stretches import with_stretches
+from opc.lower.schedule import Override, active
 from opc.lower.specialise import Case, specialise
 from opc.lower.zeros import with_zeros_in_sums
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -58,12 +57,12 @@ class _Same:
 
 def lower(op: Op) -> tuple[Variant, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return _lowered(_Same(op))
+    return _lowered(_Same(op), active())
 
 
 # The ops of a folder: the covering set is read off their programs, of which kernels are made then.
 @lru_cache(maxsize=512)
-def _lowered(same: _Same) -> tuple[Variant, ...]:
+def _lowered(same: _Same, overrides: tuple[Override, ...]) -> tuple[Variant, ...]:
     return tuple(v for case in specialise(same.op) for v in _variants(case))
 
 
@@ -126,7 +125,7 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
         case RowStage():
             once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
             named = replace(stage, name=name, once=once)
-            return with_stretches(with_streams(op, with_points_apart(with_fixed_values(named, taken))))
+            return scheduled(op, with_fixed_values(named, taken), active())
         case _:
             return replace(stage, name=name)
 

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opc.ir.expr import Axis, Read, Reduce, walk
+from opc.ir.expr import Axis
+from opc.ir.op import Op
 from opc.ir.printer import format_assign, format_dims, format_expr
+from opc.loops.nodes import Kernel
+from opc.loops.printer import format_kernel
+from opc.lower.build.stage import stage_kernel
 from opc.lower.contractions.factors import AxisIndex
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,
     Fold,
     Keep,
-    Lanes,
     Let,
     NestStage,
     Pass,
     Program,
     RowStage,
-    Scan,
-    Scatter,
     StageOperand,
 )
 from opc.lower.lower import Variant
 from opc.lower.specialise import Equal
 
 
-def format_variant(variant: Variant) -> str:
-    """Return the program of one case of attribute values, headed by the case, ending in a line break."""
+def format_variant(variant: Variant, loops: bool = False) -> str:
+    """Return the program of one case of attribute values, headed by the case, ending in a line break; with `loops` also theirs."""
     values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
     if variant.case.empty:
         empty = " or ".join(f"{extent} is empty" for extent in variant.case.empty)
         values = f"{values} and {empty}" if values else empty
-    return format_program(variant.program, f" when {values}" if values else "")
+    return format_program(variant.case.op, variant.program, f" when {values}" if values else "", loops)
 
 
 def _value(variant: Variant, name: str, value: int | bool | Equal) -> str:
@@ -43,20 +44,23 @@ def _value(variant: Variant, name: str, value: int | bool | Equal) -> str:
     return f"{name} == {variant.case.op.attribute(name).values[value]!r}"
 
 
-def format_program(program: Program, when: str = "") -> str:
-    """Return a program, one loop, pass or action a line, ending in a line break."""
+def format_program(op: Op, program: Program, when: str = "", loops: bool = False) -> str:
+    """Return a program, one pass or action a line, and with `loops` what the C++ is printed from, ending in a line break."""
     lines = [f"program {program.name}{when}"]
     lines += [
         f"  temporary {t.name}: {t.type}{_loops(t.loops)}{'' if t.stored else ', in no memory'}" for t in program.temporaries
     ]
     for stage in program.stages:
+        kernel = stage_kernel(op, stage)
         match stage:
             case RowStage():
                 lines += _rows(stage)
             case ContractionStage():
                 lines += _contraction(stage)
             case _:
-                lines += _nest(stage)
+                lines += _nest(stage, kernel)
+        if loops:
+            lines += [f"    {line}" for line in format_kernel(stage.name, kernel)]
     return "\n".join(lines) + "\n"
 
 
@@ -68,11 +72,10 @@ def _rows(stage: RowStage) -> Iterator[str]:
     """Yield a row stage: the parallel loop, the operands it walks, and its passes along the row."""
     along = "whole rows" if stage.whole_rows else "rows"
     outer = f" of {_loops(stage.outer)}" if stage.outer else ""
-    streams = ", past the caches in large calls" if stage.streams else ""
-    yield f"  parallel {along}{outer} along {_loops(stage.row)}{streams}: {stage.name}"
+    yield f"  parallel {along}{outer} along {_loops(stage.row)}: {stage.name}"
+    yield f"    schedule: {stage.schedule}"
     for operand in stage.operands:
-        stretch = f", once a stretch along {stage.row[-1]} where that is long" if operand.name in stage.still else ""
-        yield f"    {_operand(operand)}{stretch}"
+        yield f"    {_operand(operand)}"
     for one in stage.passes:
         yield from _pass(stage, one)
     if stage.once is not None:
@@ -110,8 +113,7 @@ def _pass(stage: RowStage, one: Pass) -> Iterator[str]:
     for action in one.prologue:
         yield f"    {_action(stage, action)}"
     if one.body:
-        apart = "" if one.apart is None else f", that at {format_expr(one.apart).replace('[()]', '')} by itself"
-        yield f"    for each point of the row{apart}"
+        yield "    for each point of the row"
         yield from (f"      {_action(stage, action)}" for action in one.body)
 
 
@@ -133,47 +135,12 @@ def _action(stage: RowStage, action: Action) -> str:
     return text + condition
 
 
-def _plan(stage: NestStage) -> str:
-    """Return how a nest is run."""
-    plan = stage.plans[0]
-    indices = ", ".join(plan.statement.indices)
-    lane = f"lanes {plan.lane}" if plan.lane is not None else "single lanes"
-    match plan:
-        case Scatter():
-            places = ", ".join(f"{index} = {format_expr(place)}" for index, place in plan.places)
-            window = "" if plan.window is None else f", {plan.window.search.kind} in strips of windows"
-            rows = "" if plan.row is None else f", places and terms in rows of {plan.row}"
-            shared = ", terms split with atomic additions" if plan.shared else ""
-            return f"scatter into [{indices}] at {places}, {lane}{window}{rows}{shared}"
-        case Scan():
-            return f"scan of [{indices}] along {plan.index}{' down' if plan.descending else ''}, {lane}"
-        case Lanes():
-            reductions = [e for e in walk(plan.statement.value) if isinstance(e, Reduce)]
-            reduced = " and ".join(_reduced(e, form) for e, form in zip(reductions, plan.forms, strict=True))
-            once = f" once for all [{', '.join(plan.inner)}]" if plan.inner else " a row ahead"
-            found = f", places in {', '.join(plan.looked_up)} found{once}" if plan.looked_up else ""
-            return f"parallel rows [{indices}], {lane}{f', {reduced}' if reduced else ''}{found}"
-
-
-def _reduced(e: Reduce, form: str) -> str:
-    return f"{e.kind} over [{', '.join(str(a) for a in e.axes)}] {form}"
-
-
-def _nest(stage: NestStage) -> Iterator[str]:
-    """Yield a plain nest: the points of the target, the loops of its reductions, and the statement."""
+def _nest(stage: NestStage, kernel: Kernel) -> Iterator[str]:
+    """Yield a loop nest: the points of the target, and the statement."""
     s = stage.assign
     indices = format_dims(tuple(s.indices)) if s.indices else "[()]"  # type: ignore[arg-type]  # indices print as dims do
-    if stage.plans:
-        yield f"  {_plan(stage)}: {stage.name}"
-        yield f"    {format_assign(s)}"
-        if stage.sum is not None:
-            yield f"    write temporary {stage.sum}, sum over points"
-        return
-    yield f"  parallel points {indices}: {stage.name}"
-    for node in walk(s.value):
-        if isinstance(node, Reduce):
-            axes = ", ".join(f"{a.index} in 0..{a.extent}" if isinstance(a, Axis) else str(a) for a in node.axes)
-            yield f"    for {axes}: {node.kind}"
-        elif isinstance(node, Read) and node.pad is not None:
-            yield f"    guarded read of {node.operand}"
+    yield f"  parallel {indices}: {stage.name}"
+    yield f"    schedule: {kernel.schedule}"
     yield f"    {format_assign(s)}"
+    if stage.sum is not None:
+        yield f"    write temporary {stage.sum}, sum over points"

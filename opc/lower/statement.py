@@ -12,11 +12,9 @@ from opc.lower.nests.decided import with_decided_conditions
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.nests.pads import with_padded_reads
 from opc.lower.nests.places import bounds_of, inner_indices, looked_up
-from opc.lower.nests.planes import planes_across
 from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
 from opc.lower.nests.scatter_rows import with_rows
-from opc.lower.nests.taps import form_of
 from opc.lower.nests.window import with_window
 
 
@@ -42,15 +40,13 @@ def _nest(op: Op, assign: Assign) -> NestStage:
     scans = tuple(s for s in (flat_scan(op, f) for f in forms) if s is not None)
     if len(scans) == len(forms):
         return NestStage("", assign, scans)
-    return NestStage("", assign, tuple(_lanes(op, f, planes_across(op, f) if f is flat else None) for f in forms))
+    return NestStage("", assign, tuple(_lanes(op, f) for f in forms))
 
 
-def _lanes(op: Op, flat: Flat, across: str | None) -> Lanes:
+def _lanes(op: Op, flat: Flat) -> Lanes:
     lane = choose_lane(op, flat)
-    small = "" if across is None else f" or small planes across {across}"
-    forms = tuple(form_of(op, flat, lane, e) + small for e in walk(flat.value) if isinstance(e, Reduce))
     if lane is None:
-        return Lanes(flat, lane, forms)
+        return Lanes(flat, lane)
     flat = replace(flat, value=with_padded_reads(op, flat.value, lane))
     found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane, bounds_of(flat)))
-    return Lanes(flat, lane, forms, tuple(found), inner_indices(op, flat, lane))
+    return Lanes(flat, lane, tuple(found), inner_indices(op, flat, lane))

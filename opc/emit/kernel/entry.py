@@ -307,10 +307,10 @@ class EntryText:
         if s.once is not None:
             positions = [n for n, o in enumerate(s.once.operands) if not o.along_row]
             yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
-        if s.still:
-            positions = [n for n, o in enumerate(s.operands) if o.name in s.still]
+        if invariant := s.schedule.args("segments"):
+            positions = [n for n, o in enumerate(s.operands) if o.name in invariant]
             yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
-        if s.streams:
+        if "nontemporal" in s.schedule:
             yield "  stage.streams = true;"
         function = self._function(s.name)
         if s.optional:

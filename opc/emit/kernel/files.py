@@ -17,9 +17,8 @@ from opc.ir.op import Family
 from opc.loops.intrinsics import headers
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
-from opc.lower.build.kernel import nest_kernel
-from opc.lower.build.row_kernel import row_kernel
-from opc.lower.loop_ir import ContractionStage, NestStage, RowStage, Scan, Scatter, Stage
+from opc.lower.build.stage import stage_kernel
+from opc.lower.loop_ir import ContractionStage, NestStage, Scan, Scatter, Stage
 from opc.lower.lower import Variant, lower
 
 
@@ -149,14 +148,8 @@ class _Kernel:
 
 def _function(variant: Variant, stage: Stage) -> KernelText:
     op = variant.case.op
-    match stage:
-        case RowStage():
-            return KernelText(op, row_kernel(op, stage))
-        case ContractionStage():
-            return KernelText(op, row_kernel(op, stage.epilogue))
-        case _:
-            temporaries = frozenset(t.name for t in variant.program.temporaries)
-            return KernelText(op, nest_kernel(op, stage), temporaries, Nest(op, stage))
+    nest = Nest(op, stage) if isinstance(stage, NestStage) else None
+    return KernelText(op, stage_kernel(op, stage), frozenset(t.name for t in variant.program.temporaries), nest)
 
 
 def _about(family: Family, op: str, doc: str) -> str:

@@ -13,6 +13,7 @@ from opc.ir.op import Group, Op, Operand
 from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
+from opc.lower.schedule import Decisions, Override
 
 
 class Unsupported(Exception):
@@ -49,8 +50,9 @@ PlaceKey: TypeAlias = tuple[str, tuple[tuple[int, Affine | GroupRef | Expr], ...
 class Nest:
     """The operands of a statement, the names of its variables, and what is proved of its sizes."""
 
-    def __init__(self, op: Op, stage: NestStage) -> None:
+    def __init__(self, op: Op, stage: NestStage, overrides: tuple[Override, ...] = ()) -> None:
         self.op, self.stage = op, stage
+        self.decisions = Decisions(stage.name, overrides)
         self.declared = op.operand(stage.assign.target)
         self.operands = (*dict.fromkeys(r.operand for r in reads(stage.assign.value)), stage.assign.target)
         self.gathered = gathered(stage)

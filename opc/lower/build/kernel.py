@@ -16,35 +16,38 @@ from opc.lower.alone import of_statement
 from opc.lower.build.context import Nest, Unsupported
 from opc.lower.build.points import point_nest
 from opc.lower.build.rows import row_nest
+from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
-from opc.lower.rows.streams import runs_often
+from opc.lower.schedule import Override, active
 
 
 def nest_kernel(op: Op, stage: NestStage) -> Kernel:
     """Return the function of a statement: row by row where that is possible, else point by point.
 
-    Of stages alike but for their names it is the same.
+    Of stages alike but for their names it is the same, unless a schedule is overridden.
     """
-    return _kernel(op, stage.assign, replace(stage, name=""))
+    overrides = active()
+    return _kernel(op, stage.assign, stage if overrides else replace(stage, name=""), overrides)
 
 
 @of_statement
-def _kernel(op: Op, assign: Assign, stage: NestStage) -> Kernel:
-    nest = Nest(op, stage)
+def _kernel(op: Op, assign: Assign, stage: NestStage, overrides: tuple[Override, ...]) -> Kernel:
+    nest = Nest(op, stage, overrides)
     try:
         kernel = row_nest(nest) if stage.plans else point_nest(nest)
     except Unsupported:
-        nest = Nest(op, stage)
+        nest = Nest(op, stage, overrides)
         kernel = point_nest(nest)
     kernel = named(replace(kernel, body=_transformed(nest, kernel.body)), spec_names(op))
     verify_kernel(kernel, PARAMETERS)
-    return kernel
+    return replace(kernel, schedule=nest.decisions.schedule)
 
 
 def _transformed(nest: Nest, body: Body) -> Body:
-    body = propagate(body)
-    body = hoist(body, nest.fresh, nest.positive)
-    body = version(body, nest.fresh, runs_often(nest.op))
+    body = hoist(propagate(body), nest.fresh, nest.positive)
+    versions = version(body, nest.fresh, runs_often(nest.op))
+    if versions != body and nest.decisions.take("version"):
+        body = versions
     return expand(body, nest.fresh)
 
 

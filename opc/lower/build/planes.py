@@ -171,4 +171,4 @@ def plane_blocks(known: Known, plan: Lanes) -> PlaneBlocks | None:
     found = (planes.element, planes.factor)
     if any(r.operand in nest.gathered or known.units[r.operand] != len(r.indices) - 1 for r in found):
         return None
-    return PlaneBlocks(known, plan, planes)
+    return PlaneBlocks(known, plan, planes) if nest.decisions.take("channels", planes.channel) else None

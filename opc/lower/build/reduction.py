@@ -151,7 +151,9 @@ class Reduction:
         found, body = peel(self.kind, e.body, self.nest.sizes, known.bounded, known.positive)
         self.guards, self.body = [*under, *found], body
         self.lane = self._lane()
-        self.products = not row and adds_products(known, e, self.body, self.lane)
+        self.products = (
+            not row and adds_products(known, e, self.body, self.lane) and self.nest.decisions.take("products", self.lane)
+        )
 
     @property
     def declarations(self) -> list[Statement]:
@@ -188,6 +190,8 @@ class Reduction:
             return (*refusal, *self._all_loops())
         taps = weighted_window(self.known, self.over, self.e, self.under)
         strips = None if taps is not None else folded_strips(self.known, self.over, self.e, self.body, self.guards)
+        if (taps or strips) and not self.nest.decisions.take("tile", *(a.index for a in self.axes)):
+            taps = strips = None
         plain = (*self._start_row(), *self._all_loops())
         if taps is not None:
             window, name, ones = window_of(self.known, taps, self.lane)

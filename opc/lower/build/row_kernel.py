@@ -16,7 +16,6 @@ from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
 from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
-from opc.lower.heuristics import RowSchedule, row_schedule
 from opc.lower.heuristics import is_slow as is_expensive
 from opc.lower.loop_ir import Fold, Keep, RowStage
 
@@ -25,24 +24,21 @@ def row_kernel(op: Op, stage: RowStage) -> Kernel:
     """Return the function of a row stage, with the forms that it has for other calls."""
     forms = []
     if stage.once is not None:
-        once = _kernel(op, stage.once, row_schedule(op, stage.once))
-        forms.append(Form(Word("tile.once"), "", "_once", once))
-    schedule = row_schedule(op, stage)
-    if schedule.batched:
-        # Short rows have no long segments.
-        forms.append(_batched(op, replace(stage, still=()), schedule))
-    return replace(_kernel(op, stage, schedule), forms=tuple(forms))
+        forms.append(Form(Word("tile.once"), "", "_once", _kernel(op, stage.once)))
+    if "batch" in stage.schedule:
+        forms.append(_batched(op, stage))
+    return replace(_kernel(op, stage), forms=tuple(forms))
 
 
-def _kernel(op: Op, stage: RowStage, schedule: RowSchedule) -> Kernel:
+def _kernel(op: Op, stage: RowStage) -> Kernel:
     """Return the function of a row stage, row by row."""
     rows = RowLoops(op, stage)
     loop = rows.loop()
-    if schedule.interleaved:
-        body = interleave(loop, rows.fresh, schedule.fetches)
+    if "interleave" in stage.schedule:
+        body = interleave(loop, rows.fresh, "prefetch" in stage.schedule)
     else:
         body = (_with_used_pointers(loop, stage),)
-    streams = _streams(rows, stage) if stage.streams else None
+    streams = _streams(rows, stage) if "nontemporal" in stage.schedule else None
     return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, streams))
 
 
@@ -69,12 +65,13 @@ def _streams(rows: RowLoops, stage: RowStage) -> Streams:
     stored = {
         rows.pointer(o): (o.type, wanted(o.name) if stage.optional else "") for o in stage.operands if o.written and o.along_row
     }
-    segments = tuple(rows.pointer(o) for o in stage.operands if o.name in stage.still)
+    segments = tuple(rows.pointer(o) for o in stage.operands if o.name in stage.schedule.args("segments"))
     return Streams(stored, segments)
 
 
-def _batched(op: Op, stage: RowStage, schedule: RowSchedule) -> Form:
+def _batched(op: Op, stage: RowStage) -> Form:
     """Return the form of a stage for short rows, several of which go together, each a lane of vectors."""
+    vectors, *whole = stage.schedule.args("batch")
     rows = RowLoops(op, stage)
     groups = [s for s in rows.loop().body if isinstance(s, Group)]
     optional = {i.name for i in op.inputs if i.optional}
@@ -91,10 +88,9 @@ def _batched(op: Op, stage: RowStage, schedule: RowSchedule) -> Form:
         for k, o in enumerate(stage.operands)
     ]
     lanes = call("count_lanes", types=tuple(dict.fromkeys(_widths(stage, groups))))
-    body = batch(groups, operands, [(k.name, k.type) for k in stage.keeps], rows.fresh, lanes, schedule.vectors)
+    body = batch(groups, operands, [(k.name, k.type) for k in stage.keeps], rows.fresh, lanes, int(vectors))
     kernel = _finished(op, stage, body)
-    whole = () if schedule.cheap else ("false",)
-    taken = call("goes_abreast", TILE, type=DType.BOOL, types=(lanes, str(schedule.vectors), *whole))
+    taken = call("goes_abreast", TILE, type=DType.BOOL, types=(lanes, vectors, *(() if whole else ("false",))))
     return Form(taken, "abreast_", "", kernel)
 
 

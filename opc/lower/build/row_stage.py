@@ -19,7 +19,7 @@ from opc.lower.build.reduction import start_of
 from opc.lower.build.row_values import Facts, RowValues
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Pass, Put, RowStage, StageOperand
 from opc.lower.loop_ir import Let as Value
-from opc.lower.rows.apart import point_apart, where
+from opc.lower.rows.peel import peeled_point, where
 
 TILE = Word("tile")
 """The argument of a tile function that describes the rows."""
@@ -104,8 +104,8 @@ class RowLoops:
             body += self.action(early, number(0))
         if p.body:
             body += self.inverses(p)
-        if p.apart is not None:
-            body += self.peeled(p, p.apart)
+        if p.peeled is not None:
+            body += self.peeled(p, p.peeled)
         elif p.body:
             body += [Var(f.name, f.type, start_of(f.kind, f.type)) for f in p.body if isinstance(f, Fold)]
             body.append(Loop(How.VECTOR, self.index, number(0), COLUMNS, self.along(p.body, p)))
@@ -116,7 +116,7 @@ class RowLoops:
 
     def peeled(self, p: Pass, cond: Expr) -> Iterator[Statement]:
         """Yield the loops of a pass that has a point by itself: that point, and the points before and behind it."""
-        found = point_apart(cond, self.index)
+        found = peeled_point(cond, self.index)
         assert found is not None, "the condition holds at one point"
         offset, value = found
         one, side, begin, end = (self.fresh(n) for n in ("one", "side", "begin", "end"))

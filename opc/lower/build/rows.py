@@ -30,7 +30,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range
+from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
 from opc.lower.build.places import rows_of_places
 from opc.lower.build.planes import plane_blocks
 from opc.lower.build.reduction import reductions
@@ -74,10 +74,22 @@ class _RowNest:
         if alone:
             known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
         if isinstance(plan, Scatter):
+            self._decide("scatter", *(index for index, _ in plan.places))
             return scatter_body(known, plan)
         if isinstance(plan, Scan):
+            self._decide("scan", plan.index)
             return scan_body(known, plan)
+        self._decide("vectorise", *([plan.lane] if plan.lane is not None else ()))
         return self._lanes(known, plan, alone)
+
+    def _decide(self, name: str, *args: str) -> None:
+        """Note what the nest becomes; where that is overridden, it has the plain form.
+
+        Raises:
+            Unsupported: where it is.
+        """
+        if not self.nest.decisions.take(name, *args):
+            raise Unsupported(f"{name} is left out")
 
     def _lanes(self, known: Known, plan: Lanes, alone: bool) -> Body:
         flat, nest = plan.statement, self.nest

@@ -188,7 +188,7 @@ class _Splitter:
         if splits and isinstance(e, Select) and (one := one_lane(self.known, e.cond, over.lane)) is not None:
             return self._peeled(s, e, one, splits)
         node = self._split(e, over.lane, e) if splits else None
-        if node is None:
+        if node is None or not self.nest.decisions.take("split"):
             return self._leaf(s)
         if splits == _MOST_SPLITS and (both := self._inside_or_not(s)) is not None:
             return both

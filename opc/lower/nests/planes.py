@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from opc.ir.affine import Affine, GroupSize, Index
+from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.ir.op import Op
 from opc.lower.guards import Guard, guard_indices, inside, peel
 from opc.lower.loop_ir import Flat
-from opc.lower.nests.flat import is_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +79,6 @@ def planes_of(
             if planes is not None:
                 return planes
     return None
-
-
-def planes_across(op: Op, flat: Flat) -> str | None:
-    """Return the index that small planes are taken together across, as `opc show --loops` says it, else None."""
-
-    def sizes(operand: str) -> tuple[Affine, ...]:
-        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(operand).dims)
-
-    bounded = {Affine.of(Index(i)): x for i, x in zip(flat.indices, flat.extents, strict=True)}
-    planes = planes_of(op, flat, sizes, bounded, lambda d: is_positive(op, d))
-    return None if planes is None else planes.channel
 
 
 def _always(value: Expr, e: Reduce) -> bool:

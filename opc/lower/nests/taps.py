@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from opc.analysis.value_types import affine_of
-from opc.ir.affine import Affine, FloorDiv, GroupSize, Index, Mod
+from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.dtypes import ValueType, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, Read, Reduce, free_indices, map_affine
 from opc.ir.op import Op
 from opc.lower.guards import Guard, inside, peel
-from opc.lower.loop_ir import Flat
-from opc.lower.nests.flat import best_axis, is_positive, is_short
+from opc.lower.nests.flat import is_short
 
 MOST_AXES = 3
 MOST_GUARDS = 8
@@ -44,23 +43,6 @@ class Taps:
     padded: bool
     guards: tuple[TapGuard, ...]
     ones: tuple[Affine, ...]
-
-
-def form_of(op: Op, flat: Flat, lane: str | None, e: Reduce) -> str:
-    """Return how a reduction of a statement in rows runs, as `opc show --loops` says it."""
-
-    def sizes(operand: str) -> tuple[Affine, ...]:
-        return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(operand).dims)
-
-    axes = [a for a in e.axes if isinstance(a, Axis)]
-    bounded = {Affine.of(Index(i)): x for i, x in zip(flat.indices, flat.extents, strict=True)}
-    bounded |= {Affine.of(Index(a.index)): a.extent for a in axes}
-    if lane is not None:
-        window = lane in free_indices(e) and taps_of(op, e, lane, (), sizes, bounded, lambda d: is_positive(op, d))
-        return "in strips of windows" if window else "in rows"
-    own = best_axis(op, e)
-    _, body = peel(e.kind, e.body, sizes, bounded, lambda d: is_positive(op, d))
-    return "in products" if e.kind == "sum" and own is not None and is_product(body, e.type, own.index) else "vectorised"
 
 
 def taps_of(
