@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
     from opc.ir.op import Family, Op
 
+
+class Target(Enum):
+    """What a kernel runs on."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
 Sizes: TypeAlias = Mapping[str, int]
 
 _SAMPLE = 1024
@@ -27,6 +36,7 @@ def show(
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
+    target: Annotated[Target, typer.Option("--target", help="Whose loops --loops and --c show.")] = Target.CPU,
     schedule: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,9 +67,9 @@ def show(
         sections += _sharding(family)
     with rescheduled(schedule or ()):
         if loops:
-            sections += _loops(family)
+            sections += _loops(family) if target is Target.CPU else _cuda_loops(family)
         if c:
-            sections += _kernel(family)
+            sections += _kernel(family) if target is Target.CPU else _cuda(family)
     say("\n".join(sections).rstrip("\n"))
     return OK
 
@@ -243,3 +253,26 @@ def _kernel(family: Family) -> Iterator[str]:
 
     for path, text in KernelBackend().emit(family).items():
         yield f"// {path}\n{text}"
+
+
+def _cuda_loops(family: Family) -> Iterator[str]:
+    """Yield the loops of point and row stages on a device, and why others have none."""
+    from opc.loops.printer import format_kernel
+    from opc.lower.build.context import Unsupported
+    from opc.lower.cuda import cuda_kernel
+    from opc.lower.lower import lower
+
+    for op in (op for op in family.ops if not op.opaque):
+        for variant in lower(op):
+            for stage in variant.program.stages:
+                try:
+                    kernel = cuda_kernel(variant.case.op, stage)
+                    yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
+                except Unsupported as why:
+                    yield f"{stage.name} has no kernel for CUDA: {why}\n"
+
+
+def _cuda(family: Family) -> Iterator[str]:
+    from opc.emit.cuda.files import cuda_source
+
+    yield f"// kernel/{family.name}.cu\n{cuda_source(family)}"

@@ -30,11 +30,12 @@ _HEADERS: Mapping[str, str] = {
         "minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row take_abreast "
         "take_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
+    "cuda/tile": "block_reduce first_thread",
     "nest_window": "fetch_ahead fetch_share reach search_windows",
     "nest_strips": "window_row",
 }
 
-_OF_FORM = {"tile": "loops", "nest": "points", "row_nest": "nest_lanes"}
+_OF_FORM = {"cuda": "cuda/tile", "tile": "loops", "nest": "points", "row_nest": "nest_lanes"}
 
 HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
 """The header of each function and struct, by name."""

@@ -26,6 +26,8 @@ class How(Enum):
     UNROLLED = "unrolled"
     REDUCTION = "vector reduction"
     LANES = "lane by lane"
+    BLOCKS = "blocks"
+    THREADS = "threads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.emit.abi import C_STORAGE
 from opc.emit.cpp.expressions import ExprText, Text, c_compute, literal
@@ -71,7 +71,7 @@ _TERNARY, _OR, _SUM, _PRODUCT, _ATOM = 0, 1, 5, 6, 8
 _OPERATOR = {"sum": "+", "prod": "*", "any": "||", "all": "&&", "max": "max", "min": "min"}
 _BITS = {"any": "|", "all": "&"}
 _PRAGMA = {How.VECTOR: "OPC_SIMD", How.UNROLLED: "OPC_UNROLLED"}
-_HEAD = {
+_HEADS = {
     "tile": ("void ", "(const opc::tile &tile, const void *call) {"),
     "row_nest": ("OPC_ROW_NEST void ", "(const opc::row_nest &nest, const void *call, int64_t begin, int64_t end) {"),
     "nest": ("void ", "(const opc::nest &nest, const void *call, int64_t begin, int64_t end) {"),
@@ -94,6 +94,9 @@ def symbol_type(member: str) -> str:
 class KernelText(ExprText):
     """The text of one function. `symbols` are the members of the arguments struct that it reads."""
 
+    HEAD: Mapping[str, tuple[str, str]] = _HEADS
+    ATTRIBUTES = "arguments.attributes->"
+
     def __init__(self, op: Op, kernel: Kernel, temporaries: frozenset[str] = NOTHING, nest: Nest | None = None) -> None:
         super().__init__(op, self._no_read, self._attribute, self._symbol, self._present)
         self.nest = nest
@@ -115,7 +118,7 @@ class KernelText(ExprText):
         flags = self.kernel.flags
         template = ", ".join([*(f"typename {t.name}{stored}" for t in self.types), *(f"bool {f}" for f in flags)])
         lines = [f"template <{template}>"] if template else []
-        lines.append(name.join(_HEAD[self.kernel.form]))
+        lines.append(name.join(self.HEAD[self.kernel.form]))
         chosen = ", ".join([*(t.name for t in self.types), *flags])
         for form in self.kernel.forms:
             callee = f"{form.prefix}{name}{form.suffix}" + (f"<{chosen}>" if chosen else "")
@@ -129,13 +132,14 @@ class KernelText(ExprText):
         """Yield the locals that hold attributes and sizes."""
         if self.kernel.form == "nest":
             yield from (f"  using {t.name} = opc::compute<{t.name}_stored>;" for t in self.types)
-        if not self.attributes and not self.symbols:
+        if self.kernel.form != "cuda" and not self.attributes and not self.symbols:
             if not self.forms:
                 yield "  static_cast<void>(call);"
             return
-        yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
+        if self.kernel.form != "cuda":
+            yield f"  const {ARGUMENTS} &arguments = *static_cast<const {ARGUMENTS} *>(call);"
         for (name, element, target), local in self.attributes.items():
-            place = f"arguments.attributes->{name}" + ("" if element < 0 else f"[{element}]")
+            place = f"{self.ATTRIBUTES}{name}" + ("" if element < 0 else f"[{element}]")
             declared = self.op.attribute(name)
             if declared.kind is AttributeKind.STR and not declared.values:
                 yield f"  const char *const {local} = {place};"

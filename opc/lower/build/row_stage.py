@@ -50,17 +50,18 @@ def wanted(name: str) -> str:
 class RowLoops:
     """Builds the plain form of a row stage.
 
-    A value along the row is the element of a pointer at `place`; each value of the row is a variable.
+    A value along the row is the element of a pointer to it; each value of the row is a variable. What runs on `vectors` loads and
+    computes whatever is chosen.
     """
 
-    def __init__(self, op: Op, stage: RowStage) -> None:
+    def __init__(self, op: Op, stage: RowStage, vectors: bool = True) -> None:
         self.op, self.stage = op, stage
         loop = stage.row[0] if len(stage.row) == 1 else None
         self.index = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i"
         along = frozenset(o.name for o in stage.operands if o.along_row)
         made = frozenset(a.name for p in stage.passes for a in p.body if isinstance(a, Value | Keep))
         self.varying = along | made
-        self.values = RowValues(op, along, Facts())
+        self.values = RowValues(op, along, Facts(), vectors)
         self.count = 0
 
     def fresh(self, wanted: str) -> str:
@@ -165,6 +166,8 @@ class RowLoops:
             element: Expr = Local(source, of if name in kept else loaded(of), at)
             if element.type != of:
                 element = Call("ne", (element, Const(0, element.type)), DType.BOOL)
+            if not self.values.vectors and any(i.name == name and i.optional for i in self.op.inputs):
+                element = Choice(Present(name), element, Construct(of, Const(0, of)))
             yield Let(local, of, element)
             self.values.values[name] = Local(local, of)
 
@@ -207,7 +210,7 @@ class RowLoops:
         """Take in what a pass keeps and reduces, and yield the inverses of sums that it divides by."""
         facts = self.values.facts
         facts.kept |= {a.name: a.value for a in p.body if isinstance(a, Keep)}
-        found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value))
+        found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value)) if self.values.vectors else ()
         self.values.inverses = {name: f"{name}_inverse#0" for name in found if name is not None}
         for name, inverse in self.values.inverses.items():
             of = self.values.values[name].type

@@ -60,11 +60,12 @@ class Facts:
 class RowValues:
     """Turns expressions over operands and values of a row into values of the loop IR.
 
-    `values` are the variables that stand for them; `varying` those that vary along the row, in a loop along it, else None.
+    `values` are the variables that stand for them; `varying` those that vary along the row, in a loop along it, else None. What
+    runs on vectors computes both sides of a choice.
     """
 
-    def __init__(self, op: Op, along_row: frozenset[str], facts: Facts) -> None:
-        self.op, self.along_row, self.facts = op, along_row, facts
+    def __init__(self, op: Op, along_row: frozenset[str], facts: Facts, vectors: bool) -> None:
+        self.op, self.along_row, self.facts, self.vectors = op, along_row, facts, vectors
         self.values: dict[str, Local] = {}
         self.inverses: Mapping[str, str] = {}
         self.varying: frozenset[str] | None = None
@@ -101,7 +102,7 @@ class RowValues:
     def _read(self, e: Read) -> Expr:
         value = self.values[e.operand]
         optional = any(i.name == e.operand and i.optional for i in self.op.inputs)
-        if not optional or e.operand in self.given or e.operand not in self.along_row:
+        if not optional or not self.vectors or e.operand in self.given or e.operand not in self.along_row:
             return value
         # A value computed ahead of the choice that asks for the operand: where it is absent, the value is not used.
         if is_floating(value.type):
@@ -110,7 +111,7 @@ class RowValues:
 
     def _blended(self, e: Select) -> str | None:
         """Return the function that chooses; None where only one side may be computed: where one loads what is not floating."""
-        if self.varying is None or not is_floating(e.type):
+        if self.varying is None or not self.vectors or not is_floating(e.type):
             return None
         loaded = [r for side in (e.then, e.other) for r in reads(side) if r.operand in self.varying]
         if not loaded or not all(is_floating(r.type) for r in loaded):

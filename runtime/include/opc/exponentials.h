@@ -17,14 +17,21 @@ template <typename T>
 struct Bounds {
   T exp_least, exp_most, exp2_least, exp2_most, erf_most, sigmoid_least, sigmoid_most, tanh_most, erfc_most, pow_most;
 };
-static Bounds<float> float_bounds = {-104.0f, 89.0f, -151.0f, 129.0f, 3.92f, -120.0f, 120.0f, 9.1f, 10.3f, 160.0f};
-static Bounds<double> double_bounds = {-746.0, 710.0, -1076.0, 1025.0, 5.9225, -760.0, 760.0, 19.1, 27.5, 1100.0};
+#define OPC_FLOAT_BOUNDS {-104.0f, 89.0f, -151.0f, 129.0f, 3.92f, -120.0f, 120.0f, 9.1f, 10.3f, 160.0f}
+#define OPC_DOUBLE_BOUNDS {-746.0, 710.0, -1076.0, 1025.0, 5.9225, -760.0, 760.0, 19.1, 27.5, 1100.0}
+#if defined(__CUDACC__)
+OPC_INLINE Bounds<float> bounds_of(float) { return OPC_FLOAT_BOUNDS; }
+OPC_INLINE Bounds<double> bounds_of(double) { return OPC_DOUBLE_BOUNDS; }
+#else
+static Bounds<float> float_bounds = OPC_FLOAT_BOUNDS;
+static Bounds<double> double_bounds = OPC_DOUBLE_BOUNDS;
 __attribute__((used)) static void change_bounds(const Bounds<float> *floats, const Bounds<double> *doubles) {
   float_bounds = *floats;
   double_bounds = *doubles;
 }
 OPC_INLINE const Bounds<float> &bounds_of(float) { return float_bounds; }
 OPC_INLINE const Bounds<double> &bounds_of(double) { return double_bounds; }
+#endif
 
 /* The larger of a bound and x, and the smaller; a NaN of x stays one. */
 template <typename T>

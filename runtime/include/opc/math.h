@@ -32,6 +32,16 @@
 #define OPC_VECTOR_MATH_235 __attribute__((const))
 #endif
 
+#if defined(__CUDACC__)
+/* CUDA declares its own. */
+#define OPC_DECLARE_1(name, simd)                           \
+  namespace opc {                                           \
+  inline namespace OPC_VARIANT {                            \
+  OPC_INLINE float name(float x) { return ::name##f(x); } \
+  OPC_INLINE double name(double x) { return ::name(x); }   \
+  }                                                         \
+  }
+#else
 /* Declares the C library's function for float and double, and its overload in namespace opc. */
 #define OPC_DECLARE_1(name, simd)                         \
   extern "C" simd float name##f(float) noexcept;          \
@@ -42,6 +52,7 @@
   OPC_INLINE double name(double x) { return ::name(x); } \
   }                                                       \
   }
+#endif
 
 OPC_DECLARE_1(sin, OPC_VECTOR_MATH)
 OPC_DECLARE_1(cos, OPC_VECTOR_MATH)

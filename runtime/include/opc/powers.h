@@ -39,7 +39,7 @@ OPC_INLINE float pow_in(T x, T y) {
   const T c = polynomial(z, T(0.9617966791937009), T(0.5770828520943653), T(0.4117063297610606), T(0.3402187531193605));
   const T inside = multiply_add(c, s * z, multiply_add(s, T(2.8853900817779268), of.k));
   const T exact = (size < infinity ? (size == 0 ? -infinity : inside) : size) * y;
-  const T most = float_bounds.pow_most, t = not_above(most, not_below(-most, exact));
+  const T most = bounds_of(0.0f).pow_most, t = not_above(most, not_below(-most, exact));
   const T shifted = t + binary<T>::shift, f = t - (shifted - binary<T>::shift), power = power_of_two(shifted);
   const T rest = polynomial(
       f, T(0.693147202808628), T(0.2402264787286586), T(0.05550332461903765), T(0.009618441132697558), T(0.0013398891983737017),
@@ -103,7 +103,7 @@ OPC_INLINE T pow_by_pairs(T x, T y) {
   const Pair<T> log = log2_pair(size), exact = pair_product(y, log.high);
   const bool regular = (size > 0) & (size < infinity);
   const T wide = regular ? exact.high : (size == 0 ? -infinity : size) * y;
-  const T most = double_bounds.pow_most, t = not_above(most, not_below(-most, wide));
+  const T most = bounds_of(0.0).pow_most, t = not_above(most, not_below(-most, wide));
   const T rest = multiply_add(y, log.low, exact.low);
   const T h = (t + shift) - shift, f = (t - h) + (t == wide ? rest : T(0));
   const T first = multiply_add(h, T(0.5), shift), power = power_of_two(first);

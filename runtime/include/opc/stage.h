@@ -85,8 +85,14 @@ struct row_functions {
 
 typedef void (*tile_function)(const tile &, const void *arguments);
 
+#if defined(__CUDACC__)
+#define OPC_ROW __host__ __device__ static inline
+#else
+#define OPC_ROW static inline
+#endif
+
 template <typename T>
-static inline T *row(const tile &t, int operand, int64_t index) {
+OPC_ROW T *row(const tile &t, int operand, int64_t index) {
   return static_cast<T *>(t.data[operand]) + index * t.step[operand];
 }
 

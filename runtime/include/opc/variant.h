@@ -12,7 +12,9 @@
 
 /* Inlined always: a call left in a loop keeps the loop from being vectorised. Without optimization nothing is, and copies of what is
  * inlined take a third of the time to compile. */
-#ifdef __OPTIMIZE__
+#if defined(__CUDACC__)
+#define OPC_INLINE __host__ __device__ static inline
+#elif defined(__OPTIMIZE__)
 #define OPC_INLINE __attribute__((always_inline)) static inline
 #else
 #define OPC_INLINE static inline
