@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
@@ -245,17 +245,36 @@ class Extension(Node):
         """None: what a lower IR makes stands in no source text."""
         return NO_SPAN
 
+    PARTS: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold direct subexpressions: one, a tuple of them, or None."""
+
     def text(self) -> str:
         """Return the expression on one line."""
         raise NotImplementedError
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the direct subexpressions."""
-        return ()
+        return parts_of(self, self.PARTS)
 
-    def with_parts(self, new: tuple[Expr, ...]) -> Expr:
+    def with_parts(self, new: tuple[Expr, ...]) -> Any:
         """Return the expression with its direct subexpressions replaced; only asked where there are some."""
-        raise NotImplementedError
+        return with_parts(self, self.PARTS, new)
+
+
+def parts_of(node: Any, fields: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return what some fields of a dataclass hold: one thing each, a tuple of them, or None."""
+    held = [getattr(node, name) for name in fields]
+    return tuple([x for v in held for x in (v if isinstance(v, tuple) else () if v is None else (v,))])
+
+
+def with_parts(node: Any, fields: tuple[str, ...], new: Iterable[Any]) -> Any:
+    """Return a dataclass with other things in some fields, in the order of `parts_of`."""
+    rest = iter(new)
+    held = {name: getattr(node, name) for name in fields}
+    changed = {
+        n: tuple([next(rest) for _ in v]) if isinstance(v, tuple) else None if v is None else next(rest) for n, v in held.items()
+    }
+    return replace(node, **changed)
 
 
 Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Place | Read | Call | Select | Reduce | Cast | Present | Extension

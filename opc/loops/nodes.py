@@ -7,14 +7,14 @@ pointers point to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.dtypes import TypeVar, ValueType
-from opc.ir.expr import Expr
+from opc.ir.expr import Expr, parts_of, with_parts
 from opc.loops.values import Intrinsic, Kind, Local, Reference
 
 
@@ -289,81 +289,56 @@ class View:
     entry: int
 
 
+_VALUES: Mapping[type, tuple[str, ...]] = {
+    Let: ("value",),
+    Var: ("value",),
+    Result: ("value",),
+    Store: ("target", "value"),
+    Accumulate: ("target", "value"),
+    Search: ("best", "positions", "numbers", "value"),
+    Loop: ("low", "high", "step"),
+    GroupPoints: ("over",),
+    While: ("cond",),
+    If: ("cond",),
+    Do: ("call",),
+    Scope: ("call",),
+    Refuse: ("cond", "report"),
+    Function: ("result",),
+}
+"""The fields of each statement that hold the values which it computes itself."""
+
+_BODIES: Mapping[type, tuple[str, ...]] = {
+    Loop: ("body",),
+    Group: ("body",),
+    GroupPoints: ("body",),
+    While: ("body",),
+    Scope: ("body",),
+    Function: ("body",),
+    If: ("then", "other"),
+}
+"""The fields of each statement that hold bodies."""
+
+
 def bodies(s: Statement) -> tuple[Body, ...]:
     """Return the bodies inside a statement."""
-    match s:
-        case Loop() | Group() | GroupPoints() | While() | Scope() | Function():
-            return (s.body,)
-        case If():
-            return (s.then, s.other)
-        case _:
-            return ()
+    return tuple([getattr(s, name) for name in _BODIES.get(type(s), ())])
 
 
 def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
     """Return a statement with other bodies, in the order of `bodies`."""
-    match s:
-        case Loop() | Group() | GroupPoints() | While() | Scope() | Function():
-            return replace(s, body=new[0])
-        case If():
-            return replace(s, then=new[0], other=new[1])
-        case _:
-            return s
+    fields: dict[str, Any] = dict(zip(_BODIES[type(s)], new, strict=True)) if new else {}
+    return replace(s, **fields) if new else s
 
 
 def own_values(s: Statement) -> tuple[Expr, ...]:
     """Return the values that a statement computes itself, those in its bodies aside."""
-    match s:
-        case Let() | Result():
-            return (s.value,)
-        case Var():
-            return () if s.value is None else (s.value,)
-        case Store() | Accumulate():
-            return (s.target, s.value)
-        case Search():
-            return (s.best, *s.positions, *s.numbers, s.value)
-        case Loop():
-            return (s.low, s.high) if s.step is None else (s.low, s.high, s.step)
-        case GroupPoints():
-            return s.over
-        case While() | If():
-            return (s.cond,)
-        case Do() | Scope():
-            return (s.call,)
-        case Refuse():
-            return (s.cond, s.report)
-        case Function():
-            return () if s.result is None else (s.result,)
-        case _:
-            return ()
+    return parts_of(s, _VALUES.get(type(s), ()))
 
 
 def with_own_values(s: Statement, new: tuple[Any, ...]) -> Statement:
     """Return a statement with other values, in the order of `own_values`."""
-    if not new:
-        return s
-    match s:
-        case Let() | Result() | Var():
-            return replace(s, value=new[0])
-        case Store() | Accumulate():
-            return replace(s, target=new[0], value=new[1])
-        case Search():
-            count = len(s.positions)
-            return Search(s.kind, new[0], new[1 : 1 + count], new[1 + count : -1], new[-1])
-        case Loop():
-            return replace(s, low=new[0], high=new[1], step=new[2] if len(new) > 2 else None)
-        case GroupPoints():
-            return replace(s, over=new)
-        case While() | If():
-            return replace(s, cond=new[0])
-        case Do() | Scope():
-            return replace(s, call=new[0])
-        case Refuse():
-            return replace(s, cond=new[0], report=new[1])
-        case Function():
-            return replace(s, result=new[0])
-        case _:
-            return s
+    changed: Statement = with_parts(s, _VALUES[type(s)], new) if new else s
+    return changed
 
 
 def values_of(body: Body) -> tuple[Expr, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
@@ -74,6 +74,8 @@ class Local(Extension):
     `member` is the function of a struct of the runtime's that returns its value, or a member that is one.
     """
 
+    PARTS: ClassVar = ("index",)
+
     name: str
     type: ValueType
     index: Expr | None = None
@@ -83,14 +85,6 @@ class Local(Extension):
         """Return `name`, `name.member` or `name[index]`."""
         member = f".{self.member}" if self.member else ""
         return f"{self.name}{member}" if self.index is None else f"{self.name}[{format_expr(self.index)}]"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the index."""
-        return () if self.index is None else (self.index,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Local:
-        """Return the element at another index."""
-        return replace(self, index=new[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,38 +129,26 @@ class Axes(Integer):
 class Sum(Integer):
     """A sum of integers, in the order given."""
 
+    PARTS: ClassVar = ("terms",)
+
     terms: tuple[Expr, ...]
 
     def text(self) -> str:
         """Return the sum in parentheses."""
         return f"({' + '.join(map(format_expr, self.terms))})"
 
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the terms."""
-        return self.terms
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Sum:
-        """Return the sum of other terms."""
-        return Sum(new)
-
 
 @dataclass(frozen=True, slots=True)
 class Product(Integer):
     """A product of integers."""
+
+    PARTS: ClassVar = ("factors",)
 
     factors: tuple[Expr, ...]
 
     def text(self) -> str:
         """Return the product, with sums in parentheses."""
         return "*".join(t if _is_word(t) else f"({t})" for t in map(format_expr, self.factors))
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the factors."""
-        return self.factors
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Product:
-        """Return the product of other factors."""
-        return Product(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +158,8 @@ class Load(Extension):
     A `stored` operand is read in the type that it is stored in. `along` is the part of the offset that changes from one lane to
     the next, where that is told apart.
     """
+
+    PARTS: ClassVar = ("offset", "along")
 
     view: str
     offset: Expr
@@ -188,18 +172,12 @@ class Load(Extension):
         along = "" if self.along is None else f" + {format_expr(self.along)}"
         return f"{self.view}[{format_expr(self.offset).removeprefix('(').removesuffix(')')}{along}]"
 
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the offset."""
-        return (self.offset,) if self.along is None else (self.offset, self.along)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Load:
-        """Return the element at another offset."""
-        return replace(self, offset=new[0], along=new[1] if len(new) > 1 else None)
-
 
 @dataclass(frozen=True, slots=True)
 class Address(Integer):
     """Where the element of an operand at `offset` lies, None at the first: an argument of intrinsics."""
+
+    PARTS: ClassVar = ("offset",)
 
     view: str
     offset: Expr | None
@@ -208,18 +186,12 @@ class Address(Integer):
         """Return `&view[offset]`."""
         return f"&{self.view}[{'0' if self.offset is None else format_expr(self.offset).removeprefix('(').removesuffix(')')}]"
 
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the offset."""
-        return () if self.offset is None else (self.offset,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Address:
-        """Return the address of another element."""
-        return replace(self, offset=new[0])
-
 
 @dataclass(frozen=True, slots=True)
 class Speculative(Extension):
     """A value that may be computed wherever its variables are known, also where it is not asked for."""
+
+    PARTS: ClassVar = ("value",)
 
     value: Expr
 
@@ -230,20 +202,14 @@ class Speculative(Extension):
 
     def text(self) -> str:
         """Return the value."""
-        return format_expr(self.value)
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the value."""
-        return (self.value,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Speculative:
-        """Return another value, which may be computed as freely."""
-        return replace(self, value=new[0])
+        return _wrapped(format_expr(self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Construct(Extension):
     """A value converted to a type that may be none of the value types."""
+
+    PARTS: ClassVar = ("value",)
 
     kind: Kind
     value: Expr
@@ -257,38 +223,26 @@ class Construct(Extension):
         """Return `kind(value)`."""
         return f"{type_text(self.kind)}({format_expr(self.value)})"
 
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the value."""
-        return (self.value,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Construct:
-        """Return another value of the kind."""
-        return replace(self, value=new[0])
-
 
 @dataclass(frozen=True, slots=True)
 class As(Extension):
     """A value as one of another type that it mixes with: a literal or an attribute takes the type, others are converted."""
+
+    PARTS: ClassVar = ("value",)
 
     value: Expr
     type: ValueType
 
     def text(self) -> str:
         """Return the value."""
-        return format_expr(self.value)
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the value."""
-        return (self.value,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> As:
-        """Return another value of the type."""
-        return replace(self, value=new[0])
+        return _wrapped(format_expr(self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Deref(Extension):
     """What a pointer that an intrinsic returns points to."""
+
+    PARTS: ClassVar = ("pointer",)
 
     pointer: Expr
     type: ValueType
@@ -297,18 +251,12 @@ class Deref(Extension):
         """Return `*pointer`."""
         return f"*{format_expr(self.pointer)}"
 
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the pointer."""
-        return (self.pointer,)
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Deref:
-        """Return what another pointer points to."""
-        return replace(self, pointer=new[0])
-
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic(Extension):
     """A function of the runtime's headers, with template arguments `types`; `opc.loops.intrinsics` lists them."""
+
+    PARTS: ClassVar = ("args",)
 
     name: str
     args: tuple[Expr, ...]
@@ -319,14 +267,6 @@ class Intrinsic(Extension):
         """Return the call."""
         types = f"<{', '.join(map(type_text, self.types))}>" if self.types else ""
         return f"{self.name}{types}({', '.join(map(format_expr, self.args))})"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the arguments."""
-        return self.args
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Intrinsic:
-        """Return the call with other arguments."""
-        return replace(self, args=new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,19 +284,13 @@ class Word(Integer):
 class Init(Integer):
     """The members of a struct of the runtime's, in order."""
 
+    PARTS: ClassVar = ("members",)
+
     members: tuple[Expr, ...]
 
     def text(self) -> str:
         """Return the members in braces."""
         return f"{{{', '.join(map(format_expr, self.members))}}}"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the members."""
-        return self.members
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Init:
-        """Return other members."""
-        return Init(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +310,8 @@ class Static(Extension):
 class Choice(Integer):
     """One of two integers, or of what else has no value type."""
 
+    PARTS: ClassVar = ("cond", "then", "other")
+
     cond: Expr
     then: Expr
     other: Expr
@@ -383,14 +319,6 @@ class Choice(Integer):
     def text(self) -> str:
         """Return the choice."""
         return f"({format_expr(self.then)} if {format_expr(self.cond)} else {format_expr(self.other)})"
-
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the condition and both sides."""
-        return self.cond, self.then, self.other
-
-    def with_parts(self, new: tuple[Expr, ...]) -> Choice:
-        """Return another choice."""
-        return Choice(*new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +373,10 @@ class Lambda(Integer):
         from opc.loops.nodes import with_values
 
         return replace(self, body=with_values(self.body, new))
+
+
+def _wrapped(text: str) -> str:
+    return f"({text})" if " " in text and not text.endswith(("]", ")")) else text
 
 
 def _is_word(text: str) -> bool:

@@ -33,7 +33,8 @@ kernel: |
 """
 FUSED_LOOPS = """\
 program f
-  parallel rows along [...], past the caches in large calls: f
+  parallel rows along [...]: f
+    schedule: nontemporal
     read input x: T[...]
     read input y: T[...]
     write output u: T[...]
@@ -54,6 +55,7 @@ kernel: |
 ROW_LOOPS = """\
 program f
   parallel whole rows of [...] along [i:D]: f
+    schedule: interleave, batch(4, whole)
     read input x: T[..., k:D]
     write output y: T[..., i:D]
     for each point of the row
@@ -72,6 +74,7 @@ kernel: |
 SCALE_BACKWARD_LOOPS = """\
 program f_backward
   parallel rows along [..., i:D]: f_backward
+    schedule: plain loops
     read input x: T[..., i:D]
     read input w: T[i:D]
     read input d_y: T[..., i:D]
@@ -92,6 +95,7 @@ WHOLE_LOOPS = """\
 program f
   temporary y_sum: T[]
   parallel rows along [...]: f_0
+    schedule: vectorise(...)
     read input x: T[...]
     write temporary y_sum: T[], sum over points
     for each point of the row
@@ -100,7 +104,8 @@ program f
       for each point of the row
         fold y_sum: T = sum(x * x)
       put y_sum: T = y_sum
-  parallel rows along [...], past the caches in large calls: f_1
+  parallel rows along [...]: f_1
+    schedule: nontemporal
     read input x: T[...]
     read temporary y_sum: T[], once a row
     write output y: T[...]
@@ -117,7 +122,8 @@ kernel: |
 """
 BROADCAST_BACKWARD_LOOPS = """\
 program f_backward
-  parallel rows along [...], past the caches in large calls: f_backward
+  parallel rows along [...]: f_backward
+    schedule: nontemporal
     read input a: T[...]
     read input b: T[...]
     read input d_y: T[...]
@@ -139,21 +145,24 @@ kernel: |
 """
 CASES_LOOPS = """\
 program f when mode == 'slow'
-  parallel rows along [...], past the caches in large calls: f_slow
+  parallel rows along [...]: f_slow
+    schedule: nontemporal
     read input x: T[...]
     write output y: T[...]
     for each point of the row
       put y: T = exp(x)
 
 program f when mode == 'fast' and flip
-  parallel rows along [...], past the caches in large calls: f_fast_flip
+  parallel rows along [...]: f_fast_flip
+    schedule: nontemporal
     read input x: T[...]
     write output y: T[...]
     for each point of the row
       put y: T = -x
 
 program f when mode == 'fast' and not flip
-  parallel rows along [...], past the caches in large calls: f_fast_not_flip
+  parallel rows along [...]: f_fast_not_flip
+    schedule: nontemporal
     read input x: T[...]
     write output y: T[...]
     for each point of the row
@@ -170,6 +179,7 @@ kernel: |
 BOTH_LOOPS = """\
 program f
   parallel whole rows of [i:N] along [j:M]: f
+    schedule: plain loops
     read input x: T[i:N, j:M]
     write output y: T[j:M], sum over points
     write output z: T[i:N], once a row
@@ -187,7 +197,8 @@ kernel: |
 """
 REVERSED_LOOPS = """\
 program f
-  parallel rows [i], lanes i: f_y
+  parallel [i]: f_y
+    schedule: vectorise(i)
     y[i] = x[-i + N - 1]
 """
 
@@ -202,7 +213,8 @@ kernel: |
 """
 WINDOW_LOOPS = """\
 program f
-  parallel rows [n, i, j], lanes j, max over [p:k, q:k] in rows: f_y
+  parallel [n, i, j]: f_y
+    schedule: vectorise(j), tile(p, q)
     y[n, i, j] = max[p:k, q:k](x[n, i + p, j + q])
 """
 
@@ -214,7 +226,8 @@ kernel: |
 """
 GATHER_BACKWARD_LOOPS = """\
 program f_backward
-  scatter into [i, j] at i = ids[n], lanes j: f_backward_d_t
+  parallel [i, j]: f_backward_d_t
+    schedule: scatter(i = ids[n])
     d_t[i, j] = sum[n:N](d_y[n, j] if i == ids[n] else 0)
 """
 
@@ -228,9 +241,11 @@ kernel: |
 HISTOGRAM_LOOPS = """\
 program f
   temporary y_sum: int64[V:V]
-  scatter into [v] at v = ids[n], single lanes: f_y_sum
+  parallel [v]: f_y_sum
+    schedule: scatter(v = ids[n])
     y_sum[v] = sum[n:N](1 if ids[n] == v else 0)
-  parallel rows along [v:V], past the caches in large calls: f_1
+  parallel rows along [v:V]: f_1
+    schedule: nontemporal
     read input x: T[v:V]
     read temporary y_sum: int64[v:V]
     write output y: T[v:V]
@@ -246,12 +261,14 @@ kernel: |
 """
 CUMSUM_LOOPS = """\
 program f
-  scan of [i, d] along i, lanes d: f_y
+  parallel [i, d]: f_y
+    schedule: scan(i)
     y[i, d] = sum[k:i + 1](x[k, d])
 """
 CUMSUM_BACKWARD_LOOPS = """\
 program f_backward
-  scan of [k, d] along k down, lanes d: f_backward_d_x
+  parallel [k, d]: f_backward_d_x
+    schedule: scan(k, down)
     d_x[k, d] = sum[j:-k + N](d_y[j + k, d])
 """
 
@@ -264,7 +281,8 @@ kernel: |
 """
 HALVES_LOOPS = """\
 program f
-  parallel rows [n, d], lanes d: f_y
+  parallel [n, d]: f_y
+    schedule: vectorise(d), split
     y[n, d] = x[n, d] + w[d] * (x[n, d + (D // 2)] if d < D // 2 else x[n, d - (D // 2)])
 """
 HALVES_BACKWARD = (

@@ -103,7 +103,8 @@ class KernelText(ExprText):
         self.kernel, self.types, self.temporaries = kernel, kernel.types, temporaries
         self.attributes: dict[tuple[str, int, str], str] = {}
         self.symbols: dict[str, None] = {}
-        self.used = set(_names(kernel.body)) | PARAMETERS | spec_names(op)
+        self.declared = PARAMETERS.union(_names(kernel.body))
+        self.used = {*self.declared, *spec_names(op)}
         self.block: ValueType | None = None
         self.forms = [(f, KernelText(op, f.kernel)) for f in kernel.forms]
         body = [*self._body(kernel.body, "  ")]
@@ -176,7 +177,7 @@ class KernelText(ExprText):
         """Return the local that holds an attribute as a C++ type."""
         key = (name, element, target)
         if key not in self.attributes:
-            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in PARAMETERS
+            taken = any(k[:2] == key[:2] for k in self.attributes) or element >= 0 or name in self.declared
             self.attributes[key] = self._fresh(name if element < 0 else f"{name}_{element}") if taken else name
         return self.attributes[key]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, map_affine
-from opc.ir.printer import format_assign
+from opc.ir.printer import format_assign, format_expr
 from opc.loops.nodes import Body, Buffer, Comment, Continue, Do, How, If, Kernel, Let, Loop, Return, Statement, Store, Var, View
 from opc.loops.values import (
     Choice,
@@ -74,12 +74,16 @@ class _RowNest:
         if alone:
             known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
         if isinstance(plan, Scatter):
-            self._decide("scatter", *(index for index, _ in plan.places))
+            places = [f"{index} = {format_expr(place)}" for index, place in plan.places]
+            how = {f"rows {plan.row}": plan.row, "windows": plan.window, "atomic": plan.shared}
+            self._decide("scatter", *places, *(text for text, holds in how.items() if holds))
             return scatter_body(known, plan)
         if isinstance(plan, Scan):
-            self._decide("scan", plan.index)
+            self._decide("scan", plan.index, *(["down"] if plan.descending else []))
             return scan_body(known, plan)
         self._decide("vectorise", *([plan.lane] if plan.lane is not None else ()))
+        if plan.looked_up:
+            self.nest.decisions.take("prefetch", *plan.looked_up, *([f"for all [{', '.join(plan.inner)}]"] if plan.inner else ()))
         return self._lanes(known, plan, alone)
 
     def _decide(self, name: str, *args: str) -> None:
