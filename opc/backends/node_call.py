@@ -1,15 +1,19 @@
-"""A call of an op as an ONNX model of one node: what the sessions of the ONNX runtimes share."""
+"""A call of an op as an ONNX model of one node, and the session that makes such calls: what the ONNX runtimes share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shapes.inference import ShapeError, infer, infer_types
-from opc.backends.base import OpError, Unsupported
+from opc.analysis.shapes.inference import infer_types
+from opc.backends import package as packages
+from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.derived import computable
 from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
 from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
-from opc.ir.op import AttributeKind, Op, Operand
+from opc.ir.op import AttributeKind, Family, Op, Operand
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -133,7 +137,7 @@ class NodeCall:
         known = DType(bound) if bound in {d.value for d in ANY} else candidates(variable)[0]
         return candidates(Acc(known))[0].value
 
-    def run(self, evaluate: Callable[[dict[str, Array]], Sequence[Array]]) -> dict[str, Array]:
+    def run(self, evaluate: Evaluate) -> dict[str, Array]:
         """Return the outputs by name.
 
         Raises:
@@ -149,6 +153,66 @@ class NodeCall:
             while inner.__cause__ is not None:
                 inner = inner.__cause__
             raise OpError(str(inner)) from error
+
+
+Evaluate = Callable[[dict[str, "Array"]], Sequence["Array"]]
+"""A model that is loaded: from its inputs by name to its outputs in order."""
+
+
+class NodeSession(Session):
+    """Runs each call as a model of one node; calls that differ in sizes only share one."""
+
+    has_functions = True
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Remember the family and its package."""
+        super().__init__(family, package)
+        self._loaded: dict[object, Evaluate] = {}
+
+    @abstractmethod
+    def load(self, call: NodeCall) -> Evaluate:
+        """Load the model of a call.
+
+        Raises:
+            OpError: when the runtime refuses it.
+        """
+
+    @abstractmethod
+    def load_function(self, call: NodeCall, model: Any) -> Evaluate:
+        """Load the model of a call that holds the op's body in standard operators, without the op itself.
+
+        Raises:
+            Unsupported: when the runtime lacks one of these.
+        """
+
+    def call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op of the family; see `opc.backends.base.Session`."""
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        if call.key not in self._loaded:
+            self._loaded[call.key] = self.load(call)
+        return call.run(self._loaded[call.key])
+
+    def function_call(
+        self,
+        op: str,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Array]:
+        """Run one op by its body in standard operators; Unsupported where the package holds no such body."""
+        if not (self.package / "onnx").is_dir():
+            raise Unsupported("the package has no part for ONNX, which holds the body in standard operators")
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        if call.function_key not in self._loaded:
+            model = call.function_model(packages.load(self.package, "onnx"))
+            self._loaded[call.function_key] = self.load_function(call, model)
+        return call.run(self._loaded[call.function_key])
 
 
 def trimmed(names: list[str]) -> list[str]:
@@ -170,18 +234,9 @@ def _element_type(dtype: str) -> int:
 def wanted_outputs(
     op: Op, given: Mapping[str, Array], attributes: Mapping[str, Any], only: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the outputs to ask for: all that have a shape but the gradients of absent inputs, unless `only` names some."""
-    if only is not None:
-        return tuple(o.name for o in op.outputs if o.name in only or not o.optional)
-    try:
-        shaped = infer(op, {name: array.shape for name, array in given.items()}, attributes).outputs
-    except ShapeError:
-        shaped = {o.name: () for o in op.outputs}
-    owners = dict(zip((o.name for o in op.outputs), op.derivation.outputs)) if op.derivation else {}
-    inputs = {o.name for o in op.inputs}
-    gradients = op.derivation is not None and op.derivation.kind == "vjp"
-    refused = {n for n, owner in owners.items() if gradients and owner in inputs and owner not in given}
-    return tuple(o.name for o in op.outputs if not o.optional or (o.name in shaped and o.name not in refused))
+    """Return the outputs to ask for: by default all that can be computed, else the required ones and those that `only` names."""
+    names = computable(op, {n: a.shape for n, a in given.items()}, attributes) if only is None else only
+    return tuple(o.name for o in op.outputs if o.name in names or not o.optional)
 
 
 def node_attributes(op: Op, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def _check_names(family: Family) -> None:
     mistakes = []
     for name in family.names:
         if name.backend in registered:
-            if not getattr(registry.load(name.backend), "takes_name", False):
+            if not registry.load(name.backend).takes_name:
                 message = f"the backend '{name.backend}' has no name of its own for an op"
                 mistakes.append(Diagnostic(message, name.span, hint="it goes by op, domain and onnx_name"))
         elif hint := did_you_mean(name.backend, registered):  # other backends may be installed elsewhere

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from opc.backends import registry
-from opc.backends.base import Availability, BuildStep, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Compile, Link
 from opc.build import compilation, generate
 from opc.diagnostics import Diagnostic
 from opc.ir.op import Family, Op
@@ -35,7 +35,7 @@ class FakeKernel:
 
 
 @dataclass
-class FakeBackend:
+class FakeBackend(Backend):
     """Makes the files and steps a test gives it."""
 
     name: str = "fake"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opc.backends.base import Unsupported
-from opc.backends.mindspore.front import dtype_name
+from opc.backends.mindspore.api import dtype_name
 from opc.ir.dtypes import DType
-from opc.ir.op import AttributeKind, Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -52,19 +51,11 @@ def to_numpy(tensor: Any) -> Array:
     return array
 
 
-def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attribute values with defaults, as MindSpore's functions take them: dtypes are its own, lists are tuples."""
+def dtype(name: str) -> Any:
+    """Return MindSpore's dtype of a name, the name itself where it has none."""
     import mindspore
 
-    values = {a.name: a.default for a in op.attributes if not a.required} | dict(given)
-    for a in op.attributes:
-        value = values.get(a.name)
-        if isinstance(value, list):
-            values[a.name] = tuple(value)
-        if a.kind is AttributeKind.DTYPE and isinstance(value, str | DType):
-            known = str(value) in [d.value for d in DType]
-            values[a.name] = getattr(mindspore, dtype_name(DType(value))) if known else value
-    return values
+    return getattr(mindspore, dtype_name(DType(name))) if name in {d.value for d in DType} else name
 
 
 def message(error: Exception) -> str:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, BuildStep, Session
-from opc.backends.onnx import emit, generated_tests
+from opc.backends.base import Availability, Backend, Check
+from opc.backends.example_text import test_file
+from opc.backends.onnx import emit
 from opc.diagnostics import Diagnostic
+from opc.emit.onnx.function import FunctionBody, function_body
 from opc.ir.op import Family
 
+if TYPE_CHECKING:
+    from opc.backends.onnx.session import OnnxSession
 
-class OnnxBackend:
+
+class OnnxBackend(Backend):
     """Operator schemas, FunctionProto bodies and reference ops."""
 
     name = "onnx"
@@ -32,14 +39,17 @@ class OnnxBackend:
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""
-        return {**emit.files(family), **generated_tests.files(family)}
+        function = isinstance(function_body(family.forward), FunctionBody)
+        return {**emit.files(family), **test_file(family, emit.templates, "onnx", function=function)}
 
-    def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return nothing: the subpackage is plain Python."""
-        return ()
-
-    def session(self, family: Family, package: Path) -> Session:
+    def session(self, family: Family, package: Path) -> OnnxSession:
         """Load the reference ops."""
         from opc.backends.onnx.session import OnnxSession
 
         return OnnxSession(family, package)
+
+    def checks(self, session: OnnxSession) -> Sequence[Check]:
+        """Return what ONNX's tools promise of the op: checker, inference, function, inliner, text."""
+        from opc.backends.onnx.checks import OnnxChecks
+
+        return OnnxChecks(session).all()

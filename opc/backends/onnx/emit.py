@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from opc.backends.templates import environment
+from opc.backends.templates import Templates
 from opc.emit.numpy.reference import function_name, numpy_module
 from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
@@ -14,9 +13,6 @@ from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
-
-if TYPE_CHECKING:
-    import jinja2
 
 SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
 """The modules that are the same in every package but for their first line."""
@@ -49,12 +45,10 @@ def summary(family: Family, op: Op) -> str:
 
 
 def _render(template: str, family: Family, **values: object) -> str:
-    return templates().get_template(template).render(spec=family.source_name, name=family.name, **values)
+    return templates.render(template, family, **values)
 
 
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.onnx")
+templates = Templates("opc.backends.onnx")
 
 
 # ---- schemas -------------------------------------------------------------------------------------------------------------

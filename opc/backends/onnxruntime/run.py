@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
 from opc.backends.array_files import Output, load_array, save_array
-from opc.backends.onnxruntime.values import from_value, to_value
+from opc.backends.onnxruntime.values import run
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.pipeline import load_family
 
@@ -198,9 +198,7 @@ def _run(path: Path, built: Sequence[Path], feeds: Mapping[str, Array]) -> dict[
     try:
         # By its path: data that lies outside of the model is found relative to it.
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [o.name for o in session.get_outputs()]
-        values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
-        return {n: from_value(v) for n, v in zip(names, values, strict=True)}
+        return dict(zip((o.name for o in session.get_outputs()), run(session, feeds), strict=True))
     except Exception as error:  # ONNX Runtime's errors share no base class.
         raise _refused(f"ONNX Runtime can't run {path}: {_message(error)}") from error
 

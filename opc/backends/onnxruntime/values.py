@@ -1,8 +1,9 @@
-"""NumPy arrays to ONNX Runtime's values and back, bfloat16 too, for which ONNX Runtime's Python has no NumPy type."""
+"""Sessions of ONNX Runtime on NumPy arrays, bfloat16 too, for which ONNX Runtime's Python has no NumPy type."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,9 +37,19 @@ def from_value(value: Any) -> Array:
     return np.frombuffer(data, dtype=bfloat16).reshape(shape).copy()
 
 
-def quiet(options: Any, threads: int = 2) -> Any:
-    """Return session options whose threads sleep while there is nothing to do: hundreds of sessions would wait by spinning."""
+def inference_session(model: Any, options: Any = None, *, threads: int = 2) -> Any:
+    """Return a session on the CPU whose idle threads sleep: hundreds of sessions would wait by spinning."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions() if options is None else options
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    return options
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: Any, feeds: Mapping[str, Array]) -> list[Array]:
+    """Return the outputs of a session in order."""
+    names = [o.name for o in session.get_outputs()]
+    values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
+    return [from_value(v) for v in values]

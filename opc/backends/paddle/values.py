@@ -1,19 +1,19 @@
-"""NumPy arrays to Paddle's tensors and back, and attributes as Paddle's functions take them."""
+"""NumPy arrays to Paddle's tensors and back, and what Paddle raises."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opc.backends.base import Unsupported
 from opc.backends.paddle.signature import MAX_RANK
-from opc.ir.dtypes import DType
-from opc.ir.op import AttributeKind, Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
+
+REFUSALS = (RuntimeError, ValueError, TypeError, OSError, NotImplementedError)
+"""What Paddle raises for a bad call: an error of an operator is an OSError."""
 
 
 def carried(array: Array) -> Array:
@@ -61,15 +61,8 @@ def to_numpy(tensor: Any) -> Array:
     return array
 
 
-def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attribute values as Paddle's users write them: dtypes are Paddle's own, tuples lists."""
+def dtype(name: str) -> Any:
+    """Return Paddle's dtype of a name, the name itself where it has none."""
     import paddle
 
-    dtypes = {a.name for a in op.attributes if a.kind is AttributeKind.DTYPE}
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in dtypes and isinstance(value, str | DType):
-            values[name] = getattr(paddle, str(value), value)
-        else:
-            values[name] = list(value) if isinstance(value, tuple) else value
-    return values
+    return getattr(paddle, name, name)

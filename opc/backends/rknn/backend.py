@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opc.backends import environments
-from opc.backends.base import Availability, BuildStep, Environment, Session
+from opc.backends.base import Availability, Backend, BuildStep, Environment, Session
 from opc.backends.rknn import board, emit
+from opc.backends.rknn.graph import SIMULATED
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import AttributeKind, Family, Operand
 
-SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
-"""The dtypes of tensors in the toolkit's models."""
 
-
-class RknnBackend:
+class RknnBackend(Backend):
     """Custom ops of RKNN's toolkit and runtime."""
 
     name = "rknn"

@@ -16,6 +16,9 @@ from opc.ir.op import Op
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
+SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
+"""The dtypes of tensors in the toolkit's models."""
+
 OPSET = 17
 """The version of the standard operators that models import."""
 

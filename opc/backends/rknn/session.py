@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
-from opc.backends.rknn.backend import SIMULATED
+from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.rknn.board import MACHINE, Board
-from opc.backends.rknn.graph import Call, make_call, model_of, node
+from opc.backends.rknn.graph import SIMULATED, Call, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
 from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_apart
 from opc.ir.dtypes import DType
@@ -35,7 +34,7 @@ Arguments = tuple[str, Mapping[str, "Array | None"], Mapping[str, Any]]
 """The op, inputs and attributes of a call."""
 
 
-class RknnSession(WithoutAutograd):
+class RknnSession(Session):
     """Runs calls as nodes of models on the simulator."""
 
     no_autograd = INFERENCE_ONLY
@@ -51,7 +50,7 @@ class RknnSession(WithoutAutograd):
         """
         import rknn.api  # noqa: F401 - so that its absence shows here
 
-        self.family, self.package = family, package
+        super().__init__(family, package)
         self.op, self.name = family.forward, rknn_name(family)
         self.module = packages.load(package, "rknn")
         self.custom_op = packages.load(package, "rknn.custom_op")
@@ -198,10 +197,6 @@ class RknnSession(WithoutAutograd):
         if len(floating) > 1 or "float16" in floating:
             return Unsupported("RKNN's toolkit gives every floating tensor to the op as float32")
         return OpError(f"accepted by RKNN: {refusal}")
-
-    def checks(self) -> Sequence[Check]:
-        """Return what RKNN's users expect beyond values."""
-        return ()
 
 
 def _dtypes(call: Call) -> set[str]:
