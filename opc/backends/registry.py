@@ -119,6 +119,22 @@ def load_all() -> tuple[tuple[Backend, ...], tuple[Broken, ...]]:
     return tuple(m for m in made if not isinstance(m, Broken)), broken
 
 
+def owner(value: object) -> Backend | None:
+    """Return the backend whose tensor a value is, None when it is none's; see `Backend.owns`.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    kind = type(value)
+    if kind not in _OWNERS:
+        _OWNERS[kind] = next((b for b in load_all()[0] if b.owns(value)), None)
+    return _OWNERS[kind]
+
+
+_OWNERS: dict[type, Backend | None] = {}
+"""The backends that own values of the types that were asked about."""
+
+
 def _make(entry: EntryPoint) -> Backend | Broken:
     # A third party's module may raise anything while it is imported; that must cost its user a line, not all other backends.
     try:
@@ -126,7 +142,7 @@ def _make(entry: EntryPoint) -> Backend | Broken:
     except Exception as error:
         return Broken(entry.name, _broken(entry, f"{type(error).__name__}: {error}"))
     if not isinstance(backend, Backend):
-        return Broken(entry.name, _broken(entry, "it lacks a member of opc.backends.base.Backend"))
+        return Broken(entry.name, _broken(entry, "it is no subclass of opc.backends.base.Backend"))
     if backend.name != entry.name:
         return Broken(entry.name, _broken(entry, f"it calls itself '{backend.name}'"))
     return backend

@@ -29,6 +29,19 @@ class Partial(Backend):
     title = "Partial"
 
 
+class Structural:
+    """Has the members of a backend, but not their defaults."""
+
+    name = "structural"
+    title = "Structural"
+
+    def probe(self) -> Any: ...
+    def requires(self, family: Any) -> Any: ...
+    def emit(self, family: Any) -> Any: ...
+    def build(self, family: Any) -> Any: ...
+    def session(self, family: Any, package: Path) -> Any: ...
+
+
 def entry(name: str, value: str, distribution: str) -> EntryPoint:
     made = EntryPoint(name, value, "opc.backends")
     # How importlib.metadata itself ties an entry point to its distribution.
@@ -38,7 +51,7 @@ def entry(name: str, value: str, distribution: str) -> EntryPoint:
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     module = ModuleType("thirdparty")
-    module.Good, module.Partial = Good, Partial
+    module.Good, module.Partial, module.Structural = Good, Partial, Structural
     monkeypatch.setitem(sys.modules, "thirdparty", module)
     found = [entry("good", "thirdparty:Good", "third-party")]
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "opc.backends" else [])
@@ -96,7 +109,8 @@ def test_two_distributions_with_one_name_are_refused(entries: list[EntryPoint]) 
     [
         ("no_such_module:Backend", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("thirdparty:Missing", "AttributeError"),
-        ("thirdparty:Partial", "TypeError: .*abstract methods.*emit),
+        ("thirdparty:Partial", "TypeError: Can't instantiate abstract class Partial with abstract methods? .*emit"),
+        ("thirdparty:Structural", "it is no subclass of opc.backends.base.Backend"),
         ("thirdparty:Good", "it calls itself 'good'"),
     ],
 )

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import opc
-from opc import api
 from opc.api import LoadedOp
+from opc.backends.torch.backend import TorchBackend
 from opc.build import builder
 
 SPEC = """
@@ -209,5 +209,6 @@ def test_tensors_that_no_kernel_reads_are_refused_by_name(mixer: LoadedOp) -> No
         mixer(t.to("meta"), t)
     assert mixer(t.to("meta"), t.to("meta")).device.type == "meta"
     # What lies on a GPU is told by its device alone.
-    assert api._place(SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))) == "is on cuda:1"
-    assert api._place(t) == ""
+    elsewhere = SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))
+    assert TorchBackend().unreadable(elsewhere) == "is on cuda:1"
+    assert TorchBackend().unreadable(t) == ""
