@@ -1,7 +1,7 @@
 """Imports go down the layers of the architecture; the core knows no framework; backends do not know each other."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -92,6 +92,43 @@ def test_frameworks_are_imported_late_and_only_by_who_needs_them(path: Path) -> 
         if target.split(".")[0] in FRAMEWORKS:
             assert folder in FRAMEWORK_FOLDERS, f"{path}:{line}: {target} imported in the core"
             assert not early, f"{path}:{line}: {target} imported at module level"
+
+
+def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other in circles."""
+    reached = {name: {name} for name in edges}
+    waiting = [(name, target) for name, targets in edges.items() for target in targets]
+    while waiting:
+        name, target = waiting.pop()
+        if target not in reached[name]:
+            reached[name].add(target)
+            waiting += [(name, further) for further in edges[target]]
+    groups = {frozenset(other for other in reached[name] if name in reached[other]) for name in edges}
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def imported(path: Path, *, late: bool) -> set[str]:
+    """Return the modules of opc that a module imports; `late` counts imports in functions and for type checking as well."""
+    known = {module_name(p) for p in MODULES}
+    targets = {(t, t.rpartition(".")[0]) for t, _, early in imports(path) if early or late}
+    return {next((n for n in names if n in known), "opc") for names in targets if names[0].startswith("opc.")} - {
+        module_name(path)
+    }
+
+
+def test_no_cycles_of_modules() -> None:
+    assert cycles({module_name(p): imported(p, late=False) for p in MODULES}) == []
+
+
+def test_no_cycles_in_backends_by_imports_of_functions_and_types() -> None:
+    edges = {module_name(p): imported(p, late=True) for p in MODULES if "backends" in p.parts}
+    assert len(edges) > 60
+    assert cycles({name: targets & edges.keys() for name, targets in edges.items()}) == []
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+    assert cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if "backends" in p.parts], ids=module_name)
