@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.diagnostics import Diagnostic, Diagnostics, SpecError
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -22,6 +22,36 @@ class Output:
     path: Path
     dtype: str
     shape: tuple[int, ...]
+
+
+def load_inputs(
+    model: Path,
+    expected: Mapping[str, str],
+    files: Mapping[str, Path],
+    load: Callable[[str, Path, Diagnostics], Array | None],
+    optional: Collection[str] = (),
+) -> dict[str, Array]:
+    """Return the arrays of a model's inputs. `expected` describes each in words; those in `optional` need not be given.
+
+    `load` reads the input of a name, or returns None after recording what is wrong with it.
+
+    Raises:
+        SpecError: with every input that is missing, unknown, unreadable, or of a wrong dtype or shape.
+    """
+    found = Diagnostics()
+    listed = f"its inputs are {', '.join(expected)}" if expected else "it has no inputs"
+    for name in files:
+        if name not in expected:
+            found.error(f"{model} has no input '{name}'", hint=did_you_mean(name, expected) or listed)
+    feeds: dict[str, Array] = {}
+    for name, described in expected.items():
+        if name in files:
+            array = load(name, files[name], found)
+            feeds |= {} if array is None else {name: array}
+        elif name not in optional:
+            found.error(f"the input '{name}' is missing", hint=f"give it as --input {name}=FILE.npy: {described}")
+    found.raise_errors()
+    return feeds
 
 
 def load_array(name: str, file: Path, dtype: str, found: Diagnostics) -> Array | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+    Inputs = Mapping[str, Array | None]
+    Attributes = Mapping[str, Any]
 
 GROUP = "opc.backends"
 """The entry-point group backends register under."""
@@ -146,13 +148,7 @@ class Session(ABC):
         self.ops = {op.name: op for op in family.ops}
 
     @abstractmethod
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family and return its outputs by name.
 
         `only` names the optional outputs to compute, by default all but the gradients of absent inputs.
@@ -162,9 +158,7 @@ class Session(ABC):
             Unsupported: when the case cannot be expressed in this framework.
         """
 
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
+    def gradient(self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array]) -> dict[str, Array]:
         """Return the gradients of the floating inputs, by name, through the framework's own autograd.
 
         Raises:
@@ -173,11 +167,7 @@ class Session(ABC):
         raise Unsupported(self.no_autograd)
 
     def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
+        self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array], second: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return the gradients of sum(gradient[x] * second[x]) over x, for the inputs and (as `d_<output>`) the cotangents.
 
@@ -187,11 +177,7 @@ class Session(ABC):
         raise Unsupported(self.no_autograd)
 
     def function_call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
+        self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None
     ) -> dict[str, Array]:
         """Run one op by its body in standard operators, where the session `has_functions`; as `call` otherwise."""
         raise Unsupported("the framework has no functions")

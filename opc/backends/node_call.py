@@ -16,7 +16,7 @@ from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 OPSET = 21
 """The version of the standard operators that models import."""
@@ -28,9 +28,7 @@ IR_VERSION = 10
 class NodeCall:
     """One call of an op. Inputs of the model have any rank, so that one model serves all calls that differ in sizes only."""
 
-    def __init__(
-        self, op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], only: Sequence[str] | None
-    ) -> None:
+    def __init__(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> None:
         """Describe a call.
 
         Raises:
@@ -185,13 +183,7 @@ class NodeSession(Session):
             Unsupported: when the runtime lacks one of these.
         """
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
         call = NodeCall(self.ops[op], inputs, attributes, only)
         if call.key not in self._loaded:
@@ -199,11 +191,7 @@ class NodeSession(Session):
         return call.run(self._loaded[call.key])
 
     def function_call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
+        self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None
     ) -> dict[str, Array]:
         """Run one op by its body in standard operators; Unsupported where the package holds no such body."""
         if not (self.package / "onnx").is_dir():

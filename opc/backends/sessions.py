@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import computable, cotangent, differentiable
 from opc.ir.dtypes import DType
-from opc.ir.op import AttributeKind, Op
+from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 Function = Callable[..., Sequence[Any]]
 """A function from tensors to tensors."""
@@ -21,11 +25,27 @@ Function = Callable[..., Sequence[Any]]
 class TensorSession(Session):
     """Runs ops as functions on a framework's tensors."""
 
+    subpackage: str
+    """The part of the generated package that is called."""
+
     refusals: tuple[type[Exception], ...] = (RuntimeError, ValueError, TypeError)
     """What the framework raises for a bad call."""
 
     sequence: type = list
     """What attributes of several values are given as."""
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Import the part of the package.
+
+        Raises:
+            ImportError: when it is not built.
+        """
+        super().__init__(family, package)
+        self.module = packages.load(package, self.subpackage)
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return what calls and gradients run within."""
+        return nullcontext()
 
     def tensor(self, array: Array) -> Any:
         """Return a tensor with the array's values, and its strides where the framework has them.
@@ -52,24 +72,19 @@ class TensorSession(Session):
     def run(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None) -> Any:
         """Call an op: return its outputs in order, None for one that is not computed; a single output comes as it is."""
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run one op of the family; see `opc.backends.base.Session`."""
         described = self.ops[op]
         tensors = self.tensors(described, inputs)
-        try:
-            results = as_tuple(self.run(described, tensors, attributes, only))
-            made = {o.name: self.array(t) for o, t in zip(described.outputs, results, strict=True) if t is not None}
-        except self.refusals as error:
-            raise OpError(self.message(error)) from error
+        with self.context():
+            try:
+                results = as_tuple(self.run(described, tensors, attributes, only))
+                made = {o.name: self.array(t) for o, t in zip(described.outputs, results, strict=True) if t is not None}
+            except self.refusals as error:
+                raise OpError(self.message(error)) from error
         return made if only is None else {name: made[name] for name in only}
 
-    def tensors(self, op: Op, inputs: Mapping[str, Array | None]) -> dict[str, Any]:
+    def tensors(self, op: Op, inputs: Inputs) -> dict[str, Any]:
         """Return every input of an op as a tensor, None for an absent one."""
         return {x.name: None if (a := inputs.get(x.name)) is None else self.tensor(a) for x in op.inputs}
 
@@ -97,11 +112,22 @@ class TensorSession(Session):
 class AutogradSession(TensorSession):
     """Runs ops that a framework with an autograd differentiates: a function for the op itself, operators for the derived ones.
 
-    A subclass sets `function`, and says how the framework differentiates (`vjp`) and calls a derived op (`derived`).
+    A subclass says how the framework differentiates (`vjp`) and calls a derived op (`derived`).
     """
 
-    function: Callable[..., Any]
-    """The op's function, as users call it."""
+    def __init__(self, family: Family, package: Path) -> None:
+        """Import the part of the package, and find the op's function, as users call it.
+
+        Raises:
+            ImportError: when it is not built.
+        """
+        super().__init__(family, package)
+        self.function: Callable[..., Any] = getattr(self.module, family.name)
+
+    @cached_property
+    def operators(self) -> Any:
+        """The generated module of the operators, one for each op of the family."""
+        return packages.load(self.package, f"{self.subpackage}.operators")
 
     def leaf(self, tensor: Any) -> Any:
         """Return a tensor that gradients are asked for."""
@@ -125,37 +151,31 @@ class AutogradSession(TensorSession):
         every = self.values(op, self.complete(op, attributes))
         return self.derived(op, tensors, every, self.wanted(op, tensors, attributes, only))
 
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
+    def gradient(self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array]) -> dict[str, Array]:
         """Return the gradients of the floating inputs through the framework's autograd, by input name."""
-        leaves, function = self._differentiated(inputs, attributes, list(cotangents))
-        found = self.vjp(function, list(leaves.values()), [self.tensor(c) for c in cotangents.values()], again=False)
-        return {name: self.array(g) for name, g in zip(leaves, found, strict=True)}
+        with self.context():
+            leaves, function = self._differentiated(inputs, attributes, list(cotangents))
+            found = self.vjp(function, list(leaves.values()), [self.tensor(c) for c in cotangents.values()], again=False)
+            return {name: self.array(g) for name, g in zip(leaves, found, strict=True)}
 
     def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
+        self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array], second: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return the gradients of sum(gradient[x] * second[x]) for the inputs, and for the cotangents as `d_<output>`."""
-        leaves, function = self._differentiated(inputs, attributes, list(cotangents))
-        seeds = {cotangent(n): self.leaf(self.tensor(c)) for n, c in cotangents.items()}
+        with self.context():
+            leaves, function = self._differentiated(inputs, attributes, list(cotangents))
+            seeds = {cotangent(n): self.leaf(self.tensor(c)) for n, c in cotangents.items()}
 
-        def first(*arguments: Any) -> tuple[Any, ...]:
-            found = self.vjp(function, arguments[: len(leaves)], arguments[len(leaves) :], again=True)
-            return tuple(g for name, g in zip(leaves, found, strict=True) if name in second)
+            def first(*arguments: Any) -> tuple[Any, ...]:
+                found = self.vjp(function, arguments[: len(leaves)], arguments[len(leaves) :], again=True)
+                return tuple(g for name, g in zip(leaves, found, strict=True) if name in second)
 
-        targets = {**leaves, **seeds}
-        directions = [self.tensor(second[name]) for name in leaves if name in second]
-        found = self.vjp(first, list(targets.values()), directions, again=False)
-        return {name: self.array(g) for name, g in zip(targets, found, strict=True)}
+            targets = {**leaves, **seeds}
+            directions = [self.tensor(second[name]) for name in leaves if name in second]
+            found = self.vjp(first, list(targets.values()), directions, again=False)
+            return {name: self.array(g) for name, g in zip(targets, found, strict=True)}
 
-    def _differentiated(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], outputs: Sequence[str]
-    ) -> tuple[dict[str, Any], Function]:
+    def _differentiated(self, inputs: Inputs, attributes: Attributes, outputs: Sequence[str]) -> tuple[dict[str, Any], Function]:
         """Return the inputs that a gradient is asked for, and the named outputs of the op as a function of them."""
         op = self.family.forward
         if self.family.backward is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class MindSporeSession(AutogradSession):
     """Calls the primitives of a built package, in PyNative mode."""
 
+    subpackage = "mindspore"
     sequence = tuple
 
     def __init__(self, family: Family, package: Path) -> None:
@@ -33,10 +35,7 @@ class MindSporeSession(AutogradSession):
 
         mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
         super().__init__(family, package)
-        self.module = packages.load(package, "mindspore")
-        self.operators = packages.load(package, "mindspore.operators")
         self.support = packages.load(package, "mindspore.support")
-        self.function = getattr(self.module, family.name)
         # A second gradient is the sum of what comes back directly and through each saved output. MindSpore's Add flushes denormal
         # numbers to zero, so that twice 1e-39 may be 0; a test of this backend holds that.
         saved = () if family.backward is None or family.backward.derivation is None else family.backward.derivation.inputs
@@ -58,16 +57,9 @@ class MindSporeSession(AutogradSession):
         """Return what a refusal says, without the places in MindSpore's own code."""
         return message(error)
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
-        """Run one op of the family; see `opc.backends.base.Session`."""
-        with scratch():
-            return super().call(op, inputs, attributes, only)
+    def context(self) -> AbstractContextManager[object]:
+        """Return a temporary folder to run in."""
+        return scratch()
 
     def derived(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Sequence[bool]) -> Any:
         """Call an op of which there is no function with defaults, which returns the wanted outputs."""
@@ -76,24 +68,6 @@ class MindSporeSession(AutogradSession):
         found = primitive(*tensors.values())
         made = iter(found if isinstance(found, tuple) else (found,))
         return tuple(next(made) if there else None for there in wanted)
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Return the gradients of the floating inputs through MindSpore's autograd, by input name."""
-        with scratch():
-            return super().gradient(inputs, attributes, cotangents)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Return the gradients of the first gradients; see `AutogradSession`."""
-        with scratch():
-            return super().second_gradient(inputs, attributes, cotangents, second)
 
     def vjp(self, function: Function, leaves: Sequence[Any], cotangents: Sequence[Any], *, again: bool) -> Sequence[Any]:
         """Return the gradients of the leaves; see `AutogradSession`."""

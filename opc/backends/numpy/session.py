@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from opc.backends import package as packages
 from opc.backends.derived import chooses_outputs
 from opc.backends.sessions import TensorSession
-from opc.ir.op import Family, Op
+from opc.ir.op import Op
 
 
 class NumpySession(TensorSession):
     """Calls the functions of a built package."""
 
+    subpackage = "numpy"
     no_autograd = "NumPy has no autograd; the gradients are functions of their own"
     refusals = (TypeError, ValueError, IndexError)
     sequence = tuple
-
-    def __init__(self, family: Family, package: Path) -> None:
-        """Import the package's NumPy functions.
-
-        Raises:
-            ImportError: when the package is not built.
-        """
-        super().__init__(family, package)
-        self.module = packages.load(package, "numpy")
 
     def run(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None) -> Any:
         """Call the function of an op."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.array_files import Output, load_array, save_array
+from opc.backends.array_files import Output, load_array, load_inputs, save_array
 from opc.backends.onnxruntime.values import run
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.pipeline import load_family
@@ -106,32 +106,15 @@ def _specs_used(model: Any, path: Path, specs: Sequence[Path]) -> list[Path]:
 
 
 def _load_inputs(model: Any, path: Path, files: Mapping[str, Path]) -> dict[str, Array]:
-    """Return the arrays of the model's inputs.
-
-    Raises:
-        SpecError: with every input that is missing, unknown, unreadable, or of a wrong dtype or shape.
-    """
-    found = Diagnostics()
-    initialised = {i.name for i in model.graph.initializer}
-    expected = {i.name: i for i in model.graph.input}
-    for name in files:
-        if name not in expected:
-            found.error(f"{path} has no input '{name}'", hint=did_you_mean(name, expected) or _inputs_hint(expected))
-    feeds: dict[str, Array] = {}
+    """Return the arrays of the model's inputs; see `load_inputs`."""
+    inputs = {i.name: i for i in model.graph.input}
     sizes: dict[str, tuple[int, str]] = {}
-    for name, value in expected.items():
-        if name in files:
-            array = _load_array(name, files[name], value, sizes, found)
-            if array is not None:
-                feeds[name] = array
-        elif name not in initialised:
-            found.error(f"the input '{name}' is missing", hint=f"give it as --input {name}=FILE.npy: {_type_text(value)}")
-    found.raise_errors()
-    return feeds
 
+    def load(name: str, file: Path, found: Diagnostics) -> Array | None:
+        return _load_array(name, file, inputs[name], sizes, found)
 
-def _inputs_hint(expected: Mapping[str, Any]) -> str:
-    return f"its inputs are {', '.join(expected)}" if expected else "it has no inputs"
+    texts = {name: _type_text(value) for name, value in inputs.items()}
+    return load_inputs(path, texts, files, load, [i.name for i in model.graph.initializer])
 
 
 def _type_text(value: Any) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends import package as packages
 from opc.backends.paddle.graphs import predictor, static_graph
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import REFUSALS, carried, dtype, to_numpy
@@ -24,6 +23,7 @@ KEPT = 64
 class InferenceSession(TensorSession):
     """Saves each op as a model, whose sizes are all open, and calls that."""
 
+    subpackage = "paddle.operators"
     no_autograd = "Paddle Inference has no autograd"
 
     def __init__(self, family: Family, package: Path) -> None:
@@ -36,7 +36,6 @@ class InferenceSession(TensorSession):
 
         super().__init__(family, package)
         self.refusals = (*REFUSALS, paddle.base.core.EnforceNotMet)
-        self.operators = packages.load(package, "paddle.operators")
         self._folder = tempfile.TemporaryDirectory(prefix="opc-paddle-")
         self._models: dict[Any, Any] = {}
         self._made = 0
@@ -76,7 +75,7 @@ class InferenceSession(TensorSession):
         path = Path(self._folder.name, f"{op.name}_{self._made}")
         with static_graph() as program:
             fed = {n: paddle.static.data(n, [-1] * a.ndim, a.dtype.name) for n, a in given.items()}
-            results = getattr(self.operators, op.name)([fed.get(x.name) for x in op.inputs], attributes, wanted)
+            results = getattr(self.module, op.name)([fed.get(x.name) for x in op.inputs], attributes, wanted)
             fetched = [r for r in results if r is not None]
             executor = paddle.static.Executor(paddle.CPUPlace())
             paddle.static.save_inference_model(str(path), list(fed.values()), fetched, executor, program=program)

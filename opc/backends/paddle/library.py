@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import derivation, gradient_of
 from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes, operator_name
 from opc.backends.templates import Templates
-from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import WIDTH, string_literal
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
-from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
+from opc.ir.op import AttributeKind, Family, Op, Operand, Role
 
 templates = Templates("opc.backends.paddle")
 
@@ -69,33 +70,13 @@ def library_source(family: Family) -> str:
         header=header_path(family),
         attributes_type=attributes_type(family),
         choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in op.attributes if a.values],
-        attributes=[_take(a) for a in op.attributes],
+        attributes=[read_attribute(a, named=True) for a in op.attributes],
         axis=axis.name if axis else None,
         operators=[_operator(op) for op in family.ops],
         gradients=_gradient_ops(family),
         in_place=in_place_positions(op),
         registrations=_registrations(family),
     )
-
-
-def _take(attribute: Attribute) -> str:
-    """Return the statement that reads an attribute into the struct."""
-    field, name = f"attributes.{attribute.name}", string_literal(attribute.name)
-    if attribute.length is not None:
-        element = c_type(attribute)
-        if attribute.length < 0:
-            return f"{field} = arguments.list<{element}>({name}, &{field}_length);"
-        return f"arguments.list<{element}>({name}, {field}, {attribute.length});"
-    if attribute.values:
-        admitted = string_literal(", ".join(f"'{v}'" for v in attribute.values))
-        return f"{field} = arguments.choice({name}, {attribute.name}_values, {len(attribute.values)}, {admitted});"
-    reader = {
-        AttributeKind.FLOAT: "number",
-        AttributeKind.BOOL: "boolean",
-        AttributeKind.STR: "text",
-        AttributeKind.DTYPE: "dtype",
-    }.get(attribute.kind, "integer")
-    return f"{field} = arguments.{reader}({name});"
 
 
 def _operator(op: Op) -> _Operator:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends import package as packages
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import REFUSALS, dtype, to_numpy, to_paddle
 from opc.backends.sessions import AutogradSession, Function
-from opc.ir.op import Family, Op
+from opc.ir.op import Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -19,18 +17,8 @@ if TYPE_CHECKING:
 class PaddleSession(AutogradSession):
     """Calls the operators of a built package in dynamic graphs."""
 
+    subpackage = "paddle"
     refusals = REFUSALS
-
-    def __init__(self, family: Family, package: Path) -> None:
-        """Import the package, which registers its operators.
-
-        Raises:
-            ImportError: when it is not built.
-        """
-        super().__init__(family, package)
-        self.module = packages.load(package, "paddle")
-        self.operators = packages.load(package, "paddle.operators")
-        self.function = getattr(self.module, family.name)
 
     def tensor(self, array: Array) -> Any:
         """Return a tensor with the array's values and strides."""

@@ -14,7 +14,7 @@ from opc.ir.dtypes import DType, resolve
 from opc.ir.op import Op
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
 """The dtypes of tensors in the toolkit's models."""
@@ -36,7 +36,7 @@ class Call:
     outputs: dict[str, tuple[DType, tuple[int, ...]]]
 
 
-def make_call(op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> Call:
+def make_call(op: Op, inputs: Inputs, attributes: Attributes) -> Call:
     """Return a call with what its outputs are.
 
     Raises:

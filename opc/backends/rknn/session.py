@@ -20,7 +20,7 @@ from opc.ir.dtypes import DType
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 INFERENCE_ONLY = "RKNN runs inference only, without gradients"
 
@@ -74,13 +74,7 @@ class RknnSession(Session):
         for start in range(0, len(items), MOST_NODES):
             self._run(items[start : start + MOST_NODES])
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the op; see `opc.backends.base.Session`."""
         call = self._accepted(op, inputs, attributes)
         key = _key(inputs, attributes)
@@ -95,9 +89,7 @@ class RknnSession(Session):
         """Return, by a kind of results, what calls the C++ op on an emulation of RKNN's runtime, one for each machine."""
         return {f"emulated on {m}": partial(self._emulate, m) for m in dict.fromkeys((platform.machine(), MACHINE))}
 
-    def _emulate(
-        self, machine: str, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]
-    ) -> dict[str, Array]:
+    def _emulate(self, machine: str, op: str, inputs: Inputs, attributes: Attributes) -> dict[str, Array]:
         """Run the C++ op; the first call runs all prepared ones, since a process and more so an emulator is slow to start."""
         call = self._accepted(op, inputs, attributes)
         if "float16" in _dtypes(call):
@@ -135,7 +127,7 @@ class RknnSession(Session):
         for key, call in items:
             self._answers[key] = {name: next(outputs).astype(dtype.value) for name, (dtype, _) in call.outputs.items()}
 
-    def _accepted(self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> Call:
+    def _accepted(self, op: str, inputs: Inputs, attributes: Attributes) -> Call:
         """Return a call that the custom op does not refuse.
 
         Raises:
@@ -204,7 +196,7 @@ def _dtypes(call: Call) -> set[str]:
     return {array.dtype.name for array in call.feeds.values()}
 
 
-def _key(inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> bytes:
+def _key(inputs: Inputs, attributes: Attributes) -> bytes:
     """Return what tells calls of the op apart: the values themselves."""
     import numpy as np
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import chooses_outputs
 from opc.backends.templates import Templates
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.schema import namespace, out_schema, schema
-from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.text import string_literal
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
-from opc.ir.op import Attribute, AttributeKind, Family, Op
+from opc.ir.op import Family, Op
 
 SHIM_FUNCTIONS = (
     "aoti_torch_check",
@@ -86,7 +87,7 @@ def library_source(family: Family) -> str:
         namespace=namespace(family),
         attributes_type=attributes_type(family),
         choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
-        attributes=[_take(a) for a in family.forward.attributes],
+        attributes=[read_attribute(a, named=False) for a in family.forward.attributes],
         batched=batched,
         operators=[_operator(op, batched, _function(family, op)) for op in family.ops],
     )
@@ -125,27 +126,3 @@ def _operator(op: Op, batched: bool, function: str) -> _Operator:
         kernel=function,
         infer=infer_name(op),
     )
-
-
-def _take(attribute: Attribute) -> str:
-    """Return the statement that takes an attribute off the stack into the struct."""
-    field, name = f"attributes.{attribute.name}", string_literal(attribute.name)
-    if attribute.length is not None:
-        element = c_type(attribute)
-        if attribute.length < 0:
-            return f"{field} = arguments.list<{element}>(&{field}_length);"
-        return f"arguments.list<{element}>({name}, {field}, {attribute.length});"
-    if attribute.values:
-        admitted = string_literal(", ".join(f"'{v}'" for v in attribute.values))
-        return f"{field} = arguments.choice({name}, {attribute.name}_values, {len(attribute.values)}, {admitted});"
-    match attribute.kind:
-        case AttributeKind.FLOAT:
-            return f"{field} = arguments.number();"
-        case AttributeKind.BOOL:
-            return f"{field} = arguments.boolean();"
-        case AttributeKind.STR:
-            return f"{field} = arguments.text();"
-        case AttributeKind.DTYPE:
-            return f"{field} = arguments.dtype({name});"
-        case _:
-            return f"{field} = arguments.integer();"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.backends import package as packages
 from opc.backends.derived import chooses_outputs
 from opc.backends.sessions import AutogradSession, Function
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.values import to_numpy, to_torch
-from opc.ir.op import Family, Op
+from opc.ir.op import Op
 
 if TYPE_CHECKING:
     import torch
@@ -22,17 +20,7 @@ if TYPE_CHECKING:
 class TorchSession(AutogradSession):
     """Calls the operators of a built package."""
 
-    def __init__(self, family: Family, package: Path) -> None:
-        """Import the package.
-
-        Raises:
-            ImportError: when it is not built.
-        """
-        super().__init__(family, package)
-        self.module = packages.load(package, "torch")
-        self.operators = packages.load(package, "torch.operators")
-        self.function = getattr(self.module, family.name)
-        self._batched = needs_batch_axes(family)
+    subpackage = "torch"
 
     def tensor(self, array: Array) -> torch.Tensor:
         """Return a tensor with the array's values and strides, sharing its memory."""
@@ -52,18 +40,12 @@ class TorchSession(AutogradSession):
         """Return a tensor that gradients are asked for."""
         return tensor.detach().requires_grad_()
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
-        """Run one op of the family without recording it; see `opc.backends.base.Session`."""
+    def run(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None) -> Any:
+        """Call an op without recording it."""
         import torch
 
         with torch.no_grad():
-            return super().call(op, inputs, attributes, only)
+            return super().run(op, tensors, attributes, only)
 
     def derived(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Sequence[bool]) -> Any:
         """Call an operator of which there is no function with defaults."""
@@ -74,7 +56,7 @@ class TorchSession(AutogradSession):
     ) -> tuple[Any, ...]:
         """Return the arguments of an operator as its schema orders them."""
         passed = [*tensors.values(), *attributes.values()]
-        passed += [0] if self._batched else []
+        passed += [0] if needs_batch_axes(self.family) else []
         return (*passed, list(wanted)) if chooses_outputs(op) else tuple(passed)
 
     def vjp(self, function: Function, leaves: Sequence[Any], cotangents: Sequence[Any], *, again: bool) -> Sequence[Any]:
