@@ -40,6 +40,9 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+NAMES = {module_name(p) for p in MODULES}
+
+
 def imports(path: Path) -> Iterator[tuple[str, int, bool]]:
     """Yield (imported module, line, whether at module level and outside TYPE_CHECKING) for every import of a file."""
     tree = ast.parse(path.read_text())
@@ -109,9 +112,8 @@ def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
 
 def imported(path: Path, *, late: bool) -> set[str]:
     """Return the modules of opc that a module imports; `late` counts imports in functions and for type checking as well."""
-    known = {module_name(p) for p in MODULES}
     targets = {(t, t.rpartition(".")[0]) for t, _, early in imports(path) if early or late}
-    return {next((n for n in names if n in known), "opc") for names in targets if names[0].startswith("opc.")} - {
+    return {next((n for n in names if n in NAMES), "opc") for names in targets if names[0].startswith("opc.")} - {
         module_name(path)
     }
 

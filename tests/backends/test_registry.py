@@ -125,3 +125,30 @@ def test_broken_backend_costs_only_itself(entries: list[EntryPoint], value: str,
     assert [b.name for b in registry.select()] == ["good"]
     with pytest.raises(SpecError, match="'broken' can't be loaded"):
         registry.select(["broken", "good"])
+
+
+def test_owner_is_the_backend_whose_tensor_a_value_is(entries: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_OWNERS", {})
+    monkeypatch.setattr(Good, "tensor", "some_framework.Tensor", raising=False)
+
+    class Tensor: ...
+
+    class Parameter(Tensor): ...
+
+    class Other: ...
+
+    # Nothing is a tensor of a framework that is not loaded, which is not imported to find out.
+    assert registry.owner(Other()) is None
+    assert not Good().owns(Tensor())
+    framework = ModuleType("some_framework")
+    monkeypatch.setitem(sys.modules, "some_framework", framework)
+    assert not Good().owns(Tensor())
+    framework.Tensor = Tensor  # type: ignore[attr-defined]
+    entries.append(entry("absent", "no_such_module:Backend", "broken-dist"))
+    for value in (Tensor(), Parameter(), Parameter()):
+        assert isinstance(registry.owner(value), Good)
+    assert registry.owner(Other()) is None
+
+
+def test_backends_own_nothing_by_default(entries: list[EntryPoint]) -> None:
+    assert not Good().owns(object())

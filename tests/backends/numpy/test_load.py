@@ -81,6 +81,13 @@ def test_mistakes_are_diagnostics(spec: Path, monkeypatch: pytest.MonkeyPatch, t
         opc.load(spec)
 
 
+def test_modules_of_backends_are_attributes(leaky_relu: LoadedOp) -> None:
+    assert leaky_relu.numpy.leaky_relu is leaky_relu.__wrapped__
+    assert sorted(leaky_relu.onnx.SCHEMAS)[0] == "LeakyRelu"
+    for name in ("tensorflow", "_private", "__array__"):
+        assert not hasattr(leaky_relu, name)
+
+
 def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
     import torch
 
