@@ -21,6 +21,9 @@ _LOG = logging.getLogger("opc")
 _PLAIN = frozenset((type(None), bool, int, float, str, list, tuple))
 """Types of attributes, and of an optional input that is absent: no tensors of any framework."""
 
+_OWNERS = dict.fromkeys(_PLAIN, "")
+"""The backends that own values of the types met so far; empty for those of none."""
+
 
 class LoadedOp:
     """An op as a function: NumPy arrays in and out; or a framework's tensors in and out, with gradients.
@@ -162,12 +165,13 @@ class LoadedOp:
 
 def _owner(value: Any) -> str:
     """Return the name of the backend that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
-    if type(value) in _PLAIN:
-        return ""
-    from opc.backends import registry
+    found = _OWNERS.get(type(value))
+    if found is None:
+        from opc.backends import registry
 
-    found = registry.owner(value)
-    return "" if found is None else found.name
+        backend = registry.owner(value)
+        found = _OWNERS[type(value)] = "" if backend is None else backend.name
+    return found
 
 
 # `torch.compile`, which could not follow the search for a tensor's backend, calls it and goes on.

@@ -125,14 +125,7 @@ def owner(value: object) -> Backend | None:
     Raises:
         SpecError: when two distributions register the same name.
     """
-    kind = type(value)
-    if kind not in _OWNERS:
-        _OWNERS[kind] = next((b for b in load_all()[0] if b.owns(value)), None)
-    return _OWNERS[kind]
-
-
-_OWNERS: dict[type, Backend | None] = {}
-"""The backends that own values of the types that were asked about."""
+    return next((backend for backend in load_all()[0] if backend.owns(value)), None)
 
 
 def _make(entry: EntryPoint) -> Backend | Broken:

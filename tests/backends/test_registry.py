@@ -128,7 +128,6 @@ def test_broken_backend_costs_only_itself(entries: list[EntryPoint], value: str,
 
 
 def test_owner_is_the_backend_whose_tensor_a_value_is(entries: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_OWNERS", {})
     monkeypatch.setattr(Good, "tensor", "some_framework.Tensor", raising=False)
 
     class Tensor: ...
