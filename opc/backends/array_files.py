@@ -1,14 +1,16 @@
-"""Arrays in .npy files, for the commands that run a model: reading its inputs, and writing its outputs."""
+"""What running a saved model takes: the families of its ops, its inputs from .npy files, its outputs to such files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.ir.op import Family
+from opc.pipeline import load_family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -22,6 +24,23 @@ class Output:
     path: Path
     dtype: str
     shape: tuple[int, ...]
+
+
+def load_families(specs: Sequence[Path]) -> list[tuple[Family, Path]]:
+    """Return the families of specs, each with its spec.
+
+    Raises:
+        SpecError: with the mistakes of all specs.
+    """
+    found = Diagnostics()
+    families: list[tuple[Family, Path]] = []
+    for spec in specs:
+        try:
+            families.append((load_family(spec), spec))
+        except SpecError as error:
+            found.extend(error.diagnostics)
+    found.raise_errors()
+    return families
 
 
 def load_inputs(

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.array_files import Output, load_array, load_inputs, save_array
+from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
 from opc.backends.onnxruntime.values import run
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
-from opc.pipeline import load_family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -75,15 +74,7 @@ def _specs_used(model: Any, path: Path, specs: Sequence[Path]) -> list[Path]:
         SpecError: when a spec is wrong, or a custom op of the model has neither a spec nor a function in the model.
     """
     found = Diagnostics()
-    owners: dict[tuple[str, str], Path] = {}
-    for spec in specs:
-        try:
-            family = load_family(spec)
-        except SpecError as error:
-            found.extend(error.diagnostics)
-            continue
-        owners |= {(op.domain, op.class_name): spec for op in family.ops}
-    found.raise_errors()
+    owners = {(op.domain, op.class_name): spec for family, spec in load_families(specs) for op in family.ops}
     functions = {(f.domain, f.name) for f in model.functions}
     used: dict[Path, None] = {}
     missing: dict[tuple[str, str], str] = {}

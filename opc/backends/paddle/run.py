@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
-from opc.backends.array_files import Output, load_array, load_inputs, save_array
+from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
 from opc.backends.paddle.signature import operator_name
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
-from opc.ir.op import Family
-from opc.pipeline import load_family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -116,15 +114,7 @@ def _specs_used(program: Any, path: Path, specs: Sequence[Path]) -> dict[str, Pa
         SpecError: when a spec is wrong, or a custom op of the model has no spec.
     """
     found = Diagnostics()
-    owners: dict[str, tuple[Family, Path]] = {}
-    for spec in specs:
-        try:
-            family = load_family(spec)
-        except SpecError as error:
-            found.extend(error.diagnostics)
-            continue
-        owners |= {operator_name(family, op): (family, spec) for op in family.ops}
-    found.raise_errors()
+    owners = {operator_name(family, op): (family, spec) for family, spec in load_families(specs) for op in family.ops}
     used: dict[str, Path] = {}
     for name in dict.fromkeys(_custom_names(program)):
         known = owners.get(name) or owners.get(name.removesuffix("_in_place"))
