@@ -136,6 +136,9 @@ def _make(entry: EntryPoint) -> Backend | Broken:
         return Broken(entry.name, _broken(entry, f"{type(error).__name__}: {error}"))
     if not isinstance(backend, Backend):
         return Broken(entry.name, _broken(entry, "it is no subclass of opc.backends.base.Backend"))
+    missing = [member for member in ("name", "title") if not hasattr(backend, member)]
+    if missing:
+        return Broken(entry.name, _broken(entry, f"it has no {' and no '.join(missing)}"))
     if backend.name != entry.name:
         return Broken(entry.name, _broken(entry, f"it calls itself '{backend.name}'"))
     return backend

@@ -29,6 +29,12 @@ class Partial(Backend):
     title = "Partial"
 
 
+class Nameless(Backend):
+    def probe(self) -> Any: ...
+    def emit(self, family: Any) -> Any: ...
+    def session(self, family: Any, package: Path) -> Any: ...
+
+
 class Structural:
     """Has the members of a backend, but not their defaults."""
 
@@ -51,7 +57,8 @@ def entry(name: str, value: str, distribution: str) -> EntryPoint:
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     module = ModuleType("thirdparty")
-    module.Good, module.Partial, module.Structural = Good, Partial, Structural
+    for backend in (Good, Partial, Nameless, Structural):
+        setattr(module, backend.__name__, backend)
     monkeypatch.setitem(sys.modules, "thirdparty", module)
     found = [entry("good", "thirdparty:Good", "third-party")]
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "opc.backends" else [])
@@ -111,6 +118,7 @@ def test_two_distributions_with_one_name_are_refused(entries: list[EntryPoint]) 
         ("thirdparty:Missing", "AttributeError"),
         ("thirdparty:Partial", "TypeError: Can't instantiate abstract class Partial with abstract methods? .*emit"),
         ("thirdparty:Structural", "it is no subclass of opc.backends.base.Backend"),
+        ("thirdparty:Nameless", "it has no name and no title"),
         ("thirdparty:Good", "it calls itself 'good'"),
     ],
 )
