@@ -13,6 +13,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import api, binding, generated_tests
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import install
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import docstring, quoted
 from opc.ir.op import Family
@@ -36,7 +37,7 @@ class NumpyBackend(Backend):
         """Say whether NumPy, cffi and Python's headers are there."""
         for package in ("numpy", "cffi"):
             if find_spec(package) is None:
-                return Availability(False, reason=f"{package} is not installed", install=f"pip install {package}")
+                return Availability(False, reason=f"{package} is not installed", install=install(package))
         if _python_include() is None:
             return Availability(False, reason="Python's headers are not installed", install=_HEADERS)
         try:

@@ -11,6 +11,7 @@ from opc.backends.base import Availability, Backend, Check
 from opc.backends.example_text import test_file
 from opc.backends.onnx import emit
 from opc.diagnostics import Diagnostic
+from opc.distribution import install_extra
 from opc.emit.onnx.function import FunctionBody, function_body
 from opc.ir.op import Family
 
@@ -29,7 +30,7 @@ class OnnxBackend(Backend):
         try:
             return Availability(True, version("onnx"))
         except PackageNotFoundError:
-            return Availability(False, reason="onnx is not installed", install="pip install onnx")
+            return Availability(False, reason="onnx is not installed", install=install_extra("onnx"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why ONNX can't carry the family: native code without a body."""
