@@ -26,6 +26,7 @@ LAYERS = (
     ("config",),
     ("diagnostics",),
     ("names",),
+    ("ir.dtypes",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}
@@ -66,6 +67,8 @@ def layer(module: str) -> int | None:
         return None
     # cli_*.py are parts of the command line.
     name = "cli" if parts[1].startswith(("cli", "commands")) else parts[1]
+    # The table of dtypes is read everywhere.
+    name = "ir.dtypes" if parts[1:3] == ["ir", "dtypes"] else name
     return RANK.get(name)
 
 

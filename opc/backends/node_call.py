@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.backends.base import OpError, Unsupported
 from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
-from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
+from opc.ir.dtypes import DTYPES, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Op, Operand
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class NodeCall:
             return candidates(o.type)[0].value
         if isinstance(o.type, TypeVar):
             return bound
-        known = DType(bound) if bound in {d.value for d in ANY} else candidates(variable)[0]
+        known = DType(bound) if bound in {d.value for d in DTYPES} else candidates(variable)[0]
         return candidates(Acc(known))[0].value
 
     def run(self, evaluate: Callable[[dict[str, Array]], Sequence[Array]]) -> dict[str, Array]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opc.emit.cpp.text import WIDTH
-from opc.ir.dtypes import ANY, DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 
 DLPACK_CODE: Mapping[DType, int] = {
@@ -73,7 +73,7 @@ def c_type(attribute: Attribute) -> str:
     """Return the C type of an attribute, or of one element of a list attribute.
 
     An enumeration (`values`) is the position of its value; any other string is a `const char *`; a dtype is its position in
-    `opc.ir.dtypes.ANY`.
+    `opc.ir.dtypes.DTYPES`.
     """
     if attribute.kind is AttributeKind.STR:
         return "int64_t" if attribute.values else "const char *"
@@ -168,10 +168,10 @@ def encode(attribute: Attribute, value: AttributeValue | DType) -> int | float |
         case AttributeKind.STR if attribute.values:
             return attribute.values.index(str(value))
         case AttributeKind.DTYPE:
-            return ANY.index(DType(value))
+            return DTYPES.index(DType(value))
         case AttributeKind.BOOL if isinstance(value, tuple):
             return tuple(int(v) for v in value)
         case AttributeKind.BOOL:
             return int(bool(value))
         case _:
-            return value if not isinstance(value, DType) else ANY.index(value)
+            return value if not isinstance(value, DType) else DTYPES.index(value)

@@ -19,10 +19,10 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.emit import abi
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import AttributeKind, Family, Op
 from opc.testing.cases.calls import Case
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import askable
 
 _C_TYPES: dict[str, Any] = {

@@ -24,9 +24,8 @@ from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import VARIANT, KernelBackend, instruction_sets
 from opc.emit import abi
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import AttributeKind, Family, Op
-from opc.testing.oracle.bounds import numpy_dtype
 from opc.testing.oracle.evaluation import askable
 
 Array = np.ndarray[Any, Any]

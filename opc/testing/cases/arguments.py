@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.ir.dtypes import DType, numpy_dtype
+from opc.testing.oracle.bounds import Array
 
 LAYOUTS = ("strided", "negative", "transposed", "broadcast", "offset")
 """Memory layouts other than contiguous; see `TensorArg.array`."""

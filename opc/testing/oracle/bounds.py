@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -417,14 +417,3 @@ def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
     added = np.float64 if dtype is DType.FLOAT64 else np.float32
     lost = (parts + 1) * float(np.finfo(added).tiny)
     return Bounds(a.low - lost, a.high + lost, a.nan)
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return NumPy's dtype of that name; bfloat16 is the one of ml_dtypes."""
-    if dtype is DType.BFLOAT16:
-        import ml_dtypes
-
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    named: np.dtype[Any] = np.dtype(dtype.value)
-    return named

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.testing.oracle import integers
-from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype, rounded, union
+from opc.testing.oracle.bounds import Array, Bounds, rounded, union
 from opc.testing.oracle.enclosures import compare
 
 

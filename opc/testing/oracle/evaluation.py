@@ -20,7 +20,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import infer, infer_types
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Binding, DType, resolve
+from opc.ir.dtypes import Binding, DType, numpy_dtype, resolve
 from opc.ir.expr import (
     Expr,
     GroupRef,
@@ -31,7 +31,6 @@ from opc.testing.oracle.bounds import (
     Bounded,
     Bounds,
     exact,
-    numpy_dtype,
     rounded,
     union,
 )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype
+from opc.ir.dtypes import DType, numpy_dtype
+from opc.testing.oracle.bounds import Array, Bounds
 
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,

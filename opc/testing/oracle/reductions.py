@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.expr import EXTREMES
 from opc.testing.oracle import integers
 from opc.testing.oracle.bounds import (
@@ -22,7 +22,6 @@ from opc.testing.oracle.bounds import (
     has_plus_zero,
     multiply,
     narrow,
-    numpy_dtype,
 )
 from opc.testing.oracle.frame import EmptyReductionError
 from opc.testing.oracle.orders import in_any_order
