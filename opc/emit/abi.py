@@ -12,34 +12,6 @@ from opc.emit.cpp.text import WIDTH
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 
-DLPACK_CODE: Mapping[DType, int] = {
-    DType.FLOAT16: 2,
-    DType.BFLOAT16: 4,
-    DType.FLOAT32: 2,
-    DType.FLOAT64: 2,
-    DType.INT8: 0,
-    DType.INT16: 0,
-    DType.INT32: 0,
-    DType.INT64: 0,
-    DType.UINT8: 1,
-    DType.BOOL: 6,
-}
-"""`DLDataType.code` of each dtype; `bits` is `DType.bits` and `lanes` is 1."""
-
-C_STORAGE: Mapping[DType, str] = {
-    DType.FLOAT16: "opc::float16",
-    DType.BFLOAT16: "opc::bfloat16",
-    DType.FLOAT32: "float",
-    DType.FLOAT64: "double",
-    DType.INT8: "int8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
-    DType.UINT8: "uint8_t",
-    DType.BOOL: "bool",
-}
-"""The C++ type an element is stored as inside a kernel."""
-
 _SCALAR: Mapping[AttributeKind, str] = {
     AttributeKind.INT: "int64_t",
     AttributeKind.AXIS: "int64_t",

@@ -1,7 +1,6 @@
 """The table of dtypes as C and C++ know it.
 
-`python -m opc.emit.dtypes` writes `runtime/include/opc/dtypes.h`, the macros that headers of the runtime unfold; a test holds that file
-fresh.
+`python -m opc.emit.dtypes` writes `runtime/include/opc/dtypes.h`, macros for the headers of the runtime; a test holds it fresh.
 """
 
 from __future__ import annotations

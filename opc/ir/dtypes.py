@@ -1,10 +1,11 @@
 """Element types of the IR: concrete dtypes, type variables, accumulator types, and the weak types of literals.
 
-An element type says how a tensor is stored. The value type of an expression says how it is computed: floating types of 16 and 8 bits
-are computed in float32, so a read of `x: T` has the type variable T again, and `compute()` of its binding tells the C type.
+An element type says how a tensor is stored. The value type of an expression says how it is computed: floating types of fewer than
+32 bits are computed in float32, so a read of `x: T` has the type variable T again, and `compute` of its binding tells the C type.
 
-`DType` is the one table of dtypes: analysis, kernels, adapters and proof read its rows. Kernels do so through
-`runtime/include/opc/dtypes.h`, which `python -m opc.emit.dtypes` writes. This module imports nothing of opc, and anything may import it.
+`DType` is the one table of dtypes: analysis, kernels, adapters and proof read its rows, the C++ ones in the form of
+`runtime/include/opc/dtypes.h`, which `python -m opc.emit.dtypes` writes. This module imports nothing of opc; all layers may
+import it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Minifloat:
     Attributes:
         fraction: Bits of the fraction.
         bias: What is taken off the exponent's field; with this field 0 numbers are denormal.
-        top: What the greatest encodings stand for. "ieee": infinity and, above it, NaN. "nan": the very greatest is NaN, and there is
-            no infinity (the formats called fn). "finite": all are numbers, and NaN is what would be -0 (fnuz).
+        top: What the greatest encodings stand for. "ieee": infinity and, above it, NaN. "nan": the greatest is NaN, and there is
+            no infinity (formats called fn). "finite": all are numbers, and NaN is what would be -0 (fnuz).
 
     Sources: IEEE 754-2019, section 3.4; Micikevicius et al., FP8 Formats for Deep Learning (2022), table 1; Noune et al., 8-bit
     Numerical Formats for Deep Neural Networks (2022) for fnuz.
@@ -266,11 +267,13 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """Return NumPy's dtype; those that NumPy lacks are of ml_dtypes."""
     import numpy as np
 
-    if dtype.row.numpy == "numpy":
-        return np.dtype(dtype.value)
-    import ml_dtypes
+    kind: Any = dtype.value
+    if dtype.row.numpy == "ml_dtypes":
+        import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, dtype.value))
+        kind = getattr(ml_dtypes, dtype.value)
+    found: np.dtype[Any] = np.dtype(kind)
+    return found
 
 
 def candidates(t: ElementType) -> tuple[DType, ...]:

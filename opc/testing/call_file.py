@@ -81,7 +81,7 @@ def _operand(array: Array | None) -> bytes:
     steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)] if array.size else []
     before, behind = -sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     size = before + behind + array.itemsize if array.size else 0
-    head = _numbers(1, abi.DLPACK_CODE[dtype], dtype.bits, array.ndim, *array.shape)
+    head = _numbers(1, dtype.row.dlpack, dtype.bits, array.ndim, *array.shape)
     head += _numbers(*(s // array.itemsize for s in array.strides), before, size)
     return head + (ctypes.string_at(array.ctypes.data - before, size) if size else b"")
 

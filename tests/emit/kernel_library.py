@@ -201,7 +201,7 @@ def _tensor(array: Array | None, keep: list[Any]) -> Any:
     dtype = DType(str(array.dtype))
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
     strides = (ctypes.c_int64 * max(1, array.ndim))(*(s // array.itemsize for s in array.strides))
-    tensor = Tensor(array.ctypes.data, 1, 0, array.ndim, DataType(abi.DLPACK_CODE[dtype], dtype.bits, 1), shape, strides, 0)
+    tensor = Tensor(array.ctypes.data, 1, 0, array.ndim, DataType(dtype.row.dlpack, dtype.bits, 1), shape, strides, 0)
     keep += [array, shape, strides, tensor]
     return ctypes.pointer(tensor)
 

@@ -1,4 +1,4 @@
-"""The runtime's conversions of floating types of 16 and 8 bits against those of NumPy and ml_dtypes, its functions against wider types."""
+"""The runtime's conversions of minifloats against those of NumPy and ml_dtypes, and its functions against wider types."""
 
 from __future__ import annotations
 

@@ -200,8 +200,7 @@ class _OnnxEmitter(OnnxWindows):
             if variable is not None:
                 return Text(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
             (dtype,) = candidates(kind)
-            low = 0 if dtype is DType.UINT8 else -(2 ** (dtype.bits - 1))
-            return Text(f"{BUILDER}.number({low + 2**dtype.bits - 1 if e.value > 0 else low}, {like})")
+            return Text(f"{BUILDER}.number({dtype.most if e.value > 0 else dtype.least}, {like})")
         return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
 
     def attribute(self, e: AttrRef) -> Text:
@@ -245,7 +244,7 @@ class _OnnxEmitter(OnnxWindows):
                 return Text(f"{BUILDER}.mod({args[0]}, {args[1]})")
             return Text(f"{BUILDER}.quotient({args[0]}, {args[1]})")
         template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
-        if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
+        if e.fn == "neg" and not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t)):
             template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
         if is_bool(t):
             template = OF_BOOLS.get(e.fn, template)
@@ -299,9 +298,9 @@ class _OnnxEmitter(OnnxWindows):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             value = self.accumulated(value, e.body.type)
         kind = e.body.type
-        narrow = e.kind in ("max", "min") and not isinstance(kind, Weak) and is_integer(kind) and DType.INT16 in candidates(kind)
+        narrow = e.kind in ("max", "min") and _has_16_bits(kind)
         if narrow:
-            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of int16.
+            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of 16-bit integers.
         if lazy:
             rest, flat = self.as_rows(e, Text(value), scope, lazy)
             found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
@@ -415,3 +414,7 @@ class _OnnxEmitter(OnnxWindows):
     def _part(self, e: Expr) -> str:
         """Return a part of a condition that is known when the model is made."""
         return f"({self.static(e)})" if isinstance(e, Call | Present) else self.static(e)
+
+
+def _has_16_bits(t: ValueType) -> bool:
+    return not isinstance(t, Weak) and is_integer(t) and any(d.bits == 16 for d in candidates(t))

@@ -20,7 +20,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import infer, infer_types
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Binding, DType, numpy_dtype, resolve
+from opc.ir.dtypes import Binding, DType, resolve
 from opc.ir.expr import (
     Expr,
     GroupRef,
@@ -31,6 +31,7 @@ from opc.testing.oracle.bounds import (
     Bounded,
     Bounds,
     exact,
+    held,
     rounded,
     union,
 )
@@ -125,9 +126,7 @@ class _Evaluation(Expressions):
             if name not in result:
                 operand = self.op.output(name)
                 dtype = resolve(operand.type, self.binding)
-                kind = numpy_dtype(dtype).kind
-                dummy = np.zeros(shapes[name], np.bool_ if dtype is DType.BOOL else np.int64 if kind in "iu" else np.float64)
-                result[name] = Bounded(exact(dummy), dtype)
+                result[name] = Bounded(exact(np.zeros(shapes[name], held(dtype))), dtype)
         return {name: result[name] for name in names}
 
     def decided(self, condition: Expr) -> bool | None:
