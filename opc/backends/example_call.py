@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.base import Unsupported
 from opc.backends.node_call import node_attributes
 from opc.emit.onnx.types import used_variables
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ class ExampleCall:
 
     def __init__(self, family: Family, values: Mapping[str, Any], dtype: str | None = None) -> None:
         import numpy as np
-        from ml_dtypes import bfloat16
 
         op = family.forward
         self.op = op
@@ -29,8 +28,7 @@ class ExampleCall:
         self.feeds: dict[str, Array] = {}
         for o in op.inputs:
             if values.get(o.name) is not None:
-                bound = resolve(o.type, self.binding)
-                self.feeds[o.name] = np.asarray(values[o.name]).astype(bfloat16 if bound is DType.BFLOAT16 else bound.value)
+                self.feeds[o.name] = np.asarray(values[o.name]).astype(numpy_dtype(resolve(o.type, self.binding)))
         self.absent = tuple(o.name for o in op.inputs if o.name not in self.feeds)
         given = {a.name: values[a.name] for a in op.attributes if a.name in values}
         self.attributes = node_attributes(op, given, {})

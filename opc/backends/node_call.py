@@ -159,12 +159,20 @@ def trimmed(names: list[str]) -> list[str]:
 
 
 def _element_type(dtype: str) -> int:
-    """Return ONNX's number of a dtype, that of one no op takes too."""
-    from ml_dtypes import bfloat16
-    from numpy import dtype as numpy_dtype
+    """Return ONNX's number of a dtype, that of one no op takes too.
+
+    Raises:
+        Unsupported: when ONNX has no such dtype.
+    """
+    known = next((d for d in DTYPES if d.value == dtype), None)
+    if known is not None and known.row.onnx is None:
+        raise Unsupported(f"ONNX has no tensors of {known}")
+    if known is not None and known.row.onnx is not None:
+        return known.row.onnx[1]
+    import numpy as np
     from onnx import helper
 
-    return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(bfloat16 if dtype == "bfloat16" else dtype)))
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def wanted_outputs(

@@ -15,7 +15,7 @@ from opc.backends.base import Check, Unsupported
 from opc.backends.mindspore.nets import gradient_of, graph_mode, net_of
 from opc.backends.mindspore.operators import is_differentiable
 from opc.backends.mindspore.values import attribute_values, message, scratch, to_mindspore, to_numpy
-from opc.ir.dtypes import DType, candidates
+from opc.ir.dtypes import DType, candidates, numpy_dtype
 from opc.ir.op import Example, Operand
 
 if TYPE_CHECKING:
@@ -272,11 +272,7 @@ def _bool() -> Any:
 def _array(x: Operand, value: object) -> Array:
     dtypes = candidates(x.type)
     dtype = DType.FLOAT32 if DType.FLOAT32 in dtypes else dtypes[-1]
-    if dtype is DType.BFLOAT16:
-        from ml_dtypes import bfloat16
-
-        return np.asarray(value, dtype=bfloat16)
-    return np.asarray(value, dtype=dtype.value)
+    return np.asarray(value, dtype=numpy_dtype(dtype))
 
 
 def _any(tensor: Any, rank: bool) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opc.backends.mindspore.front import dtype_name
 from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, literal, quoted
-from opc.ir.dtypes import candidates
+from opc.ir.dtypes import DTYPES, candidates
 from opc.ir.op import Attribute, Derivation, Family, Group, Op, Operand, Role
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
@@ -49,7 +50,9 @@ def operators_source(family: Family) -> str:
 
 def support_source(family: Family) -> str:
     """Return the text of `mindspore/support.py`, which is the same for every family."""
-    return templates().get_template("support.py.j2").render(source=family.source_name)
+    names = ["None" if d.row.mindspore is None else f"mindspore.{dtype_name(d)}" for d in DTYPES]
+    dtypes = Bracket("DTYPES = (", names, ")").render()
+    return templates().get_template("support.py.j2").render(source=family.source_name, dtypes=dtypes)
 
 
 def gradient_of(family: Family, op: Op) -> Op | None:

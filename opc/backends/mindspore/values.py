@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opc.backends.base import Unsupported
+from opc.backends.dtypes import as_bits, of_bits, require_dtype
 from opc.backends.mindspore.front import dtype_name
 from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Op
@@ -30,6 +31,7 @@ def to_mindspore(array: Array) -> Any:
     """Return a tensor with the array's values, and its strides where none is negative."""
     import mindspore
 
+    require_dtype(array, "MindSpore", lambda d: d.row.mindspore is not None)
     if array.flags.c_contiguous:
         return mindspore.Tensor(array)
     if any(s < 0 for s in array.strides):
@@ -46,9 +48,7 @@ def to_numpy(tensor: Any) -> Array:
     """Return an array with the tensor's values."""
     array: Array = tensor.asnumpy()
     if array.dtype.name == "bfloat16":
-        import ml_dtypes
-
-        return array.view(np.uint16).view(ml_dtypes.bfloat16)
+        return of_bits(as_bits(array), "bfloat16")  # MindSpore has a type of that name of its own
     return array
 
 
@@ -62,7 +62,7 @@ def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, list):
             values[a.name] = tuple(value)
         if a.kind is AttributeKind.DTYPE and isinstance(value, str | DType):
-            known = str(value) in [d.value for d in DType]
+            known = str(value) in [d.value for d in DType if d.row.mindspore is not None]
             values[a.name] = getattr(mindspore, dtype_name(DType(value))) if known else value
     return values
 

@@ -6,8 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from opc.backends.base import Availability, BuildStep, Session
+from opc.backends.dtypes import lacking
 from opc.backends.onnx import emit, generated_tests
 from opc.diagnostics import Diagnostic
+from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.op import Family
 
 
@@ -25,10 +27,11 @@ class OnnxBackend:
             return Availability(False, reason="onnx is not installed", install="pip install onnx")
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why ONNX can't carry the family: native code without a body."""
+        """Return why ONNX can't carry the family: native code without a body, or dtypes that it lacks."""
+        found = [d for op in family.ops for d in lacking(op, self.title, TENSOR_TYPE.__contains__)]
         if family.forward.opaque:
-            return (Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"),)
-        return ()
+            found.append(Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"))
+        return tuple(found)
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""

@@ -7,11 +7,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from opc.backends.base import Availability, BuildStep, Compile, Link, Session
+from opc.backends.dtypes import lacking
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime import generated_tests
 from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source
 from opc.diagnostics import Diagnostic
-from opc.emit.onnx.types import type_variable, used_variables
+from opc.emit.onnx.types import TENSOR_TYPE, type_variable, used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
 FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti")
@@ -34,7 +35,8 @@ class OnnxRuntimeBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""
-        return tuple(d for op in family.ops for d in _requires(op))
+        lacked = [d for op in family.ops for d in lacking(op, self.title, TENSOR_TYPE.__contains__)]
+        return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the library's source, the module that finds the library, and their tests."""

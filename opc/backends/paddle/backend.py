@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from opc.backends import environments
 from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
+from opc.backends.dtypes import lacking
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.embedding import embedding_files
 from opc.backends.paddle.front import dispatch_source, front_source, operators_source
@@ -49,8 +50,8 @@ class PaddleBackend:
         return environments.probe(self.name, "paddlepaddle", versions=VERSIONS)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why Paddle can't carry the family: its name, or too many operands."""
-        found = []
+        """Return why Paddle can't carry the family: dtypes that it lacks, its name, or too many operands."""
+        found = [d for op in family.ops for d in lacking(op, "Paddle", lambda d: d.row.paddle is not None)]
         if "_grad" in operator_name(family, family.forward):
             reason = f"Paddle takes the '_grad' in the name {operator_name(family, family.forward)} for a gradient's"
             found.append(Diagnostic(reason, hint="use another name"))
