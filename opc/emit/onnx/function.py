@@ -271,13 +271,16 @@ class _OnnxEmitter(OnnxWindows):
         return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
 
     def cast(self, e: Cast, argument: Text) -> Text:
-        if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
+        if is_integer(e.type) and is_floating(e.arg.type):
             variable = None if isinstance(e.type, Weak) else type_variable(e.type)
             kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
             dtype = (
                 f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
             )
             return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
+        if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and _may_be(e.arg.type, "is_floating"):
+            to = quoted(e.type.name) if isinstance(e.type, TypeVar) else self.onnx_type(e.type)
+            return Text(f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})")
         return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
@@ -300,7 +303,10 @@ class _OnnxEmitter(OnnxWindows):
         kind = e.body.type
         narrow = e.kind in ("max", "min") and _has_16_bits(kind)
         if narrow:
+            variable = None if isinstance(kind, Weak) else type_variable(kind)
             value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of 16-bit integers.
+            if variable is not None and len(variable.dtypes) > 1:
+                value = f"{BUILDER}.ordered({body.text}, {quoted(variable.name)})"
         if lazy:
             rest, flat = self.as_rows(e, Text(value), scope, lazy)
             found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
@@ -417,4 +423,9 @@ class _OnnxEmitter(OnnxWindows):
 
 
 def _has_16_bits(t: ValueType) -> bool:
-    return not isinstance(t, Weak) and is_integer(t) and any(d.bits == 16 for d in candidates(t))
+    return not isinstance(t, Weak) and any(d.is_integer and d.bits == 16 for d in candidates(t))
+
+
+def _may_be(t: ValueType, what: str) -> bool:
+    """Whether one of the dtypes of a type that is not weak is so: "is_floating", "is_integer"."""
+    return not isinstance(t, Weak) and any(getattr(d, what) for d in candidates(t))
