@@ -56,6 +56,7 @@ class Row:
         torch: The name in `torch` and in libtorch's C functions `aoti_torch_dtype_...`, and that in `c10::ScalarType`.
         paddle: The name in Paddle's enumeration `phi::DataType`.
         mindspore: The number in MindSpore's enumeration `TypeId`.
+        paddle_graphs: Whether Paddle's graphs have inputs of it, and its autograd differentiates them where they are floating.
         rknn: The number in RKNN's enumeration `rknn_tensor_type`.
         rknn_models: Whether the models of RKNN's toolkit hold tensors of it.
 
@@ -72,6 +73,7 @@ class Row:
     torch: tuple[str, str] | None = None
     paddle: str | None = None
     mindspore: int | None = None
+    paddle_graphs: bool = False
     rknn: int | None = None
     rknn_models: bool = False
 
@@ -84,43 +86,53 @@ class DType(Enum):
 
     FLOAT16 = "float16", Row(
         kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
-        onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", mindspore=42, rknn=1, rknn_models=True,
+        onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
+        mindspore=42, rknn=1, rknn_models=True,
     )  # fmt: skip
     BFLOAT16 = "bfloat16", Row(
         kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
-        numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", mindspore=45,
+        numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", paddle_graphs=True,
+        mindspore=45,
     )  # fmt: skip
     FLOAT32 = "float32", Row(
         kind="float", bits=32, dlpack=2, sets=("floating", "any"),
-        onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", mindspore=43, rknn=0, rknn_models=True,
+        onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
+        mindspore=43, rknn=0, rknn_models=True,
     )  # fmt: skip
     FLOAT64 = "float64", Row(
         kind="float", bits=64, dlpack=2, sets=("floating", "any"),
-        onnx=("DOUBLE", 11), torch=("float64", "Double"), paddle="FLOAT64", mindspore=44,
+        onnx=("DOUBLE", 11), torch=("float64", "Double"), paddle="FLOAT64", paddle_graphs=True,
+        mindspore=44,
     )  # fmt: skip
     INT8 = "int8", Row(
         kind="int", bits=8, dlpack=0, sets=("integer", "any"),
-        onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", mindspore=32, rknn=2, rknn_models=True,
+        onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
+        mindspore=32, rknn=2, rknn_models=True,
     )  # fmt: skip
     INT16 = "int16", Row(
         kind="int", bits=16, dlpack=0, sets=("integer", "any"),
-        onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", mindspore=33, rknn=4,
+        onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", paddle_graphs=True,
+        mindspore=33, rknn=4,
     )  # fmt: skip
     INT32 = "int32", Row(
         kind="int", bits=32, dlpack=0, sets=("integer", "any"),
-        onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", mindspore=34, rknn=6, rknn_models=True,
+        onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
+        mindspore=34, rknn=6, rknn_models=True,
     )  # fmt: skip
     INT64 = "int64", Row(
         kind="int", bits=64, dlpack=0, sets=("integer", "any"),
-        onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", mindspore=35, rknn=8, rknn_models=True,
+        onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", paddle_graphs=True,
+        mindspore=35, rknn=8, rknn_models=True,
     )  # fmt: skip
     UINT8 = "uint8", Row(
         kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
-        onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", mindspore=37, rknn=3, rknn_models=True,
+        onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", paddle_graphs=True,
+        mindspore=37, rknn=3, rknn_models=True,
     )  # fmt: skip
     BOOL = "bool", Row(
         kind="bool", bits=8, dlpack=6, sets=("any",),
-        onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", mindspore=30, rknn=9, rknn_models=True,
+        onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", paddle_graphs=True,
+        mindspore=30, rknn=9, rknn_models=True,
     )  # fmt: skip
     UINT16 = "uint16", Row(
         kind="uint", bits=16, dlpack=1, sets=("unsigned",),
@@ -128,11 +140,11 @@ class DType(Enum):
     )  # fmt: skip
     UINT32 = "uint32", Row(
         kind="uint", bits=32, dlpack=1, sets=("unsigned",),
-        onnx=("UINT32", 12), torch=("uint32", "UInt32"), paddle="UINT32", mindspore=39, rknn=7,
+        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7,
     )  # fmt: skip
     UINT64 = "uint64", Row(
         kind="uint", bits=64, dlpack=1, sets=("unsigned",),
-        onnx=("UINT64", 13), torch=("uint64", "UInt64"), paddle="UINT64", mindspore=40,
+        onnx=("UINT64", 13), torch=("uint64", "UInt64"), mindspore=40,
     )  # fmt: skip
     FLOAT8_E4M3FN = "float8_e4m3fn", Row(
         kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),

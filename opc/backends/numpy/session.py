@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from opc.backends import example_text
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
+from opc.backends.dtypes import foreign
 from opc.backends.numpy.face import has_choice
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.op import Example, Family
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class NumpySession(WithoutAutograd):
     def _check_dlpack(self) -> None:
         """An object that only offers DLPack is taken like the array behind it."""
         inputs, attributes = self._example()
+        for own in filter(None, (foreign(a) for a in inputs.values() if a is not None)):
+            raise Unsupported(f"NumPy knows no {own} and takes none through DLPack")
         wrapped = {name: value if value is None else _OnlyDlpack(value) for name, value in inputs.items()}
         for a, b in zip(self._run(wrapped, attributes), self._run(inputs, attributes), strict=True):
             assert a.tobytes() == b.tobytes(), "a DLPack input answers differently"
@@ -142,7 +145,7 @@ def arguments(family: Family, example: Example) -> tuple[dict[str, Array | None]
 
     values = dict(example.values)
     inputs = {
-        o.name: None if values.get(o.name) is None else np.asarray(values[o.name], dtype=example_text.precise(o).value)
+        o.name: None if values.get(o.name) is None else np.asarray(values[o.name], dtype=numpy_dtype(example_text.precise(o)))
         for o in family.forward.inputs
     }
     return inputs, {a.name: values[a.name] for a in family.forward.attributes if a.name in values}

@@ -312,6 +312,8 @@ def _random(operand: Operand, like: Array, generator: np.random.Generator) -> Ar
     """
     dtypes = candidates(operand.type)
     if DType.FLOAT64 not in dtypes:
+        if not dtypes[0].row.paddle_graphs:
+            raise Unsupported(f"a graph of Paddle has no tensors of {dtypes[0]}")
         return like.astype(dtypes[0].value)
     values: Array = np.asarray(generator.standard_normal(like.shape))
     return np.abs(values) if np.all(like >= 0) else values

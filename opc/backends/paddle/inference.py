@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, WithoutAutograd
+from opc.backends.dtypes import require_dtype
 from opc.backends.paddle.session import REFUSALS, complete, computable
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import attribute_values, carried, to_numpy
@@ -57,6 +58,8 @@ class InferenceSession(WithoutAutograd):
         if has_mask(described):
             names = [n for n in names if n in (computable(described, inputs, values) if only is None else only)]
         given = {x.name: a for x in described.inputs if (a := inputs.get(x.name)) is not None}
+        for array in given.values():
+            require_dtype(array, "a graph of Paddle", lambda d: d.row.paddle_graphs)
         arrays = {n: np.ascontiguousarray(carried(a)).reshape(a.shape) for n, a in given.items()}
         key = (op, repr(values), tuple(names), tuple((n, a.dtype.name, a.ndim) for n, a in given.items()))
         try:

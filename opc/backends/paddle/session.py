@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends import package as packages
 from opc.backends.base import Check, OpError, Unsupported
+from opc.backends.dtypes import foreign
 from opc.backends.paddle.signature import cotangent, differentiable, has_mask
 from opc.backends.paddle.values import attribute_values, to_numpy, to_paddle
 from opc.ir.op import Family, Op, Role
@@ -67,6 +68,7 @@ class PaddleSession:
         self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return the gradients of the floating inputs through Paddle's autograd, by input name."""
+        _differentiated([*inputs.values(), *cotangents.values()])
         tensors, leaves = self._leaves(inputs)
         found = self._gradients(tensors, leaves, attributes, {n: to_paddle(c) for n, c in cotangents.items()}, False)
         return {name: to_numpy(g) for name, g in zip(leaves, found, strict=True)}
@@ -81,6 +83,7 @@ class PaddleSession:
         """Return the gradients of sum(gradient[x] * second[x]) for the inputs, and for the cotangents as `d_<output>`."""
         import paddle
 
+        _differentiated([*inputs.values(), *cotangents.values()])
         tensors, leaves = self._leaves(inputs)
         seeds = {n: _leaf(to_paddle(c)) for n, c in cotangents.items()}
         first = dict(zip(leaves, self._gradients(tensors, leaves, attributes, seeds, True), strict=True))
@@ -131,6 +134,14 @@ class PaddleSession:
         from opc.backends.paddle.checks import checks
 
         return checks(self)
+
+
+def _differentiated(arrays: Iterable[Array | None]) -> None:
+    """Raise Unsupported for floating arrays of a dtype that Paddle's autograd leaves out."""
+    for array in arrays:
+        own = None if array is None else foreign(array)
+        if own is not None and not own.row.paddle_graphs:
+            raise Unsupported(f"Paddle does not differentiate {own}")
 
 
 def _leaf(tensor: Any) -> Any:

@@ -36,7 +36,7 @@ def carried(array: Array) -> Array:
 
 def _viewed(dtype: str) -> bool:
     """Whether Paddle makes tensors of a dtype from no array, but from a tensor of the same bits."""
-    return dtype in ("uint32", "uint64") or dtype.startswith("float8")
+    return any(d.value == dtype and not d.row.paddle_graphs for d in DTYPES)
 
 
 def to_paddle(array: Array) -> Any:
@@ -52,7 +52,7 @@ def to_paddle(array: Array) -> Any:
     bits = carried(array)
     if array.flags.c_contiguous or array.size == 0:
         tensor = paddle.to_tensor(np.ascontiguousarray(bits).reshape(array.shape), place=paddle.CPUPlace())
-        return tensor.view(array.dtype.name) if _viewed(array.dtype.name) else tensor
+        return tensor.view(getattr(paddle, array.dtype.name)) if _viewed(array.dtype.name) else tensor
     # Paddle copies what it takes from NumPy, so the strides are made anew over a copy of the memory.
     steps = [s // array.itemsize for s in array.strides]
     if any(s % array.itemsize for s in array.strides):

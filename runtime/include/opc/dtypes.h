@@ -89,8 +89,6 @@
   X(int64, INT64)                 \
   X(uint8, UINT8)                 \
   X(bool, BOOL)                   \
-  X(uint32, UINT32)               \
-  X(uint64, UINT64)               \
   X(float8_e4m3fn, FLOAT8_E4M3FN) \
   X(float8_e5m2, FLOAT8_E5M2)
 
