@@ -28,11 +28,13 @@ COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 OF = {
     "floats": (TYPE_SETS["floating"], [n for n, f in FUNCTIONS.items() if f.types in ("float", "number", "test")]),
     "integers": (TYPE_SETS["integer"], [n for n, f in FUNCTIONS.items() if f.types == "number"]),
+    "unsigned": (TYPE_SETS["unsigned"], [n for n, f in FUNCTIONS.items() if f.types == "number"]),
+    "float8": (TYPE_SETS["float8"], [n for n, f in FUNCTIONS.items() if f.types in ("float", "number", "test")]),
     "bools": ((DType.BOOL,), ["and", "or", "not"]),
 }
 """Element types, and what takes them beside comparisons."""
 
-WITHOUT_BODY: dict[str, list[str]] = {"floats": ["floordiv", "mod"]}
+WITHOUT_BODY: dict[str, list[str]] = {"floats": ["floordiv", "mod"], "float8": ["floordiv", "mod"]}
 """What no standard operator of ONNX computes of a kind of element types."""
 
 IN_FLOAT32 = ("erf",)

@@ -271,7 +271,8 @@ class _Checks:
         reverse = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
         terms = sum(float((g * t).abs().sum()) for g, t in zip(pulled, tangents, strict=True))
         terms += sum(float((c * p).abs().sum()) for c, p in zip(cotangents, pushed, strict=True))
-        bound = 64 * torch.finfo(torch.float64).eps * max(terms, 1.0)
+        unit = max(torch.finfo(t.dtype).eps for t in (*pulled, *pushed))
+        bound = 64 * unit * max(terms, 1.0)
         assert abs(forward - reverse) <= bound, f"<c, J t> = {forward}, but <J^T c, t> = {reverse}"
         with torch.autograd.forward_ad.dual_level():
             duals = [torch.autograd.forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]

@@ -101,10 +101,11 @@ def _bound(expected: Tensor) -> float:
 
 
 def single(given: Sample) -> Sample:
-    """Return the sample in float32, the usual type of a model."""
-    return Sample(
-        {n: t if t is None or not t.is_floating_point() else t.float() for n, t in given.tensors.items()}, given.attributes
-    )
+    """Return the sample with float32, the usual type of a model, in place of float64."""
+    import torch
+
+    tensors = {n: t.float() if t is not None and t.dtype == torch.float64 else t for n, t in given.tensors.items()}
+    return Sample(tensors, given.attributes)
 
 
 def loop(function: Callable[..., Any], arguments: Sequence[Tensor], dims: Sequence[int | None]) -> Any:
