@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Unsupported
@@ -16,15 +16,23 @@ if TYPE_CHECKING:
 _BY_NAME = {d.value: d for d in DTYPES}
 
 
-def lacking(op: Op, title: str, has: Callable[[DType], bool]) -> Iterator[Diagnostic]:
-    """Yield why a framework can't carry an op: an operand, or the default of an attribute, of dtypes that it does not have."""
-    for o in (*op.inputs, *op.outputs):
-        dtypes = candidates(o.type)
-        if not any(map(has, dtypes)):
-            yield Diagnostic(f"{o.name} of {op.name} is {', '.join(map(str, dtypes))}, which {title} has no tensors of", o.span)
-    for a in op.attributes:
-        if a.binds is not None and not a.required and not has(DType(str(a.default))):
-            yield Diagnostic(f"the default of '{a.name}' is {a.default}, which {title} has no tensors of", a.span)
+def lacking(ops: Iterable[Op], title: str, has: Callable[[DType], bool]) -> Iterator[Diagnostic]:
+    """Yield why a framework can't carry ops: an operand, or the default of an attribute, of dtypes that it does not have.
+
+    Of the operands of a type the first one stands for all.
+    """
+    told = set()
+    for op in ops:
+        for o in (*op.inputs, *op.outputs):
+            dtypes = candidates(o.type)
+            if not any(map(has, dtypes)) and dtypes not in told:
+                told.add(dtypes)
+                yield Diagnostic(
+                    f"{o.name} of {op.name} is {', '.join(map(str, dtypes))}, which {title} has no tensors of", o.span
+                )
+        for a in op.attributes if op.derivation is None else ():
+            if a.binds is not None and not a.required and not has(DType(str(a.default))):
+                yield Diagnostic(f"the default of '{a.name}' is {a.default}, which {title} has no tensors of", a.span)
 
 
 def require_dtype(array: Array, title: str, has: Callable[[DType], bool]) -> None:

@@ -48,7 +48,7 @@ class MindSporeBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family MindSpore's custom ops can't carry."""
-        lacked = [d for op in family.ops for d in lacking(op, self.title, lambda d: d.row.mindspore is not None)]
+        lacked = lacking(family.ops, self.title, lambda d: d.row.mindspore is not None)
         return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:

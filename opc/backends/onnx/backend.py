@@ -28,7 +28,7 @@ class OnnxBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why ONNX can't carry the family: native code without a body, or dtypes that it lacks."""
-        found = [d for op in family.ops for d in lacking(op, self.title, TENSOR_TYPE.__contains__)]
+        found = list(lacking(family.ops, self.title, TENSOR_TYPE.__contains__))
         if family.forward.opaque:
             found.append(Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"))
         return tuple(found)

@@ -35,7 +35,7 @@ class OnnxRuntimeBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""
-        lacked = [d for op in family.ops for d in lacking(op, self.title, TENSOR_TYPE.__contains__)]
+        lacked = lacking(family.ops, self.title, TENSOR_TYPE.__contains__)
         return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:

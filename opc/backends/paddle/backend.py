@@ -51,7 +51,7 @@ class PaddleBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why Paddle can't carry the family: dtypes that it lacks, its name, or too many operands."""
-        found = [d for op in family.ops for d in lacking(op, "Paddle", lambda d: d.row.paddle is not None)]
+        found = list(lacking(family.ops, "Paddle", lambda d: d.row.paddle is not None))
         if "_grad" in operator_name(family, family.forward):
             reason = f"Paddle takes the '_grad' in the name {operator_name(family, family.forward)} for a gradient's"
             found.append(Diagnostic(reason, hint="use another name"))

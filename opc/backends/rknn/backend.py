@@ -58,7 +58,7 @@ def _requires(family: Family) -> Iterator[Diagnostic]:
     for a in op.attributes:
         if a.kind is AttributeKind.STR and a.length is not None:
             yield Diagnostic(f"RKNN's C interface has no lists of strings such as '{a.name}'", a.span)
-    yield from lacking(op, "RKNN", SIMULATED.__contains__)
+    yield from lacking([op], "RKNN", SIMULATED.__contains__)
     for operands, what in ((op.inputs, "inputs"), (op.outputs, "outputs")):
         if len(operands) > board.MAX_OPERANDS:
             yield Diagnostic(f"{op.name} has {len(operands)} {what}; RKNN's adapter takes {board.MAX_OPERANDS}")

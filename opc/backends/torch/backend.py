@@ -83,7 +83,7 @@ class TorchBackend:
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why torch can't carry the family: dtypes that it lacks, or no input to choose a device by."""
         op = family.forward
-        found = [d for op in family.ops for d in lacking(op, self.title, lambda d: d.row.torch is not None)]
+        found = list(lacking(family.ops, self.title, lambda d: d.row.torch is not None))
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
         return tuple(found)
