@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 import resource
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Unsupported
 from opc.backends.torch.derivatives import differentiable
+from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, operator_calls, outputs, sample, single
-from opc.ir.dtypes import DTYPES, TYPE_SETS
 
 if TYPE_CHECKING:
     import torch
@@ -53,24 +52,7 @@ def checks(session: TorchSession) -> tuple[Check, ...]:
             Check("hessian", run.hessian),
             Check("torch.compile gradient", run.compile_gradient),
         ]
-    return tuple(Check(c.name, partial(_where_torch_computes, c.run)) for c in found)
-
-
-_SELDOM = re.compile("|".join(d.row.torch[1] for d in DTYPES if d.row.torch is not None and d not in TYPE_SETS["any"]))
-"""C++ names of the dtypes that torch has tensors of but few operators."""
-
-
-def _where_torch_computes(check: Callable[[], None]) -> None:
-    """Run a check, unless an operator of torch's own that it needs does not take a dtype."""
-    try:
-        check()
-    except AssertionError:
-        raise
-    except Exception as error:
-        lacking = _SELDOM.search(str(error))
-        if lacking is None:
-            raise
-        raise Unsupported(f"torch computes little with {lacking[0]}: {str(error).splitlines()[0]}") from error
+    return tuple(Check(c.name, where_torch_computes()(c.run)) for c in found)
 
 
 class _Checks:

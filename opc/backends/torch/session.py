@@ -15,6 +15,7 @@ from opc.backends.base import Check, OpError, Unsupported
 from opc.backends.dtypes import as_bits, foreign, of_bits, require_dtype
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.derivatives import cotangent, differentiable
+from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.schema import has_mask
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import AttributeKind, Family, Op, Role
@@ -134,6 +135,7 @@ class TorchSession:
                 values[name] = list(value) if isinstance(value, tuple) else value
         return values
 
+    @where_torch_computes()
     def gradient(
         self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
     ) -> dict[str, Array]:
@@ -142,6 +144,7 @@ class TorchSession:
         gradients = self._gradients(tensors, leaves, attributes, {n: to_torch(c) for n, c in cotangents.items()}, False)
         return {name: to_numpy(g) for name, g in zip(leaves, gradients, strict=True)}
 
+    @where_torch_computes()
     def second_gradient(
         self,
         inputs: Mapping[str, Array | None],
