@@ -27,6 +27,7 @@ LAYERS = (
     ("distribution",),
     ("diagnostics",),
     ("names",),
+    ("ir.dtypes",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}
@@ -68,7 +69,8 @@ def layer(module: str) -> int | None:
     parts = module.split(".")
     if parts[0] != "opc" or len(parts) == 1:
         return None
-    return RANK.get(parts[1])
+    # The table of dtypes is read everywhere.
+    return RANK.get("ir.dtypes" if parts[1:3] == ["ir", "dtypes"] else parts[1])
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

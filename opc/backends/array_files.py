@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.op import Family
 from opc.pipeline import load_family
 
@@ -85,10 +86,9 @@ def load_array(name: str, file: Path, dtype: str, found: Diagnostics) -> Array |
     except (ValueError, EOFError) as error:
         found.error(f"{file} for the input '{name}' is no .npy file of numbers: {error}")
         return None
-    if dtype == "bfloat16" and array.dtype == "V2":
-        from ml_dtypes import bfloat16
-
-        array = array.view(bfloat16)  # NumPy writes a type it does not know as bytes.
+    known = next((d for d in DTYPES if d.value == dtype and d.row.numpy != "numpy"), None)
+    if known is not None and array.dtype == f"V{known.itemsize}":
+        array = array.view(numpy_dtype(known))  # NumPy writes a type it does not know as bytes.
     if array.dtype.name != dtype:
         found.error(f"the input '{name}' must be {dtype}, but {file} holds {array.dtype.name}")
         return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from opc.analysis.shapes.inference import ShapeError, infer
 from opc.backends.base import Check, Session, Unsupported
 from opc.backends.derived import differentiable
-from opc.ir.dtypes import DType, candidates
+from opc.ir.dtypes import DType, candidates, numpy_dtype
 from opc.ir.op import Example, Family, Op, Operand
 
 if TYPE_CHECKING:
@@ -113,10 +113,9 @@ def as_array(operand: Operand, value: object, prefer: Sequence[DType]) -> Array:
 
 def array_of(value: object, dtype: DType) -> Array:
     """Return a value of a spec as an array of a dtype."""
-    import ml_dtypes
     import numpy as np
 
-    return np.asarray(value).astype(getattr(ml_dtypes, dtype.value, dtype.value))
+    return np.asarray(value).astype(numpy_dtype(dtype))
 
 
 def shapes(arrays: Mapping[str, Array | None]) -> dict[str, tuple[int, ...] | None]:

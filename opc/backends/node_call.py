@@ -12,7 +12,7 @@ from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import computable
 from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
-from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
+from opc.ir.dtypes import DTYPES, Acc, DType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class NodeCall:
             return candidates(o.type)[0].value
         if isinstance(o.type, TypeVar):
             return bound
-        known = DType(bound) if bound in {d.value for d in ANY} else candidates(variable)[0]
+        known = DType(bound) if bound in {d.value for d in DTYPES} else candidates(variable)[0]
         return candidates(Acc(known))[0].value
 
     def run(self, evaluate: Evaluate) -> dict[str, Array]:
@@ -211,12 +211,20 @@ def trimmed(names: list[str]) -> list[str]:
 
 
 def _element_type(dtype: str) -> int:
-    """Return ONNX's number of a dtype, that of one no op takes too."""
-    from ml_dtypes import bfloat16
-    from numpy import dtype as numpy_dtype
+    """Return ONNX's number of a dtype, that of one no op takes too.
+
+    Raises:
+        Unsupported: when ONNX has no such dtype.
+    """
+    known = next((d for d in DTYPES if d.value == dtype), None)
+    if known is not None and known.row.onnx is None:
+        raise Unsupported(f"ONNX has no tensors of {known}")
+    if known is not None and known.row.onnx is not None:
+        return known.row.onnx[1]
+    import numpy as np
     from onnx import helper
 
-    return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(bfloat16 if dtype == "bfloat16" else dtype)))
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def wanted_outputs(

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 
 Interval = tuple[float, float]
 REAL: Interval = (-4.0, 4.0)
@@ -170,7 +170,7 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
     """Return the value type of an operation on `a` and `b`, or None when they do not mix.
 
     A weak type takes the other's; a weak float does not become an integer; T and acc(T) mix, as acc(T), when T is floating: their
-    values are then computed in the same type. acc(T) of an integer T is int64.
+    values are then computed in the same type. acc(T) of an integer T is int64 or uint64.
     """
     a, b = _known(a), _known(b)
     if a == b:
@@ -185,13 +185,19 @@ def join(a: ValueType, b: ValueType) -> ValueType | None:
         return a
     if is_floating(a) and is_floating(b) and _base(a) == _base(b):
         return a if not hasattr(a, "of") else b
-    # A type variable that can be nothing but int64 mixes with what is int64.
-    return DType.INT64 if candidates(a) == candidates(b) == (DType.INT64,) else None
+    # A type variable that can be nothing but int64 mixes with what is int64; so with uint64.
+    return _single(a) if _single(a) is not None and _single(a) == _single(b) else None
 
 
 def _known(t: ValueType) -> ValueType:
-    """Return int64 for an accumulator type that can be nothing else."""
-    return DType.INT64 if isinstance(t, Acc) and candidates(t) == (DType.INT64,) else t
+    """Return the dtype of an accumulator type of integers that can be nothing else."""
+    return _single(t) or t if isinstance(t, Acc) else t
+
+
+def _single(t: ElementType) -> DType | None:
+    """Return int64 or uint64, which whole numbers are accumulated in, where `t` can be nothing else."""
+    found = candidates(t)
+    return found[0] if len(found) == 1 and found[0].is_integer and found[0].accumulator is found[0] else None
 
 
 def _base(t: ValueType) -> ValueType:

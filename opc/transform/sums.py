@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_integer
+from opc.ir.dtypes import ValueType, Weak, accumulated, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -238,8 +238,8 @@ def _at(e: Expr, index: str, where: Expr) -> Expr | None:
 
 
 def sum_type(t: ValueType) -> ValueType:
-    """Return the type of a sum: that of the body, which may be weak, or int64 for integers and bool."""
-    return t if isinstance(t, Weak) or not (is_integer(t) or is_bool(t)) else DType.INT64
+    """Return the type of a sum: that of the body, which may be weak, or the accumulator type of integers and bool."""
+    return accumulated(t) if not isinstance(t, Weak) and (is_integer(t) or is_bool(t)) else t
 
 
 def _counts(loops: tuple[ReduceAxis, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""The runtime's conversions of float16 and bfloat16 against NumPy's and ml_dtypes', and its functions against wider types."""
+"""The runtime's conversions of minifloats against those of NumPy and ml_dtypes, and its functions against wider types."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS, VARIANTS, instruction_sets
+from opc.ir.dtypes import DTYPES, numpy_dtype
 from tests.emit.compilers import COMPILERS, run_compiler
 from tests.emit.kernel_library import INCLUDE
 
@@ -27,17 +28,34 @@ UNARY = (
     "erf", "erfc", "asin", "acos", "atan",
 )  # fmt: skip
 
-WHOLE = ("int8", "uint8", "int16", "int32", "int64")
+WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+OTHERS = {
+    "float8_e3m4": "float8_e3m4, uint8_t, 4, 3, ieee",
+    "float8_e4m3fnuz": "float8_e4m3fnuz, uint8_t, 3, 8, finite",
+    "float8_e5m2fnuz": "float8_e5m2fnuz, uint8_t, 2, 16, finite",
+}
+"""Formats that no dtype of opc has, and that a row would be enough for."""
+
+MINIFLOATS = {d.value: numpy_dtype(d) for d in DTYPES if d.row.minifloat} | {n: np.dtype(getattr(ml_dtypes, n)) for n in OTHERS}
 
 SOURCE = """
 #include "opc/loops.h"
 extern "C" {
 #define EXPORT __attribute__((visibility("default")))
 #define LOOP OPC_SIMD for (int64_t i = 0; i < n; ++i)
-EXPORT void widen_float16(float *to, const uint16_t *from, int64_t n) { opc::widen_float16(to, from, n); }
-EXPORT void widen_bfloat16(float *to, const uint16_t *from, int64_t n) { opc::widen_bfloat16(to, from, n); }
-EXPORT void narrow_float16(uint16_t *to, const float *from, int64_t n) { opc::narrow_float16(to, from, n); }
-EXPORT void narrow_bfloat16(uint16_t *to, const float *from, int64_t n) { opc::narrow_bfloat16(to, from, n); }
+#define FORMAT(name, word, fraction_bits, exponent_bias, encodings) \\
+  struct name { \\
+    typedef word bits_type; \\
+    enum { fraction = fraction_bits, bias = exponent_bias }; \\
+    static constexpr opc::top_encodings top = opc::top_encodings::encodings; \\
+    word bits; \\
+  };
+#define CONVERSIONS(name, word, ...) \\
+  EXPORT void widen_##name(float *to, const word *from, int64_t n) { opc::widen_row<name>(to, from, n); } \\
+  EXPORT void narrow_##name(word *to, const float *from, int64_t n) { opc::narrow_row<name>(to, from, n); }
+using namespace opc;
+OPC_MINIFLOATS(CONVERSIONS)
 EXPORT void exp_below_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::exp_below(from[i] > 89 ? 89 : from[i]); }
 EXPORT void exp_below_double(double *to, const double *from, int64_t n) {
   LOOP to[i] = opc::exp_below(from[i] > 710 ? 710 : from[i]);
@@ -55,7 +73,7 @@ EXPORT void same_double(double *to, const double *from, int64_t n, double y) { L
     f" LOOP to[i] = opc::cast<{kind}>(opc::cast<{whole}_t>(from[i])); }}\n"
     for whole in WHOLE
     for kind in ("float", "double")
-) + "}\n"  # fmt: skip
+) + "".join(f"FORMAT({f})\nCONVERSIONS({f})\n" for f in OTHERS.values()) + "}\n"  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("baseline", "v3")], ids="-".join)
@@ -87,10 +105,18 @@ def floats(step: int) -> Array:
     return np.concatenate([bits, special]).view(np.float32)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
-def test_widening_is_exact(convert: Convert, name: str, dtype: Any) -> None:
-    bits = np.arange(1 << 16, dtype=np.uint16)
-    np.testing.assert_array_equal(convert(f"widen_{name}", bits, np.float32), bits.view(dtype).astype(np.float32))
+def every(dtype: Any) -> Array:
+    """Return every value of a dtype, by its bits."""
+    size = np.dtype(dtype).itemsize
+    return np.arange(1 << 8 * size).astype(f"u{size}").view(dtype)
+
+
+@pytest.mark.parametrize("name", MINIFLOATS)
+def test_widening_is_exact(convert: Convert, name: str) -> None:
+    values = every(MINIFLOATS[name])
+    got, want = convert(f"widen_{name}", values, np.float32), values.astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -104,19 +130,24 @@ def test_zeros_that_were_integers_have_no_sign(convert: Convert, whole: str, kin
     assert not np.signbit(got[got == 0]).any()
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
-def test_narrowing_rounds_to_nearest_even(convert: Convert, name: str, dtype: Any) -> None:
-    values = floats(4099)
-    # Every half-way point between neighbours, too.
-    halves = np.arange(1 << 16, dtype=np.uint16).view(dtype).astype(np.float32)
+@pytest.mark.parametrize("name", MINIFLOATS)
+def test_narrowing_rounds_to_nearest_even(convert: Convert, name: str) -> None:
+    values, dtype = floats(4099), MINIFLOATS[name]
+    # Every half-way point between neighbours, too, and what is next to it and to the ends.
+    stored = every(dtype).astype(np.float32)
     with np.errstate(all="ignore"):
-        middles = (halves[1:].astype(np.float64) + halves[:-1].astype(np.float64)) / 2
-        values = np.concatenate([values, middles.astype(np.float32)])
+        middles = ((stored[1:].astype(np.float64) + stored[:-1].astype(np.float64)) / 2).astype(np.float32)
+        largest = np.nanmax(np.where(np.isinf(stored), 0, stored)) * np.linspace(1, 2, 65, dtype=np.float32)
+        exact = np.concatenate([middles, stored, largest, -largest])
+        values = np.concatenate(
+            [values, exact, np.nextafter(exact, np.float32(-np.inf)), np.nextafter(exact, np.float32(np.inf))]
+        )
         want = values.astype(dtype)
-    got = convert(f"narrow_{name}", values, np.uint16).view(dtype)
+    bits = f"u{dtype.itemsize}"
+    got = convert(f"narrow_{name}", values, bits).view(dtype)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     number = ~np.isnan(want)
-    np.testing.assert_array_equal(got.view(np.uint16)[number], want.view(np.uint16)[number])
+    np.testing.assert_array_equal(got.view(bits)[number], want.view(bits)[number])
 
 
 def doubles(count: int) -> Array:

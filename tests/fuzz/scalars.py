@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 INF, NAN = math.inf, math.nan
-BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8}
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
+FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
 class NoValueError(Exception):
@@ -32,7 +32,9 @@ def cast_to_int(value: Any, dtype: str) -> int:
         return wrapped(int(value), dtype)
     if math.isnan(value):
         return 0
-    least, most = (0, 255) if dtype == "uint8" else (-(1 << (BITS[dtype] - 1)), (1 << (BITS[dtype] - 1)) - 1)
+    least, most = 0, (1 << BITS[dtype]) - 1
+    if not dtype.startswith("u"):
+        least, most = -(1 << (BITS[dtype] - 1)), (1 << (BITS[dtype] - 1)) - 1
     return most if value >= most else least if value <= least else int(value)
 
 

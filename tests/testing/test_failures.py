@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opc.backends.base import Check, Session
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.op import Family
 from opc.pipeline import load_family
 from opc.testing.cases.arguments import TensorArg
@@ -20,7 +20,7 @@ from opc.testing.cases.derived import gradient, second_gradient
 from opc.testing.execution import Step, run, steps
 from opc.testing.explanation import inputs_of
 from opc.testing.lineage import UntoldError, lineage
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.oracle.wording import number_text

@@ -16,8 +16,8 @@ from opc.ir.op import Attribute, Operand
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 FORMS = ("cast", "present", "pad", "size", "position")
 """What is called like a function and is none."""
-DTYPES = tuple(d.value for d in DType)
-RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPES, "acc", "broadcast"))
+DTYPE_NAMES = tuple(d.value for d in DType)
+RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPE_NAMES, "acc", "broadcast"))
 """The language's own words, which nothing else may be called."""
 WORDS = RESERVED | frozenset((*REDUCTIONS, *FORMS))
 """The words that can't name an index or dimension. Reductions and forms can name operands: brackets tell them apart."""

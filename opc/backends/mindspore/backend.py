@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opc.backends import environments, example_text
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
 from opc.backends.mindspore.api import api_source
@@ -48,7 +49,8 @@ class MindSporeBackend(Backend):
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family MindSpore's custom ops can't carry."""
-        return tuple(d for op in family.ops for d in _requires(op))
+        lacked = lacking(family.ops, self.title, lambda d: d.row.mindspore is not None)
+        return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the files of `mindspore/` and its test."""

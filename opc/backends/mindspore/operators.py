@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from opc.backends.derived import derivation, differentiable, gradient_of
+from opc.backends.mindspore.api import dtype_name
 from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, literal, quoted
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import Attribute, Family, Group, Op, Role
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
@@ -45,7 +47,8 @@ def operators_source(family: Family) -> str:
 
 def support_source(family: Family) -> str:
     """Return the text of `mindspore/support.py`, which is the same for every family."""
-    return templates.render("support.py.j2", family)
+    names = ["None" if d.row.mindspore is None else f"mindspore.{dtype_name(d)}" for d in DTYPES]
+    return templates.render("support.py.j2", family, dtypes=Bracket("DTYPES = (", names, ")").render())
 
 
 def _attribute(a: Attribute) -> Bracket:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opc.backends.base import Unsupported
+from opc.backends.dtypes import as_bits, of_bits, require_dtype
 from opc.backends.mindspore.api import dtype_name
 from opc.ir.dtypes import DType
 
@@ -29,6 +30,7 @@ def to_mindspore(array: Array) -> Any:
     """Return a tensor with the array's values, and its strides where none is negative."""
     import mindspore
 
+    require_dtype(array, "MindSpore", lambda d: d.row.mindspore is not None)
     if array.flags.c_contiguous:
         return mindspore.Tensor(array)
     if any(s < 0 for s in array.strides):
@@ -45,9 +47,7 @@ def to_numpy(tensor: Any) -> Array:
     """Return an array with the tensor's values."""
     array: Array = tensor.asnumpy()
     if array.dtype.name == "bfloat16":
-        import ml_dtypes
-
-        return array.view(np.uint16).view(ml_dtypes.bfloat16)
+        return of_bits(as_bits(array), "bfloat16")  # MindSpore has a type of that name of its own
     return array
 
 
@@ -55,7 +55,9 @@ def dtype(name: str) -> Any:
     """Return MindSpore's dtype of a name, the name itself where it has none."""
     import mindspore
 
-    return getattr(mindspore, dtype_name(DType(name))) if name in {d.value for d in DType} else name
+    return (
+        getattr(mindspore, dtype_name(DType(name))) if name in {d.value for d in DType if d.row.mindspore is not None} else name
+    )
 
 
 def message(error: Exception) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from opc.backends.base import Unsupported
 from opc.backends.checks import Checks, check
+from opc.backends.dtypes import foreign
 from opc.backends.numpy.session import NumpySession
 from opc.backends.sessions import as_tuple
 from opc.ir.dtypes import DType
@@ -77,6 +79,8 @@ class NumpyChecks(Checks[NumpySession]):
     def dlpack(self) -> None:
         """An object that only offers DLPack is taken like the array behind it."""
         inputs, attributes = self.example()
+        for own in filter(None, (foreign(a) for a in inputs.values() if a is not None)):
+            raise Unsupported(f"NumPy knows no {own} and takes none through DLPack")
         wrapped = {name: value if value is None else _OnlyDlpack(value) for name, value in inputs.items()}
         for a, b in zip(self.run(wrapped, attributes), self.run(inputs, attributes), strict=True):
             assert a.tobytes() == b.tobytes(), "a DLPack input answers differently"

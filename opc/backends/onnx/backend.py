@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, Backend, Check
+from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.onnx import emit
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
 from opc.emit.onnx.function import FunctionBody, function_body
+from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ class OnnxBackend(Backend):
             return Availability(False, reason="onnx is not installed", install=install_extra("onnx"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why ONNX can't carry the family: native code without a body."""
+        """Return why ONNX can't carry the family: native code without a body, or dtypes that it lacks."""
+        found = list(lacking(family.ops, self.title, TENSOR_TYPE.__contains__))
         if family.forward.opaque:
-            return (Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"),)
-        return ()
+            found.append(Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"))
+        return tuple(found)
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""

@@ -11,7 +11,7 @@ from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_bo
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
+from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
 SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
@@ -33,7 +33,7 @@ def files(family: Family) -> dict[str, str]:
         "onnx/function.py": function_module(family),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
-        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family) for name in SHARED},
+        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_dtype_tables()) for name in SHARED},
     }
 
 
@@ -42,6 +42,19 @@ def summary(family: Family, op: Op) -> str:
     if op is family.forward:
         return op.doc.strip() or f"The op {op.name}."
     return _DERIVED[op.name.removeprefix(family.name)].format(family.forward.class_name)
+
+
+def _dtype_tables() -> dict[str, str]:
+    """Return the tables of dtypes that shared modules have: what inference, and what the builder knows."""
+    known = [(d, f"TensorProto.{TENSOR_TYPE[d]}") for d in DTYPES if d in TENSOR_TYPE]
+    narrow = [(d, name) for d, name in known if d.row.minifloat is not None]
+    eight = [name for d, name in narrow if d.bits == 8]
+    return {
+        "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
+        "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
+        "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
+        "bytes": Bracket("BYTES = (", eight, ")", single=True).render(),
+    }
 
 
 def _render(template: str, family: Family, **values: object) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source, templates
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
-from opc.emit.onnx.types import type_variable, used_variables
+from opc.emit.onnx.types import TENSOR_TYPE, type_variable, used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class OnnxRuntimeBackend(Backend):
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""
-        return tuple(d for op in family.ops for d in _requires(op))
+        lacked = lacking(family.ops, self.title, TENSOR_TYPE.__contains__)
+        return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the library's source, the module that finds the library, and their tests."""

@@ -11,7 +11,7 @@ from opc.backends.derived import title
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
-from opc.emit.onnx.types import TENSOR_TYPE, bindings
+from opc.emit.onnx.types import bindings
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
@@ -26,7 +26,6 @@ _KIND = {
     AttributeKind.BOOL: "kBoolean",
     AttributeKind.DTYPE: "kDtype",
 }
-_ELEMENT = {name: f"k{name.capitalize()}" for name in TENSOR_TYPE.values()} | {"FLOAT": "kFloat32", "DOUBLE": "kFloat64"}
 
 
 templates = Templates("opc.backends.onnxruntime")
@@ -113,7 +112,7 @@ def _types(op: Op) -> Iterator[dict[str, str]]:
     """Yield the element types of the op's operands for each choice of its type variables."""
     for binding in bindings(op):
         suffix = "_".join(str(d) for d in binding.values())
-        elements = [_ELEMENT[TENSOR_TYPE[resolve(o.type, binding)]] for o in (*op.inputs, *op.outputs)]
+        elements = [f"k{resolve(o.type, binding).value.capitalize()}" for o in (*op.inputs, *op.outputs)]
         yield {"name": f"{op.name}_{suffix}" if suffix else f"{op.name}_types", "text": ", ".join(elements)}
 
 

@@ -117,10 +117,8 @@ def _type_text(value: Any) -> str:
 
 
 def _dtype_name(element: int) -> str:
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    if element == TensorProto.BFLOAT16:
-        return "bfloat16"
     return str(helper.tensor_dtype_to_np_dtype(element).name)
 
 

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime on NumPy arrays, bfloat16 too, for which ONNX Runtime's Python has no NumPy type."""
+"""Sessions of ONNX Runtime on NumPy arrays, those of ml_dtypes too, for which ONNX Runtime's Python has no NumPy type."""
 
 from __future__ import annotations
 
@@ -6,35 +6,44 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from opc.backends.dtypes import as_bits, foreign, require_dtype
+from opc.ir.dtypes import DTYPES, numpy_dtype
+
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-BFLOAT16 = 16
-"""`TensorProto.BFLOAT16`."""
+_FOREIGN = {d.row.onnx[1]: d for d in DTYPES if d.row.numpy != "numpy" and d.row.onnx is not None}
+"""The dtypes that NumPy lacks, by ONNX's number."""
 
 
 def to_value(array: Array) -> Any:
-    """Return an array as an `OrtValue`; a strided one is copied."""
+    """Return an array as an `OrtValue`; a strided one is copied.
+
+    Raises:
+        Unsupported: when ONNX has no such dtype.
+    """
     import numpy as np
     from onnxruntime import OrtValue
 
+    require_dtype(array, "ONNX", lambda d: d.row.onnx is not None)
     array = np.require(array, requirements="C")
-    if array.dtype.name == "bfloat16":
-        return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), BFLOAT16)
+    own = foreign(array)
+    if own is not None and own.row.onnx is not None:
+        return OrtValue.ortvalue_from_numpy_with_onnx_type(as_bits(array), own.row.onnx[1])
     return OrtValue.ortvalue_from_numpy(array)
 
 
 def from_value(value: Any) -> Array:
     """Return an `OrtValue` as a new array."""
-    if value.element_type() != BFLOAT16:
+    own = _FOREIGN.get(value.element_type())
+    if own is None:
         array: Array = value.numpy()
         return array
     import numpy as np
-    from ml_dtypes import bfloat16
 
     shape = value.shape()
-    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * 2) if np.prod(shape) else b""
-    return np.frombuffer(data, dtype=bfloat16).reshape(shape).copy()
+    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * own.itemsize) if np.prod(shape) else b""
+    return np.frombuffer(data, dtype=numpy_dtype(own)).reshape(shape).copy()
 
 
 def inference_session(model: Any, options: Any = None, *, threads: int = 2) -> Any:

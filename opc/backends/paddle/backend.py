@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opc.backends import environments
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.dtypes import lacking
 from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
 from opc.backends.paddle.api import api_source, dispatch_source, operators_source
@@ -51,8 +52,8 @@ class PaddleBackend(Backend):
         return environments.probe(self.name, "paddlepaddle", versions=VERSIONS)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why Paddle can't carry the family: its name, or too many operands."""
-        found = []
+        """Return why Paddle can't carry the family: dtypes that it lacks, its name, or too many operands."""
+        found = list(lacking(family.ops, "Paddle", lambda d: d.row.paddle is not None))
         if "_grad" in operator_name(family, family.forward):
             reason = f"Paddle takes the '_grad' in the name {operator_name(family, family.forward)} for a gradient's"
             found.append(Diagnostic(reason, hint="use another name"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.base import Unsupported
 from opc.backends.checks import Checks, Sample, assert_identical, check, has_gradient, has_second_gradient
 from opc.backends.derived import differentiable
+from opc.backends.dtypes import require_dtype
 from opc.backends.paddle.graphs import predictor, static_graph
 from opc.backends.paddle.library import in_place_positions
 from opc.backends.paddle.session import PaddleSession
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 class PaddleChecks(Checks[PaddleSession]):
     """The checks of one family."""
+
+    def sample(self, seed: int = 0, times: int = 1) -> Sample:
+        """Return a call with random numbers; Unsupported where Paddle's graphs lack a dtype of it."""
+        given = super().sample(seed, times)
+        for array in given.given.values():
+            require_dtype(array, "a graph of Paddle", lambda d: d.row.paddle_graphs)
+        return given
 
     def arguments(self, given: Sample, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a function of the op: an optional input before a required one has no default."""

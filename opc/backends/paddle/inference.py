@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opc.backends.dtypes import require_dtype
 from opc.backends.paddle.graphs import predictor, static_graph
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import REFUSALS, carried, dtype, to_numpy
@@ -56,6 +57,8 @@ class InferenceSession(TensorSession):
         values = self.values(op, self.complete(op, attributes))
         wanted = self.wanted(op, tensors, attributes, only) if has_mask(op) else [True] * len(op.outputs)
         given = {n: a for n, a in tensors.items() if a is not None}
+        for array in given.values():
+            require_dtype(array, "a graph of Paddle", lambda d: d.row.paddle_graphs)
         key = (op.name, repr(values), tuple(wanted), tuple((n, a.dtype.name, a.ndim) for n, a in given.items()))
         if key not in self._models:
             while len(self._models) >= KEPT:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opc.backends.base import Unsupported
 from opc.backends.paddle.signature import has_mask
 from opc.backends.paddle.values import REFUSALS, dtype, to_numpy, to_paddle
 from opc.backends.sessions import AutogradSession, Function
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import Op
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ class PaddleSession(AutogradSession):
         """Return the gradients of the leaves; see `AutogradSession`."""
         import paddle
 
+        for tensor in (*leaves, *cotangents):
+            name = str(tensor.dtype).removeprefix("paddle.")
+            if not next((d.row.paddle_graphs for d in DTYPES if d.value == name), True):
+                raise Unsupported(f"Paddle does not differentiate {name}")
         pairs = [(r, c) for r, c in zip(function(*leaves), cotangents, strict=True) if not r.stop_gradient]
         found: Sequence[Any] = [None] * len(leaves)
         if pairs:

@@ -10,13 +10,13 @@ from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.node_call import node_attributes, trimmed
 from opc.backends.rknn.names import Name
 from opc.emit.onnx.types import TENSOR_TYPE
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DTYPES, DType, resolve
 from opc.ir.op import Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs
 
-SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
+SIMULATED = tuple(d for d in DTYPES if d.row.rknn_models)
 """The dtypes of tensors in the toolkit's models."""
 
 OPSET = 17

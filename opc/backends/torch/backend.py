@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
 from opc.backends.torch import generated_tests
@@ -83,9 +84,9 @@ class TorchBackend(Backend):
         return Availability(True, version)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why torch can't carry the family: no input to choose a device by."""
+        """Return why torch can't carry the family: dtypes that it lacks, or no input to choose a device by."""
         op = family.forward
-        found = []
+        found = list(lacking(family.ops, self.title, lambda d: d.row.torch is not None))
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
         return tuple(found)

@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
+from opc.backends.base import Check, Unsupported
 from opc.backends.checks import Checks, Sample, check, has_gradient
 from opc.backends.sessions import as_tuple
+from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.samples import assert_equal, assert_refused, loop, operator_calls, single
 from opc.backends.torch.session import TorchSession
 
@@ -29,6 +31,10 @@ CALLS = 128
 
 class TorchChecks(Checks[TorchSession]):
     """The checks of one session's family."""
+
+    def all(self) -> tuple[Check, ...]:
+        """Return the checks that the op has."""
+        return tuple(Check(c.name, where_torch_computes()(c.run)) for c in super().all())
 
     def function(self, attributes: Mapping[str, Any]) -> Callable[..., Any]:
         """Return the op's function on tensors alone."""
@@ -155,6 +161,8 @@ class TorchChecks(Checks[TorchSession]):
         function, tensors = self.on(given)
         moving = self.leaves(given)
         arguments = [t.clone().requires_grad_(i in moving) for i, t in enumerate(tensors)]
+        if any(tensors[i].dtype != torch.float64 for i in moving):
+            raise Unsupported("gradcheck compares with differences, for which it needs float64")
 
         def floating(*values: Tensor) -> Any:
             found = tuple(o for o in as_tuple(function(*values)) if o.is_floating_point())
@@ -228,7 +236,8 @@ class TorchChecks(Checks[TorchSession]):
         reverse = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
         terms = sum(float((g * t).abs().sum()) for g, t in zip(pulled, tangents, strict=True))
         terms += sum(float((c * p).abs().sum()) for c, p in zip(cotangents, pushed, strict=True))
-        bound = 64 * torch.finfo(torch.float64).eps * max(terms, 1.0)
+        unit = max(torch.finfo(t.dtype).eps for t in (*pulled, *pushed))
+        bound = 64 * unit * max(terms, 1.0)
         assert abs(forward - reverse) <= bound, f"<c, J t> = {forward}, but <J^T c, t> = {reverse}"
         with torch.autograd.forward_ad.dual_level():
             duals = [torch.autograd.forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]

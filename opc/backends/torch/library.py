@@ -14,24 +14,16 @@ from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.text import string_literal
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import Family, Op
 
 SHIM_FUNCTIONS = (
+    *(f"aoti_torch_dtype_{d.row.torch[0]}" for d in DTYPES if d.row.torch is not None),
     "aoti_torch_check",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_device_type_cpu",
-    "aoti_torch_dtype_bfloat16",
-    "aoti_torch_dtype_bool",
     "aoti_torch_dtype_complex128",
     "aoti_torch_dtype_complex64",
-    "aoti_torch_dtype_float16",
-    "aoti_torch_dtype_float32",
-    "aoti_torch_dtype_float64",
-    "aoti_torch_dtype_int16",
-    "aoti_torch_dtype_int32",
-    "aoti_torch_dtype_int64",
-    "aoti_torch_dtype_int8",
-    "aoti_torch_dtype_uint8",
     "aoti_torch_empty_strided",
     "aoti_torch_get_dim",
     "aoti_torch_get_dtype",

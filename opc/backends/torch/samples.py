@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.checks import Sample
-from opc.backends.sessions import as_tuple, is_floating
+from opc.backends.sessions import as_tuple
 from opc.backends.torch.derivatives import rules
 from opc.backends.torch.session import TorchSession
 from opc.ir.op import Role
@@ -40,8 +40,8 @@ def _bound(expected: Tensor) -> float:
 
 
 def single(given: Sample) -> Sample:
-    """Return the sample in float32, the usual type of a model."""
-    float32 = {n: a if a is None or not is_floating(a) else a.astype("float32") for n, a in given.arrays.items()}
+    """Return the sample with float32, the usual type of a model, in place of float64."""
+    float32 = {n: a.astype("float32") if a is not None and a.dtype == "float64" else a for n, a in given.arrays.items()}
     return replace(given, arrays=float32)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.derived import chooses_outputs
 from opc.backends.sessions import AutogradSession, Function
 from opc.backends.torch.batching import needs_batch_axes
+from opc.backends.torch.limits import where_torch_computes
 from opc.backends.torch.values import to_numpy, to_torch
 from opc.ir.op import Op
 
@@ -59,6 +60,7 @@ class TorchSession(AutogradSession):
         passed += [0] if needs_batch_axes(self.family) else []
         return (*passed, list(wanted)) if chooses_outputs(op) else tuple(passed)
 
+    @where_torch_computes()
     def vjp(self, function: Function, leaves: Sequence[Any], cotangents: Sequence[Any], *, again: bool) -> Sequence[Any]:
         """Return the gradients of the leaves; see `AutogradSession`."""
         import torch

@@ -8,25 +8,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opc.backends.base import Unsupported
+from opc.backends.dtypes import as_bits, foreign, of_bits, require_dtype
+from opc.ir.dtypes import DTYPES
 
 if TYPE_CHECKING:
     import torch
 
     from opc.backends.base import Array
 
+_FOREIGN = frozenset(d.value for d in DTYPES if d.row.numpy != "numpy")
+
 
 def to_torch(array: Array) -> torch.Tensor:
     """Return a tensor with the array's values and strides, sharing its memory.
 
     Raises:
-        Unsupported: when torch has no such strides.
+        Unsupported: when torch has no such strides, or no such dtype.
     """
     import torch
 
     if any(s < 0 for s in array.strides):
         raise Unsupported("torch tensors have no negative strides")
-    if array.dtype.name == "bfloat16":
-        return to_torch(array.view(np.int16)).view(torch.bfloat16)
+    require_dtype(array, "torch", lambda d: d.row.torch is not None)
+    own = foreign(array)
+    if own is not None:
+        return to_torch(as_bits(array)).view(getattr(torch, own.value))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not writable.*")
         return torch.from_numpy(array)
@@ -37,8 +43,7 @@ def to_numpy(tensor: torch.Tensor) -> Array:
     import torch
 
     tensor = tensor.detach().resolve_conj().resolve_neg()
-    if tensor.dtype is torch.bfloat16:
-        import ml_dtypes
-
-        return np.asarray(tensor.view(torch.int16)).view(ml_dtypes.bfloat16)
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name in _FOREIGN:
+        return of_bits(np.asarray(tensor.view(torch.uint8 if tensor.dtype.itemsize == 1 else torch.int16)), name)
     return np.asarray(tensor)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opc.emit.cpp.text import string_literal, whole_number
+from opc.emit.dtypes import c_compute as c_compute_dtype
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import INT64_MIN, Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
+from opc.ir.dtypes import INT64_MIN, Acc, DType, TypeVar, ValueType, Weak, accumulated, candidates, is_floating
 from opc.ir.expr import (
     AttrRef,
     Call,
@@ -31,19 +32,6 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS, join
 from opc.ir.op import AttributeKind, Op
 
-_C_COMPUTE = {
-    DType.FLOAT16: "float",
-    DType.BFLOAT16: "float",
-    DType.FLOAT32: "float",
-    DType.FLOAT64: "double",
-    DType.INT8: "int8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
-    DType.UINT8: "uint8_t",
-    DType.BOOL: "bool",
-}
-
 # Binding strength of C++ operators, strongest last.
 _TERNARY, _OR, _AND, _EQUAL, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 _STRENGTH = {
@@ -61,15 +49,16 @@ def c_compute(t: ValueType) -> str:
         case Weak.FLOAT:
             return "double"
         case DType():
-            return _C_COMPUTE[t]
+            return c_compute_dtype(t)
         case TypeVar():
             return t.name
         case Acc():
             if isinstance(t.of, DType):
-                return _C_COMPUTE[t.of.accumulator]
+                return c_compute_dtype(t.of.accumulator)
             if is_floating(t.of):
                 return t.of.name
-            return "int64_t" if not any(d.is_floating for d in t.of.dtypes) else f"opc::accumulator<{t.of.name}>"
+            whole = accumulated(t.of)
+            return c_compute_dtype(whole) if isinstance(whole, DType) else f"opc::accumulator<{t.of.name}>"
 
 
 def compute_types(t: TypeVar) -> tuple[DType, ...]:

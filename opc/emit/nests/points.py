@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from opc.emit.abi import C_STORAGE
 from opc.emit.cpp.expressions import ExprText, Text, c_compute
 from opc.emit.cpp.text import comment, string_literal
+from opc.emit.dtypes import c_storage
 from opc.emit.nests.base import NestWriter, parenthesised
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
@@ -46,7 +46,7 @@ class NestText(NestWriter):
             return c_compute(t)
         match t:
             case DType():
-                return C_STORAGE[t]
+                return c_storage(t)
             case TypeVar():
                 return f"{t.name}_stored"
             case _:

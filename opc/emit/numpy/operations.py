@@ -28,7 +28,7 @@ from opc.emit.numpy.sizes import NumpySizes
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, GroupSize, Index
-from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
     AttrRef,
@@ -143,7 +143,7 @@ class NumpyOperations(NumpySizes):
                 return value  # a number of Python's own takes the type of what it meets
             array = value.at(ATOM) if value.support else f"np.asarray({value.text})"
             return Text(f"{array}.astype({self.compute(strong)})", ATOM, value.support)
-        if isinstance(e, Const) and all(_holds(d, int(e.value)) for d in candidates(strong) if d.is_integer):
+        if isinstance(e, Const) and all(d.holds(int(e.value)) for d in candidates(strong) if d.is_integer):
             return value
         return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
 
@@ -212,8 +212,9 @@ class NumpyOperations(NumpySizes):
             return f"np.{e.kind}(flatten({self.named(body).text}, {count}), axis=-1)"
         arguments = [body.text] + ([] if everything else [f"axis={self.axes(axes)}"])
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
-            exact = is_integer(e.body.type) or is_bool(e.body.type)
-            arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
+            kind = DType.INT64 if isinstance(e.body.type, Weak) else accumulated(e.body.type)
+            exact = isinstance(kind, DType)
+            arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype=accumulator({body.text}.dtype)")
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
@@ -401,8 +402,9 @@ class NumpyOperations(NumpySizes):
 
     def accumulated(self, value: Text, t: ValueType) -> Text:
         """Return a value in the type that sums of its own are held in."""
-        if is_integer(t) or is_bool(t):
-            return Text(f"{value.at(ATOM)}.astype(np.int64)", ATOM, value.support)
+        kind = DType.INT64 if isinstance(t, Weak) else accumulated(t)
+        if isinstance(kind, DType) and not kind.is_floating:
+            return Text(f"{value.at(ATOM)}.astype({self.dtype(kind)})", ATOM, value.support)
         name = self.named(value).text
         return Text(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
 
@@ -464,14 +466,6 @@ class NumpyOperations(NumpySizes):
             case _:
                 value = self.expr(e, Scope(()))
                 return Text(f"({value.text})") if value.strength == TERNARY else value
-
-
-def _holds(dtype: DType, value: int) -> bool:
-    """Whether an integer dtype has a value."""
-    if dtype is DType.UINT8:
-        return 0 <= value < 1 << dtype.bits
-    half = 1 << (dtype.bits - 1)
-    return -half <= value < half
 
 
 def size_of(dim: DimSpec) -> Affine:

@@ -18,10 +18,8 @@ from opc.ir.dtypes import (
     TypeVar,
     ValueType,
     Weak,
+    accumulated,
     candidates,
-    is_bool,
-    is_floating,
-    is_integer,
 )
 from opc.ir.expr import GroupRef
 from opc.ir.op import AttributeKind, Group, Op, Operand
@@ -46,14 +44,12 @@ class NumpySizes(StatementEmitter):
     def dtype(self, t: ElementType) -> str:
         """Return the text of the NumPy dtype of an element type."""
         match t:
-            case DType.BFLOAT16:
-                return "ml_dtypes.bfloat16"
             case DType():
-                return f"np.{t.value}" if t is not DType.BOOL else "np.bool_"
+                package = "np" if t.row.numpy == "numpy" else t.row.numpy
+                return f"{package}.{t.value}" if t is not DType.BOOL else "np.bool_"
             case Acc(of=of):
-                if is_floating(of):
-                    return f"accumulator({self.dtype(of)})"
-                return "np.int64" if is_integer(of) or is_bool(of) else f"accumulator({self.dtype(of)})"
+                kind = accumulated(of)
+                return self.dtype(kind) if isinstance(kind, DType) else f"accumulator({self.dtype(of)})"
             case TypeVar():
                 if len(t.dtypes) == 1:
                     return self.dtype(t.dtypes[0])

@@ -200,8 +200,7 @@ class _OnnxEmitter(OnnxWindows):
             if variable is not None:
                 return Text(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
             (dtype,) = candidates(kind)
-            low = 0 if dtype is DType.UINT8 else -(2 ** (dtype.bits - 1))
-            return Text(f"{BUILDER}.number({low + 2**dtype.bits - 1 if e.value > 0 else low}, {like})")
+            return Text(f"{BUILDER}.number({dtype.most if e.value > 0 else dtype.least}, {like})")
         return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
 
     def attribute(self, e: AttrRef) -> Text:
@@ -245,7 +244,7 @@ class _OnnxEmitter(OnnxWindows):
                 return Text(f"{BUILDER}.mod({args[0]}, {args[1]})")
             return Text(f"{BUILDER}.quotient({args[0]}, {args[1]})")
         template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
-        if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
+        if e.fn == "neg" and not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t)):
             template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
         if is_bool(t):
             template = OF_BOOLS.get(e.fn, template)
@@ -272,13 +271,16 @@ class _OnnxEmitter(OnnxWindows):
         return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
 
     def cast(self, e: Cast, argument: Text) -> Text:
-        if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
+        if is_integer(e.type) and is_floating(e.arg.type):
             variable = None if isinstance(e.type, Weak) else type_variable(e.type)
             kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
             dtype = (
                 f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
             )
             return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
+        if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and _may_be(e.arg.type, "is_floating"):
+            to = quoted(e.type.name) if isinstance(e.type, TypeVar) else self.onnx_type(e.type)
+            return Text(f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})")
         return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
@@ -299,9 +301,12 @@ class _OnnxEmitter(OnnxWindows):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             value = self.accumulated(value, e.body.type)
         kind = e.body.type
-        narrow = e.kind in ("max", "min") and not isinstance(kind, Weak) and is_integer(kind) and DType.INT16 in candidates(kind)
+        narrow = e.kind in ("max", "min") and _has_16_bits(kind)
         if narrow:
-            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of int16.
+            variable = None if isinstance(kind, Weak) else type_variable(kind)
+            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of 16-bit integers.
+            if variable is not None and len(variable.dtypes) > 1:
+                value = f"{BUILDER}.ordered({body.text}, {quoted(variable.name)})"
         if lazy:
             rest, flat = self.as_rows(e, Text(value), scope, lazy)
             found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
@@ -415,3 +420,12 @@ class _OnnxEmitter(OnnxWindows):
     def _part(self, e: Expr) -> str:
         """Return a part of a condition that is known when the model is made."""
         return f"({self.static(e)})" if isinstance(e, Call | Present) else self.static(e)
+
+
+def _has_16_bits(t: ValueType) -> bool:
+    return not isinstance(t, Weak) and any(d.is_integer and d.bits == 16 for d in candidates(t))
+
+
+def _may_be(t: ValueType, what: str) -> bool:
+    """Whether one of the dtypes of a type that is not weak is so: "is_floating", "is_integer"."""
+    return not isinstance(t, Weak) and any(getattr(d, what) for d in candidates(t))
