@@ -12,11 +12,11 @@ def main() -> None:
         # What is imported and read stays for the whole run: by the default threshold, 700, all of it is looked through time and
         # again for garbage, and next to none is found.
         gc.set_threshold(100_000)
-        from opc.cli import main as run
+        from opc.cli.main import main as run
 
         run()
     except KeyboardInterrupt:
-        from opc.cli_console import INTERRUPTED, note
+        from opc.cli.console import INTERRUPTED, note
 
         note("interrupted")
         raise SystemExit(INTERRUPTED) from None

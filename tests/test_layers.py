@@ -24,6 +24,7 @@ LAYERS = (
     ("lang",),
     ("spec",),
     ("config",),
+    ("distribution",),
     ("diagnostics",),
     ("names",),
 )
@@ -64,9 +65,7 @@ def layer(module: str) -> int | None:
     parts = module.split(".")
     if parts[0] != "opc" or len(parts) == 1:
         return None
-    # cli_*.py are parts of the command line.
-    name = "cli" if parts[1].startswith(("cli", "commands")) else parts[1]
-    return RANK.get(name)
+    return RANK.get(parts[1])
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

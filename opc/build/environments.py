@@ -27,6 +27,8 @@ from opc.backends.environments import RECORD, Record
 from opc.build import files, imports, locks
 from opc.build.installer import Command, installers
 from opc.diagnostics import Diagnostic, Severity, SpecError
+from opc.distribution import NAME as OPC
+from opc.distribution import install
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished stages, their total, and what is being done."""
@@ -37,7 +39,6 @@ TRIAL = "import opc.testing.worker, opc.testing.execution"
 _STEPS = ("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ", "Resolved ", "Prepared ")
 """How the lines of an installer begin that tell how far it is."""
 
-_DISTRIBUTION = "opc"
 _MOST_LINES = 25
 """How many of the last lines of a failed command are shown."""
 
@@ -135,11 +136,11 @@ def wanted(name: str) -> Wanted:
         message = f"{distribution} has no extra '{environment.extra}', which the environment of backend '{name}' is made from"
         raise SpecError([Diagnostic(message, hint=f"reinstall {distribution}")])
     alone = tuple(r for r in pinned if _name(r) in environment.alone)
-    own = tuple(r for r in requirements(_DISTRIBUTION) if _name(r) not in {_name(p) for p in pinned})
-    beside = () if distribution == _DISTRIBUTION else requirements(distribution)
-    rest = dict.fromkeys(r for r in (*pinned, *beside, *own) if r not in alone and _name(r) != _DISTRIBUTION)
+    own = tuple(r for r in requirements(OPC) if _name(r) not in {_name(p) for p in pinned})
+    beside = () if distribution == OPC else requirements(distribution)
+    rest = dict.fromkeys(r for r in (*pinned, *beside, *own) if r not in alone and _name(r) != OPC)
     sharing = [b for b in registry.select() if _shares(b, distribution, environment)]
-    folder = environment.extra if distribution == _DISTRIBUTION else f"{distribution}-{environment.extra}"
+    folder = environment.extra if distribution == OPC else f"{distribution}-{environment.extra}"
     return Wanted(folder, tuple(b.name for b in sharing), tuple(rest), alone)
 
 
@@ -157,7 +158,7 @@ def requirements(distribution: str, extra: str = "") -> tuple[str, ...]:
         texts = metadata.requires(distribution) or ()
     except metadata.PackageNotFoundError as error:
         message = f"the metadata of {distribution} is missing"
-        raise SpecError([Diagnostic(message, hint=f"install {distribution} with pip")]) from error
+        raise SpecError([Diagnostic(message, hint=f"install it: {install(distribution)}")]) from error
     found: dict[str, None] = {}
     for requirement in map(Requirement, texts):
         marker = requirement.marker

@@ -23,6 +23,7 @@ from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.build import headers
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import install
 
 FOLDER = ".opc"
 """Folder of an output folder for ninja's own files and the lock."""
@@ -239,7 +240,9 @@ def _binary() -> str:
     own = Path(ninja.BIN_DIR) / "ninja"
     found = str(own) if own.is_file() else shutil.which("ninja")
     if found is None:
-        raise SpecError([Diagnostic("the ninja program was not found", hint="reinstall it: pip install --force-reinstall ninja")])
+        raise SpecError(
+            [Diagnostic("the ninja program was not found", hint=f"reinstall it: {install('--force-reinstall', 'ninja')}")]
+        )
     return found
 
 

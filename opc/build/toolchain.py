@@ -20,6 +20,7 @@ from pathlib import Path
 
 from opc.config import Config
 from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import NAME
 
 INSTALL = (
     "Debian, Ubuntu: sudo apt install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install; "
@@ -76,7 +77,7 @@ def runtime_include() -> Path:
     for folder in (package / "runtime" / "include", package.parent / "runtime" / "include"):
         if (folder / "opc" / "abi.h").is_file():
             return folder
-    raise SpecError([Diagnostic(f"opc's runtime headers are missing beside {package}", hint="reinstall opc")])
+    raise SpecError([Diagnostic(f"opc's runtime headers are missing beside {package}", hint=f"reinstall {NAME}")])
 
 
 def candidates(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:

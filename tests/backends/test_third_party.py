@@ -30,7 +30,7 @@ def opc(site: Path, folder: Path, *arguments: str) -> str:
     """Run the command line with the package installed; return what it prints."""
     path = os.pathsep.join([str(site), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "110", "NO_COLOR": "1", "OMP_WAIT_POLICY": "passive"}
-    call = [sys.executable, "-m", "opc.cli", *arguments]
+    call = [sys.executable, "-m", "opc", *arguments]
     done = subprocess.run(call, env=env, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

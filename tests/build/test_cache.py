@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import opc
 from opc.build import builder, cache, locks, ninja
-from opc.cli import app
+from opc.cli.main import app
 
 SPEC = """
 op: pair

@@ -19,6 +19,7 @@ from opc.backends import environments, registry
 from opc.backends.base import Availability, Environment
 from opc.build import environments as making
 from opc.diagnostics import SpecError
+from opc.distribution import NAME
 
 ROOT = Path(__file__).parents[2]
 DISTRIBUTION = "opc-toys"
@@ -218,15 +219,15 @@ def test_a_killed_creation_leaves_nothing_that_counts(tmp_path: Path, extra: Cal
 
 
 def test_requirements_are_those_of_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    pinned = dict(r.split("==") for r in making.requirements("opc", "mindspore") if "==" in r)
+    pinned = dict(r.split("==") for r in making.requirements(NAME, "mindspore") if "==" in r)
     assert pinned["mindspore"] == "2.10.0"
     assert int(pinned["numpy"].split(".")[0]) < 2
-    own = making.requirements("opc")
+    own = making.requirements(NAME)
     assert any(r.startswith("pyyaml") for r in own)
     assert not any("==" in r for r in own)
     # An extra that names other extras of its distribution stands for what they hold.
-    everything = making.requirements("opc", "test")
-    assert {"pytest>=8", *making.requirements("opc", "all")} <= set(everything)
+    everything = making.requirements(NAME, "test")
+    assert {"pytest>=8", *making.requirements(NAME, "all")} <= set(everything)
 
 
 def test_an_interpreter_outside_any_environment_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from opc.build import glibc
 from opc.build.builder import build_specs
-from opc.cli_build import libraries
+from opc.cli.build import libraries
 from tests.emit.test_runtime import UNARY
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this system has another C library")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from opc.cli import app
-from opc.cli_console import guarded
+from opc.cli.console import guarded
+from opc.cli.main import app
 
 SPECS = Path(__file__).parents[2] / "specs"
 BAD = "op: broken\ndomain: opc.nn\nversion: 1\ndoc: x.\ntypes: {T: floating}\ninputs: {x: 'T[...]'}\noutputs: {y: 'T[...]'}\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.cli_console import WrongUse, find_specs
+from opc.cli.console import WrongUse, find_specs
 from tests.cli.conftest import BAD, Outcome, spec, write
 
 Opc = Callable[..., Outcome]

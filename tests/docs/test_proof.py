@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from opc.backends import registry
+from opc.distribution import NAME
 
 ROOT = Path(__file__).parents[2]
 SPECS = sorted(p.stem for folder in ("specs", "specs/native") for p in (ROOT / folder).glob("*.yaml"))
@@ -46,7 +47,7 @@ def test_every_backend_and_every_op_is_there(page: str) -> None:
 def test_all_was_right_on_the_pinned_versions(page: str) -> None:
     proved = tool().proved(page)
     assert [text for text in proved.values() if "failed" in text or "not run" in text] == []
-    pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", "\n".join(requires("opc") or ()), re.MULTILINE))
+    pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", "\n".join(requires(NAME) or ()), re.MULTILINE))
     for title, distribution in PINNED.items():
         assert pins[distribution] in proved[title]
 

@@ -55,8 +55,8 @@ def test_they_are_no_requirements_of_opc_but_of_an_extra() -> None:
     extras = project["optional-dependencies"]
     assert names(extras["prove"]) == {*PROVERS}
     # The README's first command proves an op, and the test suite proves all: both have them.
-    assert extras["all"][0].startswith("opc[prove,")
-    assert extras["test"][0].startswith("opc[all,")
+    assert extras["all"][0].startswith("opc-compiler[prove,")
+    assert extras["test"][0].startswith("opc-compiler[all,")
     assert "onnx" in names(extras["onnxruntime"])
 
 
@@ -73,11 +73,11 @@ def test_specs_are_checked_written_built_and_loaded_without_them(without: dict[s
     [
         (
             ("test", "scaled.yaml", "--backend", "numpy"),
-            "error: opc test needs the packages hypothesis and onnx: run `pip install hypothesis onnx`\n",
+            'error: opc test needs the packages hypothesis and onnx: run `pip install "opc-compiler[prove]"`\n',
         ),
         (
             ("run", "model.onnx", "--spec", "scaled.yaml"),
-            "error: opc run on an ONNX model needs the package onnx: run `pip install onnx`\n",
+            'error: opc run on an ONNX model needs the package onnx: run `pip install "opc-compiler[onnxruntime]"`\n',
         ),
     ],
 )

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.packaging.environments import ROOT, make, run
 from tests.packaging.scaled import SPEC
 
-ROOT = Path(__file__).parents[2]
 FRAMEWORKS = {"torch", "tensorflow", "jax", "onnxruntime", "onnxscript", "paddlepaddle", "mindspore", "rknn-toolkit2"}
-
-
-def run(*command: object, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        [str(c) for c in command], cwd=cwd, capture_output=True, text=True, env={**os.environ, **(environment or {})}
-    )
-    assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy of the source tree, so that nothing of earlier builds gets in."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in ("opc", "runtime"):
-        shutil.copytree(ROOT / name, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md"):
-        shutil.copy(ROOT / name, folder / "source")
-    run(
-        sys.executable, "-m", "pip", "wheel", folder / "source", "--no-deps", "--no-build-isolation", "-w", folder, cwd=folder
-    )  # fmt: skip
-    (made,) = folder.glob("*.whl")
-    return made
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with the wheel in it; what opc depends on is taken from where the tests run."""
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=True)
-    python = folder / "bin/python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "-q", wheel, cwd=folder)
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    site = make(folder)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-deps", "-q", wheel, cwd=folder)
     # Folders named in a .pth file are searched, but their own .pth files, such as an editable opc's, are not read.
     (site / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return folder
@@ -64,8 +37,22 @@ def test_wheel_holds_every_module_template_and_header(wheel: Path) -> None:
     wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "opc").rglob("templates/*") if p.is_file() and p.suffix != ".pyc"}
     wanted |= {f"opc/{p.relative_to(ROOT)}" for p in (ROOT / "runtime").rglob("*.h")}
     wanted.add("opc/py.typed")
+    about = next(n for n in held if n.endswith("/METADATA")).split("/")[0]
+    wanted.add(f"{about}/licenses/LICENSE")
     assert wanted <= held, f"missing: {sorted(wanted - held)}"
-    assert {name.split("/")[0] for name in held} == {"opc", next(n for n in held if n.endswith("/METADATA")).split("/")[0]}
+    assert {name.split("/")[0] for name in held} == {"opc", about}
+
+
+def test_the_licence_is_apache_2(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as held:
+        names = {Path(n).name: n for n in held.namelist()}
+        metadata = held.read(names["METADATA"]).decode()
+        assert "\nLicense-Expression: Apache-2.0\n" in metadata
+        assert "\nLicense-File: LICENSE\n" in metadata
+        licence = held.read(names["LICENSE"])
+    assert licence == (ROOT / "LICENSE").read_bytes()
+    # The text at apache.org, whole and unchanged.
+    assert hashlib.sha256(licence).hexdigest() == "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 
 
 def test_dependencies_hold_no_framework() -> None:
@@ -78,7 +65,7 @@ def test_dependencies_hold_no_framework() -> None:
 def test_version_stands_in_one_place(installed: Path) -> None:
     import opc
 
-    program = "import opc, importlib.metadata as m; print(opc.__version__, m.version('opc'), opc.__file__)"
+    program = "import opc, importlib.metadata as m; print(opc.__version__, m.version('opc-compiler'), opc.__file__)"
     version, metadata, place = run(installed / "bin/python", "-c", program, cwd=installed).split()
     assert version == metadata == opc.__version__
     assert Path(place).is_relative_to(installed)
@@ -107,7 +94,7 @@ def test_other_environments_get_pins_from_the_wheel_and_opc_without_what_lies_be
         "import os\n"
         "from opc.build import environments, imports\n"
         "with imports.links() as path: print(*os.listdir(path), os.path.realpath(path / 'opc'))\n"
-        "print(*environments.requirements('opc', 'rknn'))\n"
+        "print(*environments.requirements('opc-compiler', 'rknn'))\n"
     )
     lent, pins = run(installed / "bin/python", "-c", program, cwd=tmp_path).splitlines()
     name, place = lent.split()

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from opc.diagnostics import Diagnostic, Span, SpecError
+from opc.distribution import install
 from opc.ir.op import Native
 
 
@@ -58,7 +59,7 @@ def _package(name: str, span: Span, mistakes: list[Diagnostic]) -> metadata.Dist
         return metadata.distribution(name)
     except metadata.PackageNotFoundError:
         reason = f"the package {name}, which the native code needs, is not installed"
-        mistakes.append(Diagnostic(reason, span, f"pip install {name}"))
+        mistakes.append(Diagnostic(reason, span, install(name)))
         return None
 
 

@@ -12,6 +12,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.numpy import binding, face, generated_tests
 from opc.backends.templates import environment
 from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import install
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import docstring, quoted
 from opc.ir.op import Family
@@ -33,7 +34,7 @@ class NumpyBackend:
         """Say whether NumPy, cffi and Python's headers are there."""
         for package in ("numpy", "cffi"):
             if find_spec(package) is None:
-                return Availability(False, reason=f"{package} is not installed", install=f"pip install {package}")
+                return Availability(False, reason=f"{package} is not installed", install=install(package))
         if _python_include() is None:
             return Availability(False, reason="Python's headers are not installed", install=_HEADERS)
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from opc.backends.base import Availability, BuildStep, Session
 from opc.backends.onnx import emit, generated_tests
 from opc.diagnostics import Diagnostic
+from opc.distribution import install_extra
 from opc.ir.op import Family
 
 
@@ -22,7 +23,7 @@ class OnnxBackend:
         try:
             return Availability(True, version("onnx"))
         except PackageNotFoundError:
-            return Availability(False, reason="onnx is not installed", install="pip install onnx")
+            return Availability(False, reason="onnx is not installed", install=install_extra("onnx"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why ONNX can't carry the family: native code without a body."""

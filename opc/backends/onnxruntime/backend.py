@@ -11,6 +11,7 @@ from opc.backends.kernel.backend import KernelBackend
 from opc.backends.onnxruntime import generated_tests
 from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source
 from opc.diagnostics import Diagnostic
+from opc.distribution import install_extra
 from opc.emit.onnx.types import type_variable, used_variables
 from opc.ir.op import AttributeKind, Family, Op
 
@@ -30,7 +31,7 @@ class OnnxRuntimeBackend:
                 return Availability(True, version(package))
             except PackageNotFoundError:
                 continue
-        return Availability(False, reason="onnxruntime is not installed", install="pip install 'opc[onnxruntime]'")
+        return Availability(False, reason="onnxruntime is not installed", install=install_extra("onnxruntime"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""

@@ -22,13 +22,14 @@ from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, late_source, operators_source
 from opc.backends.torch.sharding import sharding_source
 from opc.diagnostics import Diagnostic, SpecError
+from opc.distribution import install_extra
 from opc.emit.kernel.native import native_files, source_path
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from opc.backends.torch.session import TorchSession
 
-INSTALL = 'pip install "opc[torch]"'
+INSTALL = install_extra("torch")
 LOWEST = (2, 10)
 """The first version of torch whose shim has every function that `opc/torch.h` calls."""
 

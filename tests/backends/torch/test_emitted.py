@@ -151,7 +151,7 @@ def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", missing)
     found = TorchBackend().probe()
     assert not found.available
-    assert found.install == 'pip install "opc[torch]"'
+    assert found.install == 'pip install "opc-compiler[torch]"'
     monkeypatch.setattr(metadata, "version", lambda name: "2.9.1+cpu")
     assert "older than 2.10" in (TorchBackend().probe().reason or "")
     monkeypatch.setattr(metadata, "version", lambda name: "2.13.0+cpu")

@@ -41,6 +41,13 @@ def say(text: str = "") -> None:
     print(text)
 
 
+def say_json(data: Any) -> None:
+    """Print data on stdout, for scripts."""
+    import json
+
+    say(json.dumps(data, indent=2))
+
+
 def note(text: str) -> None:
     """Print a line for people on stderr."""
     print(text, file=sys.stderr)
@@ -110,8 +117,8 @@ def shown(path: Path | str) -> str:
     return text if relative.startswith("..") else relative
 
 
-def need(command: str, *packages: str) -> None:
-    """Refuse to go on without packages that opc itself does without.
+def need(command: str, extra: str, *packages: str) -> None:
+    """Refuse to go on without packages that opc itself does without, and an extra of it brings.
 
     Raises:
         SpecError: which says how to install what is missing.
@@ -119,9 +126,10 @@ def need(command: str, *packages: str) -> None:
     missing = [name for name in packages if not _is_installed(name)]
     if missing:
         from opc.diagnostics import Diagnostic, SpecError
+        from opc.distribution import install_extra
 
         several = "the packages" if len(missing) > 1 else "the package"
-        raise SpecError([Diagnostic(f"{command} needs {several} {' and '.join(missing)}: run `pip install {' '.join(missing)}`")])
+        raise SpecError([Diagnostic(f"{command} needs {several} {' and '.join(missing)}: run `{install_extra(extra)}`")])
 
 
 def _is_installed(package: str) -> bool:

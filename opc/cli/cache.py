@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
+from typing import Annotated
 
-from opc.cli_console import FAILED, OK, note, say, shown
+import typer
+
+from opc.cli.console import FAILED, OK, note, say, say_json, shown
+from opc.cli.options import Json
 
 
-def list_all(as_json: bool) -> int:
-    """List the entries, the last used first, and their size."""
+def list_all(as_json: Json = False) -> int:
+    """List what is kept, the last used first, and its size."""
     from opc.build import cache
 
     found = cache.entries()
     if as_json:
         data = [{"spec": e.spec, "bytes": e.size, "used": e.used, "folder": str(e.folder)} for e in found]
-        say(json.dumps({"folder": str(cache.folder()), "limit": cache.limit(), "entries": data}, indent=2))
+        say_json({"folder": str(cache.folder()), "limit": cache.limit(), "entries": data})
         return OK
     for entry in found:
         say(f"{_mebibytes(entry.size):>10}  used {_ago(time.time() - entry.used):<12} {entry.folder.name}")
@@ -26,7 +29,7 @@ def list_all(as_json: bool) -> int:
 
 
 def verify() -> int:
-    """Compare every built file with what the compiler made; entries with other ones are removed, so that they are built again."""
+    """Compare every built file with what the compiler made; what differs is removed, and built again when it is needed."""
     from opc.build import cache
 
     found = cache.entries()
@@ -42,12 +45,15 @@ def verify() -> int:
     return FAILED if wrong else OK
 
 
-def prune(most: str | None, days: float | None) -> int:
-    """Remove entries: all, those beyond a size, or those that were not used for some days."""
+def prune(
+    max_size: Annotated[str | None, typer.Option("--max-size", metavar="SIZE", help="Keep so much, such as 500M or 2G.")] = None,
+    days: Annotated[float | None, typer.Option("--days", min=0, help="Remove what was not used for so many days.")] = None,
+) -> int:
+    """Remove what is kept: all of it, or by size and age."""
     from opc.build import cache
 
-    all_of_them = most is None and days is None
-    room = 0 if all_of_them else None if most is None else cache.size(most, "--max-size")
+    all_of_them = max_size is None and days is None
+    room = 0 if all_of_them else None if max_size is None else cache.size(max_size, "--max-size")
     chosen = cache.unused(room, days)
     freed = cache.remove(chosen, _busy)
     say(f"{len(chosen)} removed, {_mebibytes(freed)} freed")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from typing import Annotated
 
-from opc.cli_console import FAILED, OK, note, progress_line, say, show_diagnostics, shown
+import typer
+
+from opc.cli.console import FAILED, OK, note, progress_line, say, say_json, show_diagnostics, shown
+from opc.cli.options import Json
 
 
-def create(backends: Sequence[str]) -> int:
-    """Make the environments of backends, side by side; one that fails does not stop the others."""
+def create(
+    backends: Annotated[list[str], typer.Argument(metavar="BACKEND...", help="Their backends.", show_default=False)],
+) -> int:
+    """Make the environment of a backend, with the versions that opc is proved on."""
     from concurrent.futures import ThreadPoolExecutor
 
     from opc import config
@@ -36,7 +40,7 @@ def create(backends: Sequence[str]) -> int:
     return FAILED if failed else OK
 
 
-def list_all(as_json: bool) -> int:
+def list_all(as_json: Json = False) -> int:
     """List the environments of this project."""
     from opc.backends import environments
     from opc.build.environments import names
@@ -47,7 +51,7 @@ def list_all(as_json: bool) -> int:
             {"name": r.name, "python": str(r.python), "backends": list(r.backends), "requirements": list(r.requirements)}
             for r in found.values()
         ]
-        say(json.dumps(data, indent=2))
+        say_json(data)
         return OK
     for name in names():
         if name in found:
@@ -59,7 +63,9 @@ def list_all(as_json: bool) -> int:
     return OK
 
 
-def remove(names: Sequence[str]) -> int:
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The environments.", show_default=False)],
+) -> int:
     """Remove environments."""
     from opc.build import environments
 

@@ -1,51 +1,65 @@
-"""`opc test`: the proof, its table and its reports."""
+"""`opc test`, `opc report` and `opc cover`: the proof, its table and its reports."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from opc.cli_console import FAILED, OK, WrongUse, fail, find_specs, need, note, progress_line, say, shown
+import typer
+
+from opc.cli.console import FAILED, OK, WrongUse, fail, find_specs, need, note, progress_line, say, say_json, shown
+from opc.cli.options import GENERATED, Backends, Json, Markdown, Out, Specs
 
 
-def test(
-    given: Sequence[Path] | None,
-    out: Path,
-    backends: Sequence[str] | None,
-    jobs: int | None,
-    html: Path | None,
-    junit: Path | None,
-    markdown: Path | None,
-    as_json: bool,
-    sanitize: str | None,
-    strict: bool,
-    cover: bool,
-    part: str | None,
-    results: Path | None,
-    again: bool,
+def prove(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    backend: Backends = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Processes run at once; one a processor.")] = None,
+    html: Annotated[Path | None, typer.Option("--report", metavar="FILE.html", help="Write a report for people.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write a JUnit report.")] = None,
+    markdown: Markdown = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option(
+            "--sanitize", metavar="KIND", help="Run the kernels under sanitizers: address,undefined,thread or some of them."
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail also when a backend could not be run.")] = False,
+    cover: Annotated[
+        bool, typer.Option("--cover", help="Run what changed whole, other ops in part: slow backends on the covering set alone.")
+    ] = False,
+    part: Annotated[
+        str | None, typer.Option("--part", metavar="K/N", help="Only the K-th of N parts of the specs, as 2/5.")
+    ] = None,
+    results: Annotated[Path | None, typer.Option("--results", metavar="FILE.json", help="Write what `opc report` joins.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run also what passed before on the same bytes.")] = False,
+    as_json: Json = False,
 ) -> int:
-    """Build and prove the ops of specs; print the table and write the reports asked for."""
-    specs = _part(find_specs(given), part)
-    need("opc test", "hypothesis", "onnx")
+    """Build, prove each op on each backend, print the table."""
+    chosen = _part(find_specs(specs), part)
+    need("opc test", "prove", "hypothesis", "onnx")
     for path in (html, junit, markdown, results):
         if path is not None and not path.parent.is_dir():
             raise WrongUse(f"there is no folder {shown(path.parent)} to write {path.name} to")
+    import json
+
     from opc.testing import keeping as kept
     from opc.testing import report as reports
     from opc.testing.results import as_json as data
     from opc.testing.runner import run_tests
     from opc.testing.sanitize import run_sanitized
 
-    kinds = _sanitizers(sanitize, backends)
-    covering, interface, touched = _covering(specs, out) if cover else (None, None, None)
+    kinds = _sanitizers(sanitize, backend)
+    covering, interface, touched = _covering(chosen, out) if cover else (None, None, None)
     with progress_line() as progress:
         if kinds:
-            report = run_sanitized(specs if covering is None else covering, kinds, jobs, progress=progress)
+            report = run_sanitized(chosen if covering is None else covering, kinds, jobs, progress=progress)
         else:
             report = run_tests(
-                specs,
-                backends,
+                chosen,
+                backend,
                 out,
                 jobs,
                 chosen_specs=covering,
@@ -56,7 +70,7 @@ def test(
                 say=note,
             )
     if as_json:
-        say(json.dumps(data(report), indent=2))
+        say_json(data(report))
     else:
         from rich.console import Console
 
@@ -75,12 +89,12 @@ def test(
     if markdown is not None:
         from opc.testing.markdown import markdown as page
 
-        chosen = "".join(f" --backend {b}" for b in backends or ())
-        command = " ".join(("opc test", *(shown(path) for path in given or ()))) + chosen
+        named = "".join(f" --backend {b}" for b in backend or ())
+        command = " ".join(("opc test", *(shown(path) for path in specs or ()))) + named
         markdown.write_text(page(report, command), encoding="utf-8")
         note(f"wrote {shown(markdown)}")
     # A backend that was named is wanted.
-    wanted = report.backends if strict else backends or ()
+    wanted = report.backends if strict else backend or ()
     missing = {c.title: c.reason for name, c in report.backends.items() if c.reason and name in wanted}
     for title, reason in missing.items():
         fail(f"{title} could not be run: {reason}", hint="opc backends tells how to install what is missing")
@@ -97,8 +111,16 @@ def _part(specs: list[Path], text: str | None) -> list[Path]:
     return specs[int(number) - 1 :: int(count)]
 
 
-def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
-    """Join the results of parts of a proof, print the table, and write the page."""
+def report(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="FILE.json...", help="Results of parts of a proof.", show_default=False)
+    ],
+    markdown: Markdown = None,
+    command: Annotated[str, typer.Option("--made-by", metavar="TEXT", help="What the page says it was made by.")] = "opc test",
+) -> int:
+    """Join the results of `opc test --results`, print the table."""
+    import json
+
     from rich.console import Console
 
     from opc.testing import keeping as kept
@@ -106,14 +128,14 @@ def join(given: Sequence[Path], markdown: Path | None, command: str) -> int:
     from opc.testing.markdown import markdown as page
 
     try:
-        report = kept.joined([kept.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in given])
+        joined = kept.joined([kept.from_data(json.loads(path.read_text(encoding="utf-8"))) for path in results])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WrongUse(f"these are no results of opc test: {error}") from error
-    reports.print_report(report, Console())
+    reports.print_report(joined, Console())
     if markdown is not None:
-        markdown.write_text(page(report, command), encoding="utf-8")
+        markdown.write_text(page(joined, command), encoding="utf-8")
         note(f"wrote {shown(markdown)}")
-    return OK if report.ok else FAILED
+    return OK if joined.ok else FAILED
 
 
 def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path], tuple[Path, ...]]:
@@ -134,24 +156,28 @@ def _covering(specs: Sequence[Path], out: Path) -> tuple[list[Path], list[Path],
     return [s for s in specs if s in every], [s for s in specs if s in faces], touched
 
 
-def cover(given: Sequence[Path] | None, out: Path, every: bool) -> int:
-    """Print the covering set of specs, with what each op was chosen for: its number of features, and a few of them."""
+def cover(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    every: Annotated[bool, typer.Option("--all", help="All features of each op.")] = False,
+) -> int:
+    """Print the covering set: few ops that have everything the ops have."""
     from opc.testing.cover import covering_set
     from opc.testing.touched import changed, joining
 
-    specs = find_specs(given)
-    chosen = covering_set(specs, out)
+    files = find_specs(specs)
+    chosen = covering_set(files, out)
     total = sum(len(c.adds) for c in chosen)
-    say(f"{len(chosen)} of {len(specs)} ops have all {total} features that any of them has.")
+    say(f"{len(chosen)} of {len(files)} ops have all {total} features that any of them has.")
     for c in chosen:
         told = c.adds if every else c.adds[-3:]
         more = "" if len(told) == len(c.adds) else f"; and {len(c.adds) - len(told)} more"
         say(f"{c.name}: {'; '.join(told)}{more}")
     faces = [c.name for c in chosen if c.interface]
     say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
-    touched = changed(specs)
+    touched = changed(files)
     say(f"Changed: {', '.join(s.stem for s in touched) or 'none'}.")
-    joined = joining(specs, [c.spec for c in chosen], out)
+    joined = joining(files, [c.spec for c in chosen], out)
     say(f"Written otherwise by opc: {', '.join(s.stem for s in joined) or 'none'}.")
     return OK
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from opc.cli_console import FAILED, OK, find_specs, say, show_diagnostics, shown
+import typer
+
+from opc.cli.console import FAILED, OK, find_specs, say, say_json, show_diagnostics, shown
+from opc.cli.options import Json
 
 if TYPE_CHECKING:
     from opc.backends.base import Backend
@@ -19,12 +20,19 @@ Refusals = dict[str, tuple["Diagnostic", ...]]
 """Why a backend can't carry an op, by the op's name."""
 
 
-def backends(given: Sequence[Path], as_json: bool) -> int:
-    """List the backends with version and interpreter, or the line that installs them; for specs also what each refuses."""
+def backends(
+    specs: Annotated[
+        list[Path] | None, typer.Argument(metavar="SPEC", help="Tell which of these ops each can't carry.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """List the backends, and how to get those that are missing."""
+    from dataclasses import asdict
+
     from opc.backends import environments, registry
 
     usable, broken = registry.load_all()
-    families, ok = _families(given)
+    families, ok = _families(specs or ())
     rows = [(b, b.probe(), str(environments.interpreter(b.name)), _refusals(b, families)) for b in usable]
     if as_json:
         data = [
@@ -38,7 +46,7 @@ def backends(given: Sequence[Path], as_json: bool) -> int:
             for backend, probe, python, refused in rows
         ]
         data += [{"name": b.name, "title": b.name, "available": False, "reason": b.diagnostic.message} for b in broken]
-        say(json.dumps(data, indent=2))
+        say_json(data)
         return OK if ok else FAILED
     width = max((len(b.name) for b, *_ in rows), default=0)
     titles = max((len(b.title) for b, *_ in rows), default=0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from opc.cli_build import tell_failures
-from opc.cli_console import FAILED, OK, WrongUse, find_specs, note, progress_line, say
+import typer
+
+from opc.cli.build import tell_failures
+from opc.cli.console import FAILED, OK, WrongUse, find_specs, note, progress_line, say, say_json
+from opc.cli.options import GENERATED, Json, Out, Specs
 
 BACKENDS = ("numpy", "onnxruntime", "torch")
 """The backends that are measured."""
@@ -16,21 +19,23 @@ _IN_PROCESS = ("ops", "backward", "large", "fresh", "tiny")
 
 
 def bench(
-    given: Sequence[Path] | None,
-    sections: Sequence[str] | None,
-    backward: bool,
-    size: int,
-    rounds: int,
-    threads: int | None,
-    out: Path,
-    as_json: bool,
-    markdown: bool,
-    list_sections: bool,
+    specs: Specs = None,
+    section: Annotated[
+        list[str] | None, typer.Option("--section", metavar="NAME", help="Only this section; may be repeated. All: see `--list`.")
+    ] = None,
+    backward: Annotated[bool, typer.Option("--backward", help="The gradients of the ops; as --section backward.")] = False,
+    size: Annotated[int, typer.Option("--size", min=1, help="Elements of the large tensors.")] = 1 << 24,
+    rounds: Annotated[int, typer.Option("--rounds", min=3, help="Rounds the medians are taken over.")] = 15,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each contender; one a processor.")] = None,
+    out: Out = GENERATED,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    list_sections: Annotated[bool, typer.Option("--list", help="List the sections and exit.")] = False,
 ) -> int:
-    """Measure the sections asked for on the ops asked for, by default everything that is promised a speed.
+    """Measure ops beside their peers in the frameworks.
 
-    An op may be given by its name alone, which means its spec in `specs`. Ops that are given are measured forward, or their
-    gradients with `backward`, unless sections are named.
+    An op may be given by its name alone, which means its spec in the folder specs. Ops that are given are measured forward, or
+    their gradients with --backward, unless sections are named; by default, all that a speed is promised of is measured.
     """
     from opc.build.builder import build_specs
     from opc.testing.bench import compilers, frameworks
@@ -44,26 +49,26 @@ def bench(
         for name, title in SECTIONS.items():
             say(f"{name:<{width}}{title}")
         return OK
-    for name in sections or ():
+    for name in section or ():
         if name not in SECTIONS:
             raise WrongUse(f"there is no section '{name}'; the sections are {', '.join(SECTIONS)}")
-    every = {p.stem: p for p in find_specs([_spec(path) for path in given] if given else None)}
+    every = {p.stem: p for p in find_specs([_spec(path) for path in specs] if specs else None)}
     cases = {c.op for c in CASES} & every.keys()
-    wanted = _sections(sections, backward, bool(given), every.keys() <= cases)
-    plain = tuple(every) if given else tuple(n for n in every if n in SPEED_SPECS)
+    wanted = _sections(section, backward, bool(specs), every.keys() <= cases)
+    plain = tuple(every) if specs else tuple(n for n in every if n in SPEED_SPECS)
     needed = (cases if {"ops", "backward"} & set(wanted) else set()) | (
         set(plain) if {"large", "fresh", "tiny", "frameworks"} & set(wanted) else set()
     )
     found = Benchmark(machine())
     count = threads or cores()
     if needed:
-        specs = [p for n, p in every.items() if n in needed]
+        chosen_specs = [p for n, p in every.items() if n in needed]
         with progress_line() as progress:
             needs = (*BACKENDS, *(frameworks.backends() if "frameworks" in wanted else ()))
-            built = build_specs(specs, out, needs, strict=False, progress=progress, say=note)
+            built = build_specs(chosen_specs, out, needs, strict=False, progress=progress, say=note)
         if tell_failures(built, None):
             return FAILED
-        packages = {r.name: str(p.absolute()) for r, p in zip(built, specs, strict=True)}
+        packages = {r.name: str(p.absolute()) for r, p in zip(built, chosen_specs, strict=True)}
         chosen = tuple(s for s in wanted if s in _IN_PROCESS)
         plain = tuple(n for n in plain if n in packages)
         settings = Settings(packages, plain, str(out.absolute()), chosen, size, rounds, count)
@@ -72,15 +77,15 @@ def bench(
         if "frameworks" in wanted:
             frameworks.measure(found, settings, note)
     if compilers.SECTION in wanted:
-        specs = [p for n, p in every.items() if n in cases]
-        packages = {p.stem: str(p.absolute()) for p in specs}
-        compilers.measure(found, specs, Settings(packages, (), str(out.absolute()), (), size, rounds, count), note)
+        with_case = [p for n, p in every.items() if n in cases]
+        packages = {p.stem: str(p.absolute()) for p in with_case}
+        compilers.measure(found, with_case, Settings(packages, (), str(out.absolute()), (), size, rounds, count), note)
     if "build" in wanted:
-        measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
+        measure_builds(found, [p for n, p in every.items() if specs or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:
         measure_commands(found, list(every.values()), note)
     if as_json:
-        say(json.dumps(found.as_dict(), indent=2))
+        say_json(found.as_dict())
     else:
         say((as_markdown if markdown else as_text)(found).rstrip("\n"))
     return OK

@@ -1,24 +1,36 @@
-"""`opc generate` and `opc build`."""
+"""`opc generate`."""
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from opc.cli_console import FAILED, OK, find_specs, note, paint, progress_line, say, show_diagnostics, shown
+import typer
+
+from opc.cli.console import FAILED, OK, find_specs, note, paint, say, show_diagnostics, shown
+from opc.cli.options import GENERATED, Backends, Out, Specs
 
 if TYPE_CHECKING:
     from opc.backends.registry import Broken
-    from opc.build.builder import Built
     from opc.build.generate import Generated
     from opc.diagnostics import Diagnostic
 
 
-def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | None) -> int:
-    """Write the packages of specs; one spec's mistakes do not stop the others."""
+def generate(
+    specs: Specs = None,
+    out: Out = GENERATED,
+    backend: Backends = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when a file is not what it should be.")] = False,
+) -> int:
+    """Write the package of each spec: kernel, bindings, tests."""
+    # One spec's mistakes do not stop the others.
+    return (_compare if check else _write)(find_specs(specs), out, backend)
+
+
+def _write(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:
+    """Write the packages."""
     from opc.backends import registry
     from opc.build import locks, ninja
     from opc.build.generate import generate as write
@@ -26,7 +38,6 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
     from opc.diagnostics import SpecError
     from opc.pipeline import load_family
 
-    specs = find_specs(given)
     chosen, broken = registry.load_all() if backends is None else (registry.select(backends), ())
     tell_broken(broken)
     failed = False
@@ -46,7 +57,7 @@ def generate(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | 
                 failed = True
                 continue
         say(f"{shown(made.package)}: {_changes(made)}")
-        failed |= _tell_skipped(made.package.name, made.skipped, backends)
+        failed |= tell_skipped(made.package.name, made.skipped, backends)
     return FAILED if failed else OK
 
 
@@ -75,7 +86,7 @@ def _files(count: int) -> str:
     return f"{count} file{'s' if count != 1 else ''}"
 
 
-def _tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: Sequence[str] | None) -> bool:
+def tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: Sequence[str] | None) -> bool:
     """Say which backends were left out and why; whether the user had asked for one of them."""
     for name, reasons in skipped.items():
         label = "error" if name in (asked or ()) else "note"
@@ -84,14 +95,13 @@ def _tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: S
     return any(name in (asked or ()) for name in skipped)
 
 
-def check_generated(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | None) -> int:
-    """Say which files of the packages are not what `generate` would write."""
+def _compare(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:
+    """Print which files of the packages are not what `_write` would write."""
     from opc.backends import registry
     from opc.build.generate import check, package_path
     from opc.diagnostics import SpecError
     from opc.pipeline import load_family
 
-    specs = find_specs(given)
     chosen = None if backends is None else registry.select(backends)
     stale = 0
     for spec in specs:
@@ -113,70 +123,3 @@ def check_generated(given: Sequence[Path] | None, out: Path, backends: Sequence[
     if stale:
         note(f"not fresh: run opc generate {' '.join(shown(s) for s in specs[:3])}{' ...' if len(specs) > 3 else ''}")
     return FAILED if stale else OK
-
-
-def build(given: Sequence[Path] | None, out: Path, backends: Sequence[str] | None, jobs: int | None, as_json: bool) -> int:
-    """Generate and compile packages; say what was done."""
-    from opc.build import glibc
-
-    results = build_packages(find_specs(given), out, backends, jobs)
-    if as_json:
-        say(json_text.dumps([_as_data(r) for r in results], indent=2))
-    else:
-        fresh = [r for r in results if r.fresh]
-        for result in results:
-            if result.ok and not result.fresh and result.package is not None:
-                since = glibc.needed(libraries(result.package))
-                say(f"{shown(result.package)}: built" + (f", for glibc {since} and newer" if since else ""))
-        if fresh:
-            say(f"{len(fresh)} package{'s' if len(fresh) != 1 else ''}: nothing changed")
-    failed = tell_failures(results, backends)
-    if backends is None and not all(r.fresh for r in results):
-        from opc.backends import registry
-
-        tell_broken(registry.load_all()[1])
-    return FAILED if failed else OK
-
-
-def tell_failures(results: Sequence[Built], backends: Sequence[str] | None) -> bool:
-    """Print the diagnostics of packages that were not built, and which backends were left out; whether any failed."""
-    failed = False
-    for result in results:
-        if not result.ok:
-            show_diagnostics(result.diagnostics)
-            failed = True
-        else:
-            _tell_skipped(result.name, {} if backends else result.skipped, backends)
-    return failed
-
-
-def build_packages(
-    specs: Sequence[Path], out: Path, backends: Sequence[str] | None, jobs: int | None = None
-) -> tuple[Built, ...]:
-    """Build packages with a line of progress on a terminal."""
-    from opc.build.builder import build_specs
-
-    with progress_line() as progress:
-        return build_specs(specs, out, backends, progress=progress, say=note, jobs=jobs)
-
-
-def libraries(package: Path) -> list[Path]:
-    """Return the libraries of a built package; a stub that others are linked against is none."""
-    from opc.build import files
-
-    return [path for path in (package / files.BUILD).rglob("*.so") if path.parent.name != "stub"]
-
-
-def _as_data(result: Built) -> dict[str, object]:
-    from opc.build import glibc
-
-    return {
-        "op": result.name,
-        "package": None if result.package is None else shown(result.package),
-        "ok": result.ok,
-        "fresh": result.fresh,
-        "glibc": None if result.package is None else glibc.needed(libraries(result.package)),
-        "written": [] if result.generated is None else list(result.generated.written),
-        "diagnostics": [d.as_dict() for d in result.diagnostics],
-        "skipped": {name: [d.as_dict() for d in reasons] for name, reasons in result.skipped.items()},
-    }

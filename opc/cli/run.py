@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from opc.cli_console import OK, WrongUse, fail, find_specs, need, say, shown
+import typer
+
+from opc.cli.console import OK, WrongUse, fail, find_specs, need, say, shown
+from opc.cli.options import GENERATED, Out
 
 if TYPE_CHECKING:
     from opc.backends.array_files import Output
     from opc.backends.base import Backend
 
 
-def run(model: Path, specs: Sequence[Path], inputs: Sequence[str], output: Path, out: Path) -> int:
-    """Build what the model needs, run it on .npy files and write its outputs as such."""
-    files = _inputs(inputs)
-    known = find_specs(specs) if specs else []
-    from opc.cli_build import build_packages
+def run(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model: x.onnx, or x.json as Paddle saves it.", show_default=False)
+    ],
+    spec: Annotated[
+        list[Path] | None, typer.Option("--spec", "-s", metavar="SPEC", help="Spec of a custom op in it; may be repeated.")
+    ] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", "-i", metavar="NAME=FILE.npy", help="An input; may be repeated.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="Folder the outputs are written to.")] = Path(),
+    out: Out = GENERATED,
+) -> int:
+    """Run a model with custom ops on ONNX Runtime or in Paddle Inference."""
+    files = _inputs(inputs or ())
+    known = find_specs(spec) if spec else []
+    from opc.cli.build import build_packages
     from opc.diagnostics import SpecError
 
     backend, run_model = _runner(model)
@@ -44,7 +59,7 @@ def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[Output]]]:
         from opc.backends.paddle.run import run_model as run_paddle
 
         return PaddleInferenceBackend(), run_paddle
-    need("opc run on an ONNX model", "onnx")
+    need("opc run on an ONNX model", "onnxruntime", "onnx")
     from opc.backends.onnxruntime.backend import OnnxRuntimeBackend
     from opc.backends.onnxruntime.run import run_model
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from opc.cli_console import OK, WrongUse, say, shown
+import typer
+
+from opc.cli.console import OK, WrongUse, say, shown
 
 if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
@@ -19,8 +21,18 @@ _SAMPLE = 1024
 """Size of every axis in the calls whose cost is shown, unless it is given."""
 
 
-def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: bool = False, size: Sequence[str] = ()) -> int:
-    """Print what was asked for, the typed op when nothing was; `size` holds texts such as `N=8`."""
+def show(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The spec file.", show_default=False)],
+    ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
+    gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
+    loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
+    sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
+    c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
+    size: Annotated[
+        list[str] | None, typer.Option("--size", help="A size in the costs of --gradient, as N=8; may be repeated.")
+    ] = None,
+) -> int:
+    """Show what opc makes of a spec."""
     from opc.pipeline import load_family
 
     if spec.is_dir():
@@ -28,7 +40,7 @@ def show(spec: Path, ir: bool, gradient: bool, loops: bool, c: bool, sharding: b
     if not spec.exists():
         raise WrongUse(f"there is no file {shown(spec)}")
     family = load_family(spec)
-    sizes = _sizes(family, size)
+    sizes = _sizes(family, size or ())
     sections = []
     if ir or not (gradient or loops or c or sharding):
         sections += [_op(family), *_onnx(family)]

@@ -1,0 +1,43 @@
+"""`opc check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opc.cli.console import FAILED, OK, find_specs, say, say_json, show_diagnostics, shown
+from opc.cli.options import Json, Specs
+
+
+def check(specs: Specs = None, as_json: Json = False) -> int:
+    """Look for mistakes in specs; write nothing."""
+    from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
+    from opc.pipeline import compile_spec
+    from opc.spec.loader import load
+
+    files = find_specs(specs)
+    every: list[Diagnostic] = []
+    first: dict[str, Path] = {}
+    mistaken = 0
+    for path in files:
+        found = Diagnostics()
+        try:
+            spec = load(path, whole=False)
+            name = spec.model.op
+            if ("op",) in spec.values and first.setdefault(name, path) != path:
+                other = f"{shown(first[name])} describes an op '{name}' too"
+                found.error(other, spec.text("op").span(0, len(name)), "rename one of the ops: they would share a package")
+            compile_spec(spec, found)
+            if any(d.severity is Severity.ERROR for d in found.items):
+                mistaken += 1
+        except SpecError as error:
+            mistaken += 1
+            # The mistakes come with the warnings that were found before them.
+            found.items = list(dict.fromkeys((*found.items, *error.diagnostics)))
+        every += found.items
+    if as_json:
+        say_json([d.as_dict() for d in every])
+    else:
+        show_diagnostics(every)
+        count = f"{len(files)} spec{'s' if len(files) != 1 else ''}"
+        say(f"{count}: no mistakes" if not mistaken else f"{count}: {mistaken} with mistakes")
+    return FAILED if mistaken else OK

@@ -1,0 +1,59 @@
+"""The project's wheel, and environments it is installed in."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.packaging.environments import ROOT, make, run
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the wheel is made of, so that nothing of earlier builds gets in."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("opc", "runtime"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", source, "--no-deps", "--no-build-isolation", "-w", folder, cwd=folder)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment as `pip install opc-compiler` leaves it: the wheel and what it requires, no extras and no framework.
+
+    What it requires is linked from where the tests run.
+    """
+    folder = tmp_path_factory.mktemp("bare")
+    site = make(folder)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-deps", "-q", wheel, cwd=folder)
+    own = Distribution.at(next(site.glob("opc_compiler-*.dist-info")))
+    for name in _required(own, set()):
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(found.locate_file(top))))
+    return folder
+
+
+def _required(found: Distribution, known: set[str]) -> set[str]:
+    """Return the names of all distributions that one requires without extras, and those that they require."""
+    for requirement in map(Requirement, found.requires or ()):
+        if requirement.name not in known and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            known.add(requirement.name)
+            _required(distribution(requirement.name), known)
+    return known
