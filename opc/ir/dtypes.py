@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from opc.ir.node import interned, memoised
+
 INT64_MIN = -(2**63)
 """The least whole number. C++ and NumPy have no literal for it: its digits without the sign are too many."""
 
@@ -28,6 +30,9 @@ class DType(Enum):
     INT64 = "int64"
     UINT8 = "uint8"
     BOOL = "bool"
+
+    # Members are singletons: the hash of the object is found without a call of Python's.
+    __hash__ = object.__hash__
 
     def __str__(self) -> str:
         return self.value
@@ -80,7 +85,8 @@ ANY: tuple[DType, ...] = (*FLOATING, *INTEGER, DType.BOOL)
 TYPE_SETS: Mapping[str, tuple[DType, ...]] = {"floating": FLOATING, "integer": INTEGER, "any": ANY}
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TypeVar:
     """A type variable of the spec's `types`, over the dtypes it may be bound to."""
 
@@ -91,7 +97,8 @@ class TypeVar:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Acc:
     """`acc(T)`: the accumulator type of a type variable or dtype."""
 
@@ -107,6 +114,8 @@ class Weak(Enum):
     INT = "weak int"
     FLOAT = "weak float"
 
+    __hash__ = object.__hash__
+
     def __str__(self) -> str:
         return self.value
 
@@ -117,6 +126,7 @@ Binding: TypeAlias = Mapping[str, DType]
 """Type variable name to the dtype it is bound to."""
 
 
+@memoised
 def candidates(t: ElementType) -> tuple[DType, ...]:
     """Return every dtype `t` may stand for, in the order of the spec."""
     match t:
@@ -154,11 +164,13 @@ def compute_dtype(t: ValueType, binding: Binding) -> DType:
             return resolve(t, binding).compute
 
 
+@memoised
 def is_floating(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is floating."""
     return t is Weak.FLOAT or (not isinstance(t, Weak) and all(d.is_floating for d in candidates(t)))
 
 
+@memoised
 def is_integer(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is an integer type."""
     return t is Weak.INT or (not isinstance(t, Weak) and all(d.is_integer for d in candidates(t)))

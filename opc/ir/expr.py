@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
-from opc.ir.node import Node, remembered, remembering
+from opc.ir.node import Node, interned, remembered, remembering
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -23,7 +23,8 @@ ELLIPSIS = "..."
 """The name of the axis group that `...` stands for."""
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class GroupRef:
     """All indices of an axis group at once, in order: `...` or `*A` inside a subscript."""
 
@@ -146,7 +147,8 @@ class Select(Node):
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Axis:
     """One reduction axis: an index variable and its extent; it runs over 0 <= index < extent."""
 
@@ -157,7 +159,8 @@ class Axis:
         return f"{self.index}:{self.extent}"
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class GroupAxis:
     """Reduction over every axis of a group."""
 
@@ -167,7 +170,8 @@ class GroupAxis:
         return "..." if self.name == ELLIPSIS else f"*{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class BroadcastAxis:
     """Reduction over the axes of a broadcast group along which `operand` was broadcast (its size is 1 or the axis is missing).
 
@@ -239,6 +243,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
     return _CHILDREN[e.__class__](e)
 
 
+@remembered("_children")
 def _read_children(e: Read) -> tuple[Expr, ...]:
     data = tuple([i for i in e.indices if not isinstance(i, Affine | GroupRef)])
     return data if e.pad is None else (*data, e.pad)

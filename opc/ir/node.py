@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 _A = TypeVar("_A")
 _C = TypeVar("_C", bound="type[Node]")
+_D = TypeVar("_D", bound="type[Any]")
 _F = TypeVar("_F", bound=Callable[..., Any])
 _N = TypeVar("_N")
 _R = TypeVar("_R")
@@ -33,7 +34,9 @@ class Node:
         "_attributes",
         "_bound",
         "_canonical",
+        "_children",
         "_chooses",
+        "_factors",
         "_form",
         "_groups",
         "_hash",
@@ -139,11 +142,12 @@ class _Entry(weakref.ref[Any]):
     key: tuple[Any, ...]
 
 
-def interned(cls: _C) -> _C:
+def interned(cls: _D) -> _D:
     """Hash-cons the instances of a frozen dataclass: of equal ones there is one object at a time, from all threads.
 
     Equality and hash are those of the object, which takes no call of a Python function. The table is weak: what nobody holds is
-    gone. Copies and unpickled instances are the same object again.
+    gone. Copies and unpickled instances are the same object again. The dataclass needs a slot for weak references: that of
+    `Node`, or one of its own (`weakref_slot=True`).
     """
     fill: Callable[..., None] = cls.__init__  # the one that `dataclass` made
     parameters = [f for f in fields(cast(Any, cls)) if f.init]
@@ -177,7 +181,7 @@ def interned(cls: _C) -> _C:
             raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
         return values
 
-    def new(_: type[Node], *args: Any, **named: Any) -> Any:
+    def new(_: type[Any], *args: Any, **named: Any) -> Any:
         if named or len(args) != count:
             args = bound(args, named)
         entry = table.get(args)
@@ -187,7 +191,7 @@ def interned(cls: _C) -> _C:
                 return found
         return enter(args)
 
-    def reduce(self: Node) -> tuple[_C, tuple[Any, ...]]:
+    def reduce(self: Any) -> tuple[_D, tuple[Any, ...]]:
         return cls, tuple(getattr(self, name) for name in names)
 
     for name in ("__init__", "__eq__", "__hash__"):

@@ -16,11 +16,12 @@ from opc.ir.affine import Affine, Dim
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
-from opc.ir.node import Node, remembered, remembering
+from opc.ir.node import Node, interned, remembered, remembering
 from opc.names import CLASSES
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Group:
     """A group of axes in an operand's shape: `...` or `*A`; any number of axes, none included.
 

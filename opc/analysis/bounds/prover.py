@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from opc.analysis.bounds.quotients import Parts, cleared, divisions, parts_of_index, quotient, split_off
+from opc.analysis.bounds.quotients import Parts, cleared, divisions, factors, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of
 from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.expr import Call, Expr
@@ -226,7 +226,7 @@ class Prover:
 
     def _eliminate_inside(self, f: Affine, name: str) -> Affine | None:
         """Replace the divisions that hold an index by their bounds: `n // d` grows with n, and `n % d` is in [0, d - 1]."""
-        for atom in sorted(divisions(f), key=str):
+        for atom in divisions(f):
             if name not in atom.numerator.indices() | atom.denominator.indices():
                 continue
             coefficient, rest = split_off(f, atom)
@@ -304,7 +304,7 @@ class Prover:
         return self._shown_without[f]
 
     def _is_shown_without(self, f: Affine) -> bool:
-        for atom in sorted(divisions(f), key=str):
+        for atom in divisions(f):
             reduced = self._bounded(f, atom)
             return reduced is not None and self._withoutdivisions(reduced)
         return self._coefficients(f)
@@ -356,5 +356,5 @@ class Prover:
 
 
 def _related(f: Affine, g: Affine) -> bool:
-    mine = {a for m, c in f.terms if c < 0 for a in m} | {a for m, _ in f.terms for a in m}
-    return bool(mine & {a for m, _ in g.terms for a in m})
+    """Whether two expressions have an atom in common."""
+    return not factors(f).isdisjoint(factors(g))
