@@ -308,6 +308,13 @@ def reads(e: Expr) -> tuple[Read, ...]:
     return (e, *below) if isinstance(e, Read) else below
 
 
+@remembered("_operands")
+def operands_read(e: Expr) -> frozenset[str]:
+    """Return the names of the operands that `e` reads."""
+    below = NOTHING.union(*(operands_read(c) for c in children(e)))
+    return below | {e.operand} if isinstance(e, Read) else below
+
+
 @remembered("_asked")
 def asked_for(e: Expr) -> frozenset[str]:
     """Return the operands of which `e` asks whether they are present."""
