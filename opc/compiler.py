@@ -19,6 +19,7 @@ from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.emit.python.text import docstring
 from opc.emit.shapes import python as shape_python
 from opc.emit.shapes import tests as shape_tests
+from opc.ir.budget import within_depth
 from opc.ir.op import Family
 from opc.lower.lower import Variant, lower
 from opc.pipeline import derived_family, forward_op
@@ -55,6 +56,7 @@ class Compiled:
     package: Package = Package()
 
 
+@within_depth
 def compile_spec(
     spec: Path | Spec, backends: Sequence[Backend] = (), to: Stage = Stage.FILES, found: Diagnostics | None = None
 ) -> Compiled:
@@ -79,6 +81,7 @@ def compile_spec(
     return Compiled(family, programs, package_of(family, backends))
 
 
+@within_depth
 def package_of(family: Family, backends: Sequence[Backend]) -> Package:
     """Return every file of a family's package.
 

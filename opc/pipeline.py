@@ -14,6 +14,7 @@ from typing import overload
 from opc.analysis.elaborate.native import natives_of
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
+from opc.ir.budget import within_depth
 from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
@@ -46,11 +47,13 @@ def family_of(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     return derived_family(spec, forward_op(spec, diagnostics), diagnostics)
 
 
+@within_depth
 def forward_op(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     """Return the op that a spec describes, normalised. As `load_family` otherwise."""
     return _forward(_Same(spec)) if diagnostics is None else _elaborated(spec, diagnostics)
 
 
+@within_depth
 def derived_family(spec: Spec, forward: Op, diagnostics: Diagnostics | None = None) -> Family:
     """Return the family of a spec's `forward_op`: what the spec says of the gradient, or what is derived from the op.
 
