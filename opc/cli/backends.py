@@ -22,7 +22,7 @@ Refusals = dict[str, tuple["Diagnostic", ...]]
 
 def backends(
     specs: Annotated[
-        list[Path] | None, typer.Argument(metavar="SPEC", help="Tell which of these ops each can't carry.", show_default=False)
+        list[Path] | None, typer.Argument(metavar="SPEC", help="List which of these ops each can't carry.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -65,7 +65,7 @@ def backends(
 
 
 def _families(given: Sequence[Path]) -> tuple[list[Family], bool]:
-    """Return the families of specs, and whether all could be read; mistakes are told."""
+    """Return the families of specs, and whether all could be read; mistakes are printed."""
     if not given:
         return [], True
     from opc.diagnostics import SpecError

@@ -170,9 +170,9 @@ def cover(
     total = sum(len(c.adds) for c in chosen)
     say(f"{len(chosen)} of {len(files)} ops have all {total} features that any of them has.")
     for c in chosen:
-        told = c.adds if every else c.adds[-3:]
-        more = "" if len(told) == len(c.adds) else f"; and {len(c.adds) - len(told)} more"
-        say(f"{c.name}: {'; '.join(told)}{more}")
+        named = c.adds if every else c.adds[-3:]
+        more = "" if len(named) == len(c.adds) else f"; and {len(c.adds) - len(named)} more"
+        say(f"{c.name}: {'; '.join(named)}{more}")
     faces = [c.name for c in chosen if c.interface]
     say(f"{len(faces)} of these have all features of interfaces: {', '.join(sorted(faces))}.")
     touched = changed(files)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+from tests.docs.pages import PAGES, ROOT, page_id
+
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -18,7 +18,7 @@ def blocks(language: str) -> Iterator[tuple[str, str]]:
         for match in BLOCK.finditer(text):
             if match[1] == language:
                 line = text[: match.start()].count("\n") + 2
-                yield f"{page.name}:{line}", match[2]
+                yield f"{page_id(page)}:{line}", match[2]
 
 
 SPECS = [(place, text) for place, text in blocks("yaml") if re.search(r"^op: (?!wrong)", text, re.MULTILINE)]
@@ -46,11 +46,28 @@ def test_the_list_of_functions_is_complete() -> None:
     assert sorted(listed) == sorted(set(CALLABLE))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def anchors(page: Path) -> set[str]:
+    """Return what links to the headings of a page are called."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_inside_the_project_resolve(page: Path) -> None:
-    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose):
+        place = page.parent / target if target else page
+        assert place.exists(), f"{page_id(page)} links to {target}"
+        assert not anchor or anchor in anchors(place), f"{page_id(page)} links to {target}#{anchor}"
+
+
+def test_the_table_of_contents_has_every_page() -> None:
+    listed = {
+        (folder / target).resolve()
+        for folder, name in ((ROOT / "docs", "README.md"), (ROOT / "docs/decisions", "README.md"))
+        for target in re.findall(r"\]\(([^)#:]+)", (folder / name).read_text())
+    }
+    assert {p for p in (ROOT / "docs").rglob("*.md") if p != ROOT / "docs/README.md"} <= listed
 
 
 def test_the_page_on_packages_names_every_file() -> None:

@@ -17,13 +17,13 @@ from opc.spec.schema import schema
 from opc.spec.yaml_tree import parse_yaml
 from tests.diagnostics import body_cases, signature_cases
 from tests.diagnostics.harness import case, unmark
+from tests.docs.pages import PAGES, page_id
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPECS = [(p.stem, p.read_text()) for p in sorted((ROOT / "specs").glob("*.yaml"))]
 IN_DOCS = [
-    (f"{p.name}-{n}", text)
+    (f"{page_id(p)}-{n}", text)
     for p in PAGES
     for n, text in enumerate(BLOCK.findall(p.read_text()))
     if re.search(r"^op: ", text, re.MULTILINE)

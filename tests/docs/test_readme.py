@@ -1,0 +1,35 @@
+"""README sells opc within one screen, and its figures are this project's."""
+
+import re
+
+from tests.docs.pages import README, ROOT
+
+TEXT = README.read_text()
+SCREEN = 40
+
+
+def test_a_spec_its_use_and_its_output_stand_on_the_first_screen() -> None:
+    screen = "\n".join(TEXT.splitlines()[:SCREEN])
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", screen, re.MULTILINE | re.DOTALL)
+    assert [language for language, _ in blocks] == ["yaml", "python", "console"]
+    spec, use, output = (text for _, text in blocks)
+    assert spec.startswith("op: ")
+    assert "opc.load(" in use
+    assert output.startswith("$ python ")
+
+
+def test_the_spec_has_no_line_that_could_be_left_out() -> None:
+    from opc.spec.model import SpecModel
+
+    spec = re.search(r"^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert spec is not None
+    keys = set(re.findall(r"^(\w+):", spec[1], re.MULTILINE))
+    required = {name for name, field in SpecModel.model_fields.items() if field.is_required()}
+    # What is declared of types says that the op takes all floating ones.
+    assert keys == {*required, "kernel", "types"}
+
+
+def test_the_number_of_ops_to_read_is_right() -> None:
+    count = re.search(r"\[Ops to read and copy\]\(specs\): (\d+) of them", TEXT)
+    assert count is not None
+    assert int(count[1]) == len(list((ROOT / "specs").glob("*.yaml")))
