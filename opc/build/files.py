@@ -5,24 +5,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from opc.diagnostics import Diagnostic, SpecError
 
 
-def inside(package: Path, relative: str) -> Path:
-    """Return the place of a package's file.
+def inside(package: Path, relatives: Iterable[str]) -> dict[str, Path]:
+    """Return the place of each of a package's files by its path in the package.
 
     Raises:
-        SpecError: when the path is absolute, climbs out by `..`, or leads out of the package through a symbolic link.
+        SpecError: when a path is absolute, climbs out by `..`, or leads out of the package through a symbolic link.
     """
-    parts = PurePosixPath(relative).parts
-    if not parts or PurePosixPath(relative).is_absolute() or ".." in parts or "\\" in relative or "\0" in relative:
-        raise SpecError([Diagnostic(f"refusing to write '{relative}': it is no path inside the package")])
-    place = package.joinpath(*parts)
-    if not place.parent.resolve().is_relative_to(package.resolve()):
-        raise SpecError([Diagnostic(f"refusing to write '{place}': a symbolic link leads out of {package}")])
-    return place
+    root = package.resolve()
+    found: dict[str, Path] = {}
+    folders: set[Path] = set()
+    for relative in relatives:
+        pure = PurePosixPath(relative)
+        if not pure.parts or pure.is_absolute() or ".." in pure.parts or "\\" in relative or "\0" in relative:
+            raise SpecError([Diagnostic(f"refusing to write '{relative}': it is no path inside the package")])
+        place = found[relative] = package.joinpath(*pure.parts)
+        if place.parent not in folders and not place.parent.resolve().is_relative_to(root):
+            raise SpecError([Diagnostic(f"refusing to write '{place}': a symbolic link leads out of {package}")])
+        folders.add(place.parent)
+    return found
 
 
 def read(place: Path) -> str | None:
@@ -50,15 +56,23 @@ def write(place: Path, text: str, scratch: Path) -> None:
     # Always the same name, so that the next run overwrites what a killed one left.
     temporary = scratch / ".unfinished"
     try:
-        make_folder(scratch)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, place)
+        try:
+            _put(text, temporary, place)
+        except FileNotFoundError:
+            # Mostly the folders are there: what was written before made them.
+            make_folder(scratch)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _put(text, temporary, place)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise failure("write", place, error) from error
+
+
+def _put(text: str, temporary: Path, place: Path) -> None:
+    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    os.replace(temporary, place)
 
 
 def make_folder(folder: Path) -> None:

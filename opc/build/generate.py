@@ -103,11 +103,15 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
     if prepared is None or prepared.held != old.backends:  # somebody else has added a backend since
         prepared = prepare(family, out, backends)
     wanted = prepared.package
-    places = {path: files.inside(package, path) for path in (*wanted.files, *old.files)}
+    places = files.inside(package, (*wanted.files, *old.files))
     present = {path: files.read(place) for path, place in places.items()}
     _refuse_foreign(wanted, old, places, present)
 
     scratch = package / BUILD
+    try:
+        files.make_folder(scratch)
+    except OSError as error:
+        raise files.failure("write", scratch, error) from error
     written, unchanged, edited = [], [], []
     for path, text in wanted.files.items():
         if present[path] == text:
@@ -147,15 +151,16 @@ def differences(prepared: Prepared, out: Path) -> tuple[Difference, ...]:
     package = package_path(prepared.family.name, out)
     old = manifest.read(package)
     expected = {**prepared.package.files, MANIFEST: _manifest(prepared.family, prepared.package).dumps()}
+    places = files.inside(package, (*expected, *old.files))
     found: list[Difference] = []
     for path, text in sorted(expected.items()):
-        present = files.read(files.inside(package, path))
+        present = files.read(places[path])
         if present is None:
             found.append(Difference(path, "missing", _diff(path, "", text)))
         elif present != text:
             found.append(Difference(path, "changed", _diff(path, present, text)))
     for path in sorted(old.files):
-        if path not in expected and (present := files.read(files.inside(package, path))) is not None:
+        if path not in expected and (present := files.read(places[path])) is not None:
             found.append(Difference(path, "stale", _diff(path, present, "")))
     return tuple(found)
 
