@@ -53,6 +53,8 @@ class Node:
         "_settled",
         "_simpler",
         "_size",
+        "_sizes",
+        "_symbols",
         "_text",
     )
 

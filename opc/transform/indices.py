@@ -21,6 +21,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     rewrite,
     with_children,
 )
@@ -219,6 +220,8 @@ def rename_bound(e: Expr, namer: Namer) -> Expr:
 
 def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
     """As `rename_bound`; a new name must not be one of `used` either, since a reduction around `e` may bind that."""
+    if not has_reduction(e):
+        return e
     new = with_children(e, tuple(_renamed(c, namer, used) for c in children(e)))
     if not isinstance(new, Reduce):
         return new

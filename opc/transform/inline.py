@@ -26,7 +26,7 @@ def merge(op: Op) -> Op:
         return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
 
     for s in op.body:
-        s = replace(s, value=rewrite(s.value, rule))
+        s = s.with_value(rewrite(s.value, rule)) if gone else s
         operand = op.operand(s.target)
         layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
         if s.target in temporaries:
@@ -37,6 +37,8 @@ def merge(op: Op) -> Op:
                 continue
             alike.append(s)
         body.append(s)
+    if not gone:
+        return op
     return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
 
 
@@ -67,6 +69,8 @@ def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
                     readers[name] ^= {k}
             gone.add(n)
             changed = True
+    if not gone:
+        return op
     left = {body[n].target for n in gone}
     return replace(
         op,
