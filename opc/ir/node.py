@@ -36,6 +36,7 @@ class Node:
         "_canonical",
         "_children",
         "_chooses",
+        "_compares",
         "_factors",
         "_form",
         "_groups",
