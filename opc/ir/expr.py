@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
@@ -269,6 +269,11 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     return _REBUILT[e.__class__](e, new)
 
 
+def with_indices(e: Read, indices: tuple[Affine | GroupRef | Expr, ...]) -> Read:
+    """Return a read with other indices; itself where they are its own."""
+    return e if indices == e.indices else Read(e.operand, indices, e.type, e.pad, e.checked, e.span)
+
+
 def _read_with(e: Read, new: tuple[Expr, ...]) -> Read:
     rest = iter(new)
     indices = tuple([i if isinstance(i, Affine | GroupRef) else next(rest) for i in e.indices])
@@ -333,12 +338,13 @@ def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     def rule(node: Expr) -> Expr:
         match node:
             case IndexValue():
-                return replace(node, value=change(node.value))
+                value = change(node.value)
+                return node if value is node.value else IndexValue(value, node.span)
             case Read():
-                return replace(node, indices=tuple(change(i) if isinstance(i, Affine) else i for i in node.indices))
+                return with_indices(node, tuple([change(i) if isinstance(i, Affine) else i for i in node.indices]))
             case Reduce():
-                axes = tuple(replace(a, extent=change(a.extent)) if isinstance(a, Axis) else a for a in node.axes)
-                return replace(node, axes=axes)
+                axes = tuple([Axis(a.index, change(a.extent)) if isinstance(a, Axis) else a for a in node.axes])
+                return node if axes == node.axes else Reduce(node.kind, axes, node.body, node.type, node.span)
             case _:
                 return node
 
