@@ -143,9 +143,9 @@ class LoadedOp:
 
     def _build_beside(self, spec: Path, framework: str) -> Path:
         """Return a package of the same op in a domain, and so a framework's namespace, of its own."""
-        from opc.pipeline import load_family
+        from opc.compiler import Stage, compile_spec
 
-        family = load_family(spec)
+        family = compile_spec(spec, to=Stage.FAMILY).family
         domain = f"{family.forward.domain}.r{cache.key(self._out)}"
         ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
         renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}

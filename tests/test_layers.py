@@ -14,6 +14,7 @@ LAYERS = (
     ("api",),
     ("testing",),
     ("build",),
+    ("compiler",),
     ("backends",),
     ("emit",),
     ("lower",),

@@ -13,6 +13,7 @@ from opc.cli.console import OK, WrongUse, say, shown
 
 if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
+    from opc.compiler import Compiled
     from opc.ir.op import Family, Op
 
 Sizes: TypeAlias = Mapping[str, int]
@@ -33,13 +34,14 @@ def show(
     ] = None,
 ) -> int:
     """Show what opc makes of a spec."""
-    from opc.pipeline import load_family
+    from opc.compiler import Stage, compile_spec
 
     if spec.is_dir():
         raise WrongUse(f"{shown(spec)} is a folder: name one spec file")
     if not spec.exists():
         raise WrongUse(f"there is no file {shown(spec)}")
-    family = load_family(spec)
+    compiled = compile_spec(spec, to=Stage.FILES if c else Stage.PROGRAMS if loops else Stage.FAMILY)
+    family = compiled.family
     sizes = _sizes(family, size or ())
     sections = []
     if ir or not (gradient or loops or c or sharding):
@@ -49,9 +51,9 @@ def show(
     if sharding:
         sections += _sharding(family)
     if loops:
-        sections += _loops(family)
+        sections += _loops(compiled)
     if c:
-        sections += _kernel(family)
+        sections += (f"// {path}\n{text}" for path, text in compiled.package.files.items() if path.startswith("kernel/"))
     say("\n".join(sections).rstrip("\n"))
     return OK
 
@@ -203,22 +205,12 @@ def _sharding(family: Family) -> Iterator[str]:
     yield from (format_shardings(op) for op in family.ops[:2])
 
 
-def _loops(family: Family) -> Iterator[str]:
-    from opc.lower.lower import lower
+def _loops(compiled: Compiled) -> Iterator[str]:
     from opc.lower.printer import format_variant
 
-    native = family.native_for("cpp")
-    for op in family.ops:
-        if op is family.forward and native is not None:
-            yield f"program {op.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
-            continue
-        yield from (format_variant(variant) for variant in lower(op))
+    family = compiled.family
+    if (native := family.native_for("cpp")) is not None:
+        yield f"program {family.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
+    yield from (format_variant(variant) for variants in compiled.programs.values() for variant in variants)
     if (aten := family.native_for("torch")) is not None:
         yield f"program {family.name} on torch\n  native code on at::Tensor of {family.source_name}:{aten.code[0].line}\n"
-
-
-def _kernel(family: Family) -> Iterator[str]:
-    from opc.backends.kernel.backend import KernelBackend
-
-    for path, text in KernelBackend().emit(family).items():
-        yield f"// {path}\n{text}"

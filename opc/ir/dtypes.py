@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
+from opc.ir.node import interned, memoised
+
 INT64_MIN = -(2**63)
 """The least whole number. C++ and NumPy have no literal for it: its digits without the sign are too many."""
 
@@ -170,6 +172,9 @@ class DType(Enum):
         name: str = self._value_
         return name
 
+    # Members are singletons: the hash of the object is found without a call of Python's.
+    __hash__ = object.__hash__
+
     def __str__(self) -> str:
         return self.value
 
@@ -238,7 +243,8 @@ TYPE_SETS: Mapping[str, tuple[DType, ...]] = _type_sets()
 """The sets of dtypes that a spec may name."""
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TypeVar:
     """A type variable of the spec's `types`, over the dtypes it may be bound to."""
 
@@ -249,7 +255,8 @@ class TypeVar:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Acc:
     """`acc(T)`: the accumulator type of a type variable or dtype."""
 
@@ -264,6 +271,8 @@ class Weak(Enum):
 
     INT = "weak int"
     FLOAT = "weak float"
+
+    __hash__ = object.__hash__
 
     def __str__(self) -> str:
         return self.value
@@ -288,6 +297,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     return found
 
 
+@memoised
 def candidates(t: ElementType) -> tuple[DType, ...]:
     """Return every dtype `t` may stand for, in the order of the spec."""
     match t:
@@ -325,11 +335,13 @@ def compute_dtype(t: ValueType, binding: Binding) -> DType:
             return resolve(t, binding).compute
 
 
+@memoised
 def is_floating(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is floating."""
     return t is Weak.FLOAT or (not isinstance(t, Weak) and all(d.is_floating for d in candidates(t)))
 
 
+@memoised
 def is_integer(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is an integer type."""
     return t is Weak.INT or (not isinstance(t, Weak) and all(d.is_integer for d in candidates(t)))

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.node import memoised
 
 Interval = tuple[float, float]
 REAL: Interval = (-4.0, 4.0)
@@ -166,6 +167,7 @@ CALLABLE: tuple[str, ...] = tuple(f.name for f in _ROWS if f.symbol is None)
 """The names a kernel body may call; operators are written as symbols."""
 
 
+@memoised
 def join(a: ValueType, b: ValueType) -> ValueType | None:
     """Return the value type of an operation on `a` and `b`, or None when they do not mix.
 

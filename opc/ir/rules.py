@@ -17,8 +17,10 @@ from opc.ir.dtypes import (
 )
 from opc.ir.expr import Cast, Const, Expr, Select
 from opc.ir.functions import join
+from opc.ir.node import memoised
 
 
+@memoised
 def wide_type(t: ElementType) -> ElementType:
     """Return the type in which values of type `t` meet any whole number: int64 for integers, `t`'s own where it is floating."""
     if all(d.is_floating or d is DType.INT64 for d in candidates(t)):
@@ -41,6 +43,7 @@ def fits(e: Expr, t: ElementType) -> bool:
             return False
 
 
+@memoised
 def common_type(types: tuple[ValueType, ...]) -> ValueType | None:
     """Return the type that values of these types have together, or None where they do not mix."""
     common: ValueType | None = types[0]
@@ -86,6 +89,7 @@ def converted(e: Expr, t: ElementType) -> Expr:
     return e if e.type == t else Cast(e, t, e.span)
 
 
+@memoised
 def reduction_type(kind: str, body: ValueType) -> ValueType | None:
     """Return the value type of a reduction over a body of type `body`, or None when it does not take it.
 

@@ -36,6 +36,10 @@ class Text:
     strength: int = ATOM
     support: frozenset[str] = frozenset()
 
+    def over(self, support: frozenset[str]) -> Text:
+        """Return the expression with its full size along other axes."""
+        return Text(self.text, self.strength, support)
+
     def at(self, strength: int) -> str:
         """Return the text, in parentheses where it binds weaker than `strength`."""
         return self.text if self.strength >= strength else f"({self.text})"
