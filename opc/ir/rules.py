@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import Cast, Const, Expr, Select
-from opc.ir.functions import join
+from opc.ir.promotion import join
 
 
 def wide_type(t: ElementType) -> ElementType:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from opc.ir.dtypes import DType
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
-from opc.testing.oracle.enclosures import binary, compare, unary
+from opc.testing.oracle.enclosures import binary, compare, numpy_function, unary
 from opc.testing.oracle.reductions import reduce
 
 SINGLE = PRECISIONS[DType.FLOAT32]
@@ -70,6 +68,8 @@ OPERATORS = {
     "pow": np.power,
     "floordiv": lambda x, y: np.floor(x / y),
     "mod": np.mod,
+    "hypot": np.hypot,
+    "atan2": np.arctan2,
 }
 
 
@@ -84,16 +84,7 @@ def test_operators(name: str) -> None:
 def test_functions(name: str) -> None:
     a, x, _, _ = member_pairs()
     with np.errstate(all="ignore"):
-        if name in ("erf", "erfc"):
-            got = np.vectorize(getattr(math, name), otypes=[np.float64])(x.astype(np.float64))
-        elif name == "sigmoid":
-            wide = x.astype(np.float64)
-            got = np.where(wide >= 0, 1 / (1 + np.exp(-np.abs(wide))), np.exp(-np.abs(wide)) / (1 + np.exp(-np.abs(wide))))
-        else:
-            names = {"rsqrt": lambda v: 1 / np.sqrt(v), "stop_gradient": lambda v: v, "neg": np.negative, "round": np.rint}
-            arcs = {n: f"arc{n[1:]}" for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh")}
-            fn = names.get(name) or getattr(np, arcs.get(name, name))
-            got = fn(x.astype(np.float64))
+        got = numpy_function(FUNCTIONS[name].numpy)(x.astype(np.float64))
         check(unary(name, a, SINGLE), np.asarray(got).astype(np.float32), x)
 
 

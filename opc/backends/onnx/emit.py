@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opc.backends.templates import environment
 from opc.emit.numpy.reference import function_name, numpy_module
+from opc.emit.onnx.formulas import methods
 from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
 from opc.emit.python.layout import bracketed
@@ -18,7 +19,7 @@ from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 if TYPE_CHECKING:
     import jinja2
 
-SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
+SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
 """The modules that are the same in every package but for their first line."""
 
 _DERIVED = {
@@ -31,10 +32,12 @@ _DERIVED = {
 
 def files(family: Family) -> dict[str, str]:
     """Return the files of the family, by path relative to the package directory."""
+    function = function_module(family)
     return {
         "onnx/__init__.py": _render("init.py.j2", family),
         "onnx/schema.py": schema_module(family),
-        "onnx/function.py": function_module(family),
+        "onnx/function.py": function,
+        "onnx/functions.py": _render("functions.py.j2", family, methods=methods(function)),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
         **{f"onnx/{name}.py": _render(f"{name}.py.j2", family) for name in SHARED},

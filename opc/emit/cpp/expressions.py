@@ -28,8 +28,9 @@ from opc.ir.expr import (
     Select,
     StrConst,
 )
-from opc.ir.functions import FUNCTIONS, join
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
+from opc.ir.promotion import join
 
 _C_COMPUTE = {
     DType.FLOAT16: "float",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from opc.emit.python.text import literal, quoted
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
+from opc.ir.functions import FUNCTIONS
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 9)
 _OPERATORS: Mapping[str, tuple[str, int]] = {
@@ -15,29 +16,6 @@ _OPERATORS: Mapping[str, tuple[str, int]] = {
     "ge": (">=", _COMPARE), "eq": ("==", _COMPARE), "ne": ("!=", _COMPARE), "add": ("+", _SUM), "sub": ("-", _SUM),
     "mul": ("*", _PRODUCT), "floordiv": ("//", _PRODUCT), "mod": ("%", _PRODUCT),
 }  # fmt: skip
-_IEEE = "_ieee(math.{}, {{0}})"
-_CALLS: Mapping[str, str] = {
-    "div": "_divide({0}, {1})",
-    "pow": "_power({0}, {1})",
-    "maximum": "_maximum({0}, {1})",
-    "minimum": "-_maximum(-({0}), -({1}))",
-    "abs": "abs({0})",
-    "sign": "(({0} > 0) - ({0} < 0) if {0} == {0} else {0})",
-    "rsqrt": "_divide(1.0, _ieee(math.sqrt, {0}))",
-    "exp2": "_power(2.0, {0})",
-    "sigmoid": "_divide(1.0, 1.0 + _ieee(math.exp, -({0})))",
-    "round": "_ieee(lambda x: float(round(x)), {0})",
-    "stop_gradient": "({0})",
-    "isnan": "math.isnan({0})",
-    "isinf": "math.isinf({0})",
-    "sinh": "math.copysign(_ieee(math.sinh, abs({0})), {0})",
-    "atanh": "(math.copysign(math.inf, {0}) if abs({0}) == 1 else _ieee(math.atanh, {0}))",
-    "log1p": "(-math.inf if {0} == -1 else _ieee(math.log1p, {0}))",
-    **{name: f"(-math.inf if {{0}} == 0 else _ieee(math.{name}, {{0}}))" for name in ("log", "log2", "log10")},
-    **{name: _IEEE.format(name) for name in ("sqrt", "exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "cosh")},
-    **{name: _IEEE.format(name) for name in ("tanh", "asinh", "acosh", "erf", "erfc", "floor", "ceil", "trunc")},
-}
-"""Text of the functions that Python has no operator for. Those that begin with `_` are in the prelude."""
 
 
 class ScalarText:
@@ -125,7 +103,8 @@ class ScalarText:
         if e.fn in _OPERATORS:
             symbol, own = _OPERATORS[e.fn]
             return f"{_at(args[0], own + (own == _COMPARE))} {symbol} {_at(args[1], own + 1)}", own
-        return _CALLS[e.fn].format(*(_at(a, _ATOM) if "{0} " in _CALLS[e.fn] else a[0] for a in args)), _ATOM
+        text = FUNCTIONS[e.fn].python
+        return text.format(*(_at(a, _ATOM) if "{0} " in text else a[0] for a in args)), _ATOM
 
 
 def _at(value: tuple[str, int], strength: int) -> str:
