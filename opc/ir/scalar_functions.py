@@ -66,7 +66,7 @@ def _sinc_slope(x: float) -> float:
     for k in range(1, 14):
         coefficient = (-1) ** k * 2 * k / math.factorial(2 * k + 1)
         terms.append(coefficient * angle ** (2 * k - 1))
-    return math.pi * math.fsum(terms)
+    return math.pi * math.fsum(terms) or -x
 
 
 def _erfinv(x: float) -> float:

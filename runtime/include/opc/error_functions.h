@@ -112,7 +112,7 @@ OPC_INLINE T erfinv_factor(T w) {
   }
 }
 
-/* The inverse of erf with an error below 3 ulp. */
+/* The inverse of erf with an error below 3.5 ulp. */
 template <typename T>
 OPC_INLINE T erfinv(T x) {
   const T value = x * erfinv_factor(T(-log((T(1) - x) * (T(1) + x))));
