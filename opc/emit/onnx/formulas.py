@@ -14,6 +14,9 @@ from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.layout import laid_out
 from opc.ir.functions import FUNCTIONS
 
+_OF_SIZES = "Div(Sub(x, Mod(x, y)), y)"
+"""A quotient of sizes and indices, rounded to minus infinity: what is left of x without its remainder is a number of the type."""
+
 
 def is_single(text: str) -> bool:
     """Whether a text is one nest of calls with each argument in it once at most."""
@@ -32,7 +35,8 @@ def nested(text: str, arguments: Mapping[str, str], builder: str, number: Callab
 
 def methods(text: str) -> list[str]:
     """Return the sources of the methods that the table's texts are to those functions' source which call them."""
-    texts = {name: (row.arity, of) for row in FUNCTIONS.values() for name, of in row.onnx_texts().items()}
+    texts = {"floordiv": (2, _OF_SIZES)}
+    texts |= {name: (row.arity, of) for row in FUNCTIONS.values() for name, of in row.onnx_texts().items()}
     called = set(re.findall(rf"\b{BUILDER}\.([a-z]\w*)\(", text))
     return [_method(name, *texts[name]) for name in texts if name in called]
 
