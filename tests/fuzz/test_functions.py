@@ -33,7 +33,7 @@ OF = {
 """Element types, and what takes them beside comparisons."""
 
 WITHOUT_BODY: dict[str, list[str]] = {
-    "floats": ["floordiv", "mod", "erfinv", "lgamma", "digamma", "trigamma", "i0", "i1"],
+    "floats": ["floordiv", "mod", "lgamma", "digamma", "trigamma"],
 }
 """What no standard operator of ONNX computes of a kind of element types."""
 
