@@ -341,7 +341,7 @@ _ROWS = (
         "sinc_slope", None, "-9.869604401089358 * sinc(x) - 2 * r / x if x != 0 else -3.289868133696453",
         mp="-mp.sign({0}) * mp.pi * mp.sqrt(0.5 / abs({0})) * mp.besselj(1.5, mp.pi * abs({0})) if 0 < abs({0}) < 1"
         " else (mp.cospi({0}) - mp.sincpi({0})) / {0} if {0} != 0 else mp.mpf(0)",
-        numpy="elementwise(_sinc_slope, {0})", python="_sinc_slope({0})", absolute=4.0, numpy_in_double=True, steady=None,
+        numpy="elementwise(_sinc_slope, {0})", python="_sinc_slope({0})", absolute=1.0, numpy_in_double=True, steady=None,
         range=(-1.5, 1.5), hidden=True,
     ),
     _unary(

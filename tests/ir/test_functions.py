@@ -18,11 +18,13 @@ import opc
 from opc.analysis.elaborate.typing import derivative_template
 from opc.analysis.shapes.scalar import function
 from opc.build.toolchain import CXX_FLAGS
+from opc.diagnostics import SpecError
 from opc.ir.dtypes import DType, Weak, is_bool
 from opc.ir.expr import Expr, Read, walk
 from opc.ir.function import Function
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.promotion import join, result_type
+from opc.pipeline import compile_text
 from opc.testing.oracle.enclosures import numpy_function
 from opc.transform import scalar
 from opc.transform.indices import Namer
@@ -425,3 +427,30 @@ def test_result_types() -> None:
     less = result_type(FUNCTIONS["lt"], (DType.INT32, Weak.INT))
     assert less is not None
     assert is_bool(less)
+
+
+POINTWISE = """
+op: pointwise
+domain: opc.test
+version: 1
+doc: A function of each element.
+types: {{T: floating}}
+inputs: {{x: 'T[N]', z: 'T[N]'}}
+outputs: {{y: 'T[N]'}}
+kernel: |
+  y[n] = {call} + 0 * z[n]
+"""
+
+
+@pytest.mark.parametrize("f", [f for f in NUMERIC if f.name in CALLABLE], ids=ids)
+def test_second_gradients_end(f: Function) -> None:
+    """What a body can call has derivatives as often as a family asks, by hidden functions at last."""
+    call = f"{f.name}(x[n])" if f.arity == 1 else f"{f.name}(x[n], z[n])"
+    assert len(compile_text(POINTWISE.format(call=call), "pointwise").ops) == 5
+
+
+@pytest.mark.parametrize("f", [f for f in ROWS if f.hidden], ids=ids)
+def test_bodies_do_not_call_what_is_hidden(f: Function) -> None:
+    with pytest.raises(SpecError) as refused:
+        compile_text(POINTWISE.format(call=f"{f.name}(x[n])"), "pointwise")
+    assert refused.value.diagnostics[0].message == f"unknown function '{f.name}'"

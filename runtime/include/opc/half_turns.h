@@ -60,7 +60,7 @@ OPC_INLINE T sinc(T x) {
   return multiply_add(ratio, sinc_inside(of.rest), T(0)); /* no -0 */
 }
 
-/* The derivative of sinc with an error below 4 ulp, and 4 ulp of 1 near where it is 0. */
+/* The derivative of sinc with an error below 4 ulp, and 1 ulp of 1 near where it is 0. */
 template <typename T>
 OPC_INLINE T sinc_slope(T x) {
   const T size = size_of(x), u = size * size;
