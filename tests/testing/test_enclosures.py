@@ -187,3 +187,13 @@ def test_sets_without_infinities_take_no_other_way() -> None:
         for own, other in zip((alone.low, alone.high, alone.nan), (among.low, among.high, among.nan)):
             np.testing.assert_array_equal(own, other[finite])
             np.testing.assert_array_equal(np.signbit(own), np.signbit(other[finite]))
+
+
+def test_sets_of_two_shapes() -> None:
+    a, _, b, _ = member_pairs(12)
+    row, column = a.map(lambda v: v.reshape(1, 12)), b.map(lambda v: v.reshape(12, 1))
+    with np.errstate(all="ignore"):
+        found = binary("hypot", row, column, SINGLE)
+        one = binary("hypot", a.map(lambda v: v[:1]), b.map(lambda v: v[5:6]), SINGLE)
+    assert found.low.shape == (12, 12)
+    assert (found.low[5, 0], found.high[5, 0]) == (one.low[0], one.high[0])

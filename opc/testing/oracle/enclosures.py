@@ -53,6 +53,8 @@ def unary(name: str, a: Bounds, p: Precision) -> Bounds:
 
 def _function(row: Function, sets: tuple[Bounds, ...], p: Precision, depth: int = 0) -> Bounds:
     """Return what a function may return on sets of arguments, one an argument."""
+    shape = np.broadcast_shapes(*(s.low.shape for s in sets))
+    sets = tuple(s if s.low.shape == shape else s.map(lambda v: np.broadcast_to(v, shape)) for s in sets)
     nan = np.logical_or.reduce([s.nan for s in sets])
     if row.domain != REALS:
         nan = nan | (~sets[0].empty & ((sets[0].low < row.domain[0]) | (sets[0].high > row.domain[1])))
