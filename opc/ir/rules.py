@@ -16,8 +16,8 @@ from opc.ir.dtypes import (
     is_whole,
 )
 from opc.ir.expr import Cast, Const, Expr, Select
-from opc.ir.functions import join
 from opc.ir.node import memoised
+from opc.ir.promotion import join
 
 
 @memoised

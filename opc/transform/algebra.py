@@ -11,8 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from opc.analysis.shapes.scalar import function
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Call, Const, Expr, Select, size
+from opc.ir.functions import FUNCTIONS
 from opc.transform.scalar import (
     COMPARES,
     ONE,
@@ -37,13 +39,11 @@ def call(fn: str, *args: Expr) -> Expr:
 
 def _folded(fn: str, args: tuple[Expr, ...]) -> Expr:
     """Evaluate functions of literals that derivatives hold, such as `log(2.0)`; weak arithmetic is float64 arithmetic."""
-    fold = _FOLDS.get(fn)
-    if fold and len(args) == 1 and isinstance(args[0], Const) and args[0].type in (Weak.INT, Weak.FLOAT) and args[0].value > 0:
-        return number(fold(float(args[0].value)))
+    if FUNCTIONS[fn].types == "float" and len(args) == 1 and isinstance(args[0], Const) and isinstance(args[0].type, Weak):
+        value = function(fn)(float(args[0].value))
+        if isinstance(value, float) and math.isfinite(value):
+            return number(value)
     return raw(fn, *args)
-
-
-_FOLDS: dict[str, Callable[[float], float]] = {"log": math.log, "sqrt": math.sqrt, "exp": math.exp}
 
 
 def negated(e: Expr) -> Expr | None:

@@ -36,19 +36,14 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.function import CHEAP
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor, is_shadowing, signature
 from opc.transform.indices import Namer, index_names, op_names, rename_bound, substitute
-
-CHEAP = frozenset({
-    "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",
-    "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan", "isinf",
-})  # fmt: skip
-"""Functions that cost no more than reading a temporary back."""
-
 
 LARGE = 84
 """The number of nodes beyond which a temporary is not copied into the conditionals that read it."""
@@ -243,7 +238,7 @@ def _candidates(s: Assign, op: Op) -> Iterator[tuple[Expr, Domain]]:
 
 def _expensive(e: Expr, op: Op) -> bool:
     """Whether `e` may be computed at every point, and costs more than reading it back."""
-    if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or has_reduction(e):
+    if not isinstance(e, Call) or FUNCTIONS[e.fn].cost <= CHEAP or isinstance(e.type, Weak) or has_reduction(e):
         return False
     if is_bool(e.type) or is_integer(e.type):
         return False
@@ -333,7 +328,7 @@ def _reads_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
 
 def is_steep(e: Expr) -> bool:
     """Whether the derivative of `e` may be infinite."""
-    return isinstance(e, Call) and e.fn not in CHEAP
+    return isinstance(e, Call) and FUNCTIONS[e.fn].cost > CHEAP
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
-from opc.ir.functions import join
 from opc.ir.node import remembered
 from opc.ir.op import Op
+from opc.ir.promotion import join
 from opc.transform import scalar
 
 

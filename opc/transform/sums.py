@@ -25,7 +25,7 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.functions import UNBOUNDED
+from opc.ir.functions import FUNCTIONS
 from opc.transform import algebra, scalar
 from opc.transform.indices import put_values, substitute
 from opc.transform.scalar import any_reads
@@ -118,7 +118,7 @@ def _may_not_be_finite(e: Expr) -> bool:
     """Whether a function in `e` may overflow or have no value for what an index is."""
     return any(
         isinstance(n, Call)
-        and n.fn in UNBOUNDED
+        and not FUNCTIONS[n.fn].finite
         and any(isinstance(m, IndexValue) and m.value.indices() for m in walk(n.args[-1]))
         for n in walk(e)
     )

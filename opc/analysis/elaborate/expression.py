@@ -18,8 +18,9 @@ from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Const, Expr, IndexValue, Select, StrConst
-from opc.ir.functions import CALLABLE, FUNCTIONS, join, result_type
+from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
+from opc.ir.promotion import join, result_type
 from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, Reduction, Subscript, Tree
 
 _KIND_TYPE: dict[AttributeKind, ValueType] = {

@@ -12,8 +12,8 @@ from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak, is_integer, is_whole
 from opc.ir.expr import ELLIPSIS, REDUCTIONS, Call, Cast, Const, Expr, GroupRef, IndexValue, Present, Read, Select, walk
-from opc.ir.functions import join
 from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from opc.backends.templates import Templates
 from opc.emit.numpy.reference import function_name, numpy_module
+from opc.emit.onnx.formulas import methods
 from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
 from opc.emit.python.layout import bracketed
@@ -14,7 +15,7 @@ from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
-SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
+SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
 """The modules that are the same in every package but for their first line."""
 
 _DERIVED = {
@@ -27,10 +28,12 @@ _DERIVED = {
 
 def files(family: Family) -> dict[str, str]:
     """Return the files of the family, by path relative to the package directory."""
+    function = function_module(family)
     return {
         "onnx/__init__.py": _render("init.py.j2", family),
         "onnx/schema.py": schema_module(family),
-        "onnx/function.py": function_module(family),
+        "onnx/function.py": function,
+        "onnx/functions.py": _render("functions.py.j2", family, methods=methods(function)),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
         **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_dtype_tables()) for name in SHARED},

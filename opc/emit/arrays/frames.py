@@ -13,9 +13,10 @@ from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.op import DimSpec, Group, Op
+from opc.ir.precedence import CONDITIONAL, NUMPY
 
-# Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
-TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
+TERNARY, ATOM = CONDITIONAL, NUMPY.atom
+COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY = (NUMPY.strength[fn] for fn in ("lt", "or", "and", "add", "mul", "neg"))
 
 Frame: TypeAlias = tuple[Entry, ...]
 """The index variables and groups that an array's axes stand for, in order."""

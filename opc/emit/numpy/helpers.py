@@ -11,16 +11,12 @@ import re
 import numpy as np
 
 
-def erf(x):
-    """Error function."""
+def elementwise(function, x, *order):
+    """Apply a function of Python's numbers to each element, in double."""
     x = np.asarray(x)
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)
-
-
-def erfc(x):
-    """Complementary error function, 1 - erf(x), accurate for large x too."""
-    x = np.asarray(x)
-    return np.vectorize(math.erfc, otypes=[x.dtype])(x)
+    values = [function(*order, float(v)) for v in x.ravel().tolist()]
+    dtype = x.dtype if x.dtype.kind == "f" else np.float64
+    return np.array(values, dtype).reshape(x.shape)
 
 
 def sigmoid(x):

@@ -11,13 +11,13 @@ Not every op can be said like that; then `function_body` returns the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.onnx.formulas import is_single, nested
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
@@ -28,12 +28,6 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, can
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
-
-COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "erfc", "trunc", "sigmoid")
-"""Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
-
-OF_BOOLS = {"lt": "And(Not(x), y)", "le": "Or(Not(x), y)", "gt": "And(x, Not(y))", "ge": "Or(x, Not(y))"}
-"""How bools are compared, which standard operators order only as numbers."""
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
@@ -237,33 +231,19 @@ class _OnnxEmitter(OnnxWindows):
     def call(self, e: Call, arguments: Sequence[Text]) -> Text:
         t = self.meeting(e)
         args = [a.text for a in arguments]
-        if e.fn in ("floordiv", "mod"):
-            if not is_integer(t):
-                raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
-            if e.fn == "mod":
-                return Text(f"{BUILDER}.mod({args[0]}, {args[1]})")
-            return Text(f"{BUILDER}.quotient({args[0]}, {args[1]})")
-        template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
-        if e.fn == "neg" and not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t)):
-            template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
-        if is_bool(t):
-            template = OF_BOOLS.get(e.fn, template)
-        if template is None:
-            raise NotExpressible(f"no standard operator computes {e.fn}")
-        return Text(self.formula(template, args, t))
-
-    def formula(self, template: str, args: Sequence[str], t: ValueType) -> str:
-        """Return a formula of the table with the arguments put in."""
-
-        def put(match: re.Match[str]) -> str:
-            word = match.group()
-            if word in ("x", "y"):
-                return args["xy".index(word)]
-            if word[0].isdigit():
-                return f"{BUILDER}.number({word}, {self.like(t)})"
-            return f"{BUILDER}.{word}"
-
-        return re.sub(r"[A-Za-z]\w*|\d[\d.]*", put, template)
+        row = FUNCTIONS[e.fn]
+        unsigned = not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t))
+        kinds = (("bool", is_bool(t)), ("unsigned", unsigned), ("integer", is_integer(t)))
+        names = [*(f"{e.fn}_{kind}" for kind, holds in kinds if holds), e.fn]
+        texts = row.onnx_texts()
+        name = next((n for n in names if n in texts), None)
+        if name is None:
+            of = " of floating numbers" if row.onnx_of else ""
+            raise NotExpressible(f"no standard operator computes {e.fn}{of}")
+        text = texts[name]
+        if not is_single(text):
+            return Text(f"{BUILDER}.{name}({', '.join(args)})")
+        return Text(nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})"))
 
     def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
         if is_bool(e.type):

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from opc.ir.dtypes import DType, numpy_dtype
+from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import Array, Bounds, held
-
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-}
-_UNARY: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
+from opc.testing.oracle.enclosures import numpy_function
 
 
 def wrap(values: Array, dtype: DType) -> Array:
@@ -48,12 +37,8 @@ def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype
 
 
 def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
-    """Return an operator of the table on integers; a division by zero has no value, so any is right.
-
-    Raises:
-        KeyError: when the function is not one of integers.
-    """
-    fn = _BINARY[name]
+    """Return an operator of the table on integers; a division by zero has no value, so any is right."""
+    fn = numpy_function(FUNCTIONS[name].numpy)
     sure = a.point & b.point
     if name in ("floordiv", "mod"):
         sure = sure & (b.low != 0)
@@ -80,17 +65,12 @@ def _divided(name: str, a: Bounds, divisor: Array, known: Array, dtype: DType) -
 
 
 def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
-    """Return neg, abs or sign of integers.
-
-    Raises:
-        KeyError: when the function is not one of integers.
-    """
-    if name == "stop_gradient":
-        return a
-    fn = _UNARY[name]
+    """Return a function of the table of one integer argument, which is monotone between its turns."""
+    row = FUNCTIONS[name]
+    fn = numpy_function(row.numpy)
     ends = [fn(a.low), fn(a.high)]
-    if name == "abs":
-        ends.append(np.where((a.low <= 0) & (a.high >= 0), 0, ends[0]))
+    for turn in map(int, row.turns):
+        ends.append(np.where((a.low <= turn) & (a.high >= turn), fn(np.asarray(turn, held(dtype))), ends[0]))
     return _set(ends[0], a.point, ends, [fn(x.astype(np.longdouble)) for x in (a.low, a.high)], dtype)
 
 

@@ -11,10 +11,14 @@
 #include <string.h>
 
 #include "opc/arcs.h"
+#include "opc/bessel.h"
 #include "opc/error_functions.h"
 #include "opc/exponentials.h"
+#include "opc/gamma_functions.h"
+#include "opc/half_turns.h"
 #include "opc/logarithms.h"
 #include "opc/powers.h"
+#include "opc/roots.h"
 #include "opc/variant.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(OPC_NO_VECTOR_MATH)
