@@ -34,14 +34,14 @@ OPC_INLINE void store(Stored *element, compute<Stored> value) {
 }
 
 template <typename Stored>
-static void widen_row(float *to, const void *from, int64_t count) {
+__attribute__((noinline)) static void widen_row(float *to, const void *from, int64_t count) {
   const Stored *values = static_cast<const Stored *>(from);
   OPC_SIMD
   for (int64_t i = 0; i < count; ++i) to[i] = widen(values[i]);
 }
 
 template <typename Stored>
-static void narrow_row(void *to, const float *from, int64_t count) {
+__attribute__((noinline)) static void narrow_row(void *to, const float *from, int64_t count) {
   Stored *values = static_cast<Stored *>(to);
   OPC_SIMD
   for (int64_t i = 0; i < count; ++i) values[i] = narrow<Stored>(from[i]);

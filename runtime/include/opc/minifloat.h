@@ -74,6 +74,14 @@ __attribute__((always_inline)) static inline bool with_type_of(dtype type, type_
   return ((type == dtype_for<Types> ? (f(Types()), true) : false) || ...);
 }
 
+template <typename... Types>
+static constexpr bool is_one_of(dtype type, type_list<Types...>) {
+  return ((type == dtype_for<Types>) || ...);
+}
+
+/* Whether an operand's element type is a minifloat. Comparisons, which compilers follow from one question to the next, and no table. */
+static constexpr bool is_minifloat(dtype type) { return is_one_of(type, stored_minifloats()); }
+
 static inline uint32_t bits_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

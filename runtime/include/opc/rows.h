@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "opc/minifloat.h"
 #include "opc/stage.h"
 
 namespace opc {

@@ -38,7 +38,7 @@ static inline const dtype_row &row_of(dtype type) {
   return rows[type];
 }
 
-static inline dtype dtype_of(DLDataType type) {
+__attribute__((noinline)) static inline dtype dtype_of(DLDataType type) {
   if (type.lanes != 1) return dtype_unknown;
   switch (type.code << 8 | type.bits) {
 #define OPC_CASE(name, code, bits, ...) \
@@ -60,9 +60,6 @@ static inline int64_t itemsize(dtype type) { return row_of(type).dlpack.bits / 8
 static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
 
 static inline dtype accumulator_dtype(dtype type) { return row_of(type).accumulated; }
-
-/* Whether an element type is stored in fewer bits than the float32 that it is computed in. */
-static inline bool is_minifloat(dtype type) { return compute_dtype(type) != type; }
 
 static inline void set_type(opc_tensor_type &type, dtype element) { type.dtype = row_of(element).dlpack; }
 

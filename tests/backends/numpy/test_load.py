@@ -202,6 +202,8 @@ def test_complex_arguments_are_refused_by_name(mixer: LoadedOp, dtype: str) -> N
         with pytest.raises((RuntimeError, ValueError), match=f"mixer: {name} has dtype {dtype}, {takes}"):
             mixer(*tensors)
     with pytest.raises(RuntimeError, match="mixer: x has a dtype that opc does not know, but T is one of float16"):
+        mixer(t.detach().to(torch.float8_e8m0fnu), t)
+    with pytest.raises(RuntimeError, match=f"mixer: x has dtype float8_e4m3fn, {takes}"):
         mixer(t.detach().to(torch.float8_e4m3fn), t)
 
 
