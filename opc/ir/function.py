@@ -18,7 +18,8 @@ FREE, CHEAP, MODERATE, DEAR = range(4)
 class Function:
     """A function or operator: what it is called, computes, costs and differentiates to on every target.
 
-    Texts are over the arguments `{0}` and `{1}`, in parentheses already where they need them, unless said otherwise.
+    Texts are over the arguments `{0}` and `{1}`. An operator's text gets them in parentheses where they need these; any other
+    puts them in parentheses or calls itself, and binds as strongly as a call.
     """
 
     name: str

@@ -239,7 +239,7 @@ def hold(got: Array, want: Array, ulp: float, absolute: float = 0.0) -> None:
 def test_accuracy(convert: Convert, name: str, kind: Any) -> None:
     reference, ulp = ACCURACY[name]
     slow = reference.__module__ == __name__ and name != "sigmoid"
-    values = floats(800_029 if slow else 4099) if kind is np.float32 else doubles(1000 if slow else 60_000)
+    values = floats(2_000_003 if slow else 4099) if kind is np.float32 else doubles(400 if slow else 60_000)
     if name == "exp_below":
         values = np.minimum(values, kind(89 if kind is np.float32 else 710))
     with np.errstate(all="ignore"):
