@@ -29,6 +29,7 @@ LAYERS = (
     ("diagnostics",),
     ("names",),
     ("ir.dtypes",),
+    ("ir.node",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}
@@ -70,8 +71,8 @@ def layer(module: str) -> int | None:
     parts = module.split(".")
     if parts[0] != "opc" or len(parts) == 1:
         return None
-    # The table of dtypes is read everywhere.
-    return RANK.get("ir.dtypes" if parts[1:3] == ["ir", "dtypes"] else parts[1])
+    # The table of dtypes and what it is made with are read everywhere.
+    return RANK.get(".".join(parts[1:3]), RANK.get(parts[1]))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
