@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,19 +18,18 @@ from opc.diagnostics import Diagnostic, SpecError
 
 _LOG = logging.getLogger("opc")
 
-FRAMEWORKS = ("torch", "paddle", "mindspore")
-"""Modules with a class `Tensor`, whose tensors are answered with tensors; backends have the same names."""
-
 _PLAIN = frozenset((type(None), bool, int, float, str, list, tuple))
 """Types of attributes, and of an optional input that is absent: no tensors of any framework."""
 
+_OWNERS = dict.fromkeys(_PLAIN, "")
+"""The backends that own values of the types met so far; empty for those of none."""
+
 
 class LoadedOp:
-    """An op as a function: NumPy arrays in and out; or tensors of torch, Paddle or MindSpore in and out, with gradients.
+    """An op as a function: NumPy arrays in and out; or a framework's tensors in and out, with gradients.
 
-    Its signature and documentation are those of the generated function. `numpy`, `torch`, `paddle` and `mindspore` are the
-    generated modules, of which the first and the second also hold the gradient and the other derived ops as functions; a
-    framework's is built when it is first needed.
+    Its signature and documentation are those of the generated function. `numpy`, `torch`, `paddle`, `mindspore` and so on are the
+    generated modules of the backends; each is built when it is first needed.
     """
 
     def __init__(self, spec: Path, text: bytes, out: Path, package: Path) -> None:
@@ -58,19 +55,19 @@ class LoadedOp:
         """Run the op; see the instance's own documentation."""
         # The usual call is told by the types alone. Attributes are never tensors, so that otherwise any tensor decides.
         if not (args and type(args[0]) is self._array and self._arrays.issuperset(map(type, (*args[1:], *kwargs.values())))):
-            for name in FRAMEWORKS:
-                # A tensor's framework has been imported; while that is going on it has no class yet.
-                tensor = getattr(sys.modules.get(name), "Tensor", None)
-                if tensor is not None and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-                    if any(not isinstance(v, tensor) and hasattr(v, "__array__") for v in (*args, *kwargs.values())):
-                        self._check_alike(args, kwargs)
-                    if name not in self.__dict__:
-                        self._build_for(name)
-                    try:
-                        return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
-                    except NotImplementedError as error:
-                        self._check_places(args, kwargs, error)
-                        raise
+            values = (*args, *kwargs.values())
+            owners = [_owner(value) for value in values]
+            name = next((owner for owner in owners if owner not in ("", "numpy")), None)
+            if name is not None:
+                if any(owner not in ("", name) or (not owner and hasattr(v, "__array__")) for v, owner in zip(values, owners)):
+                    self._check_alike(args, kwargs)
+                if name not in self.__dict__:
+                    self._build_for(name)
+                try:
+                    return self._named(getattr(getattr(self, name), self.__name__)(*args, **kwargs))
+                except NotImplementedError as error:
+                    self._check_readable(args, kwargs, error)
+                    raise
         return self._named(self._function(*args, **kwargs))
 
     def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +86,7 @@ class LoadedOp:
             TypeError: which names an input that is another's, or no tensor at all.
         """
         inputs = self._given(args, kwargs)
-        kinds = {name: _framework_of(value) for name, value in inputs.items()}
+        kinds = {name: _owner(value) for name, value in inputs.items()}
         first = next((name for name, kind in kinds.items() if kind), None)
         others = [] if first is None else [name for name, kind in kinds.items() if kind != kinds[first]]
         if first is not None and others:
@@ -98,16 +95,19 @@ class LoadedOp:
             both = f"{other} is {_kind(inputs[other])}, but {first} is {_kind(inputs[first])}"
             raise TypeError(f"{self.__name__}: {both}: all inputs must be of one framework")
 
-    def _check_places(self, args: Sequence[Any], kwargs: Mapping[str, Any], error: NotImplementedError) -> None:
-        """Refuse tensors of torch that lie where no kernel is, in plainer words than torch's own.
+    def _check_readable(self, args: Sequence[Any], kwargs: Mapping[str, Any], error: NotImplementedError) -> None:
+        """Refuse tensors that no kernel can read, in plainer words than the framework's own.
 
         Raises:
             NotImplementedError: which names the input.
         """
+        from opc.backends import registry
+
         for name, value in self._given(args, kwargs).items():
-            told = _place(value)
-            if told:
-                text = f"{self.__name__}: {name} {told}, but there are kernels for dense tensors in the CPU's memory"
+            backend = registry.owner(value)
+            reason = "" if backend is None else backend.unreadable(value)
+            if reason:
+                text = f"{self.__name__}: {name} {reason}, but there are kernels for dense tensors in the CPU's memory"
                 raise NotImplementedError(text) from error
 
     def _build_for(self, framework: str) -> bool:
@@ -118,32 +118,19 @@ class LoadedOp:
     # `torch.compile`, which could not follow a build, calls it and goes on.
     _build_for._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
-    @cached_property
-    def torch(self) -> ModuleType:
-        """The generated torch module.
+    def __getattr__(self, name: str) -> ModuleType:
+        """Return the generated module of a backend, built when it is first needed.
 
         Raises:
-            SpecError: when the op can't be built for torch.
+            SpecError: when the op can't be built for the backend.
         """
-        return self._framework("torch")
+        if not name.startswith("_"):
+            from opc.backends import registry
 
-    @cached_property
-    def paddle(self) -> ModuleType:
-        """The generated Paddle module.
-
-        Raises:
-            SpecError: when the op can't be built for Paddle.
-        """
-        return self._framework("paddle")
-
-    @cached_property
-    def mindspore(self) -> ModuleType:
-        """The generated MindSpore module.
-
-        Raises:
-            SpecError: when the op can't be built for MindSpore.
-        """
-        return self._framework("mindspore")
+            if name in registry.registered():
+                self.__dict__[name] = module = self._framework(name)
+                return module
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _framework(self, name: str) -> ModuleType:
         spec = cache.keep_spec(self._out, self._spec.name, self._text)
@@ -156,9 +143,9 @@ class LoadedOp:
 
     def _build_beside(self, spec: Path, framework: str) -> Path:
         """Return a package of the same op in a domain, and so a framework's namespace, of its own."""
-        from opc.pipeline import load_family
+        from opc.compiler import Stage, compile_spec
 
-        family = load_family(spec)
+        family = compile_spec(spec, to=Stage.FAMILY).family
         domain = f"{family.forward.domain}.r{cache.key(self._out)}"
         ops = ("forward", "backward", "backward_backward", "jvp", "backward_jvp")
         renamed = {name: replace(op, domain=domain) for name in ops if (op := getattr(family, name)) is not None}
@@ -176,23 +163,19 @@ class LoadedOp:
         return _unpickle, (str(self._spec), self._text)
 
 
-def _framework_of(value: Any) -> str:
-    """Return the framework that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
-    for name, kind in (("numpy", "ndarray"), *((name, "Tensor") for name in FRAMEWORKS)):
-        tensor = getattr(sys.modules.get(name), kind, None)
-        if tensor is not None and isinstance(value, tensor):
-            return name
-    return ""
+def _owner(value: Any) -> str:
+    """Return the name of the backend that a value is a tensor of, `numpy` for its arrays; empty for what is no tensor."""
+    found = _OWNERS.get(type(value))
+    if found is None:
+        from opc.backends import registry
+
+        backend = registry.owner(value)
+        found = _OWNERS[type(value)] = "" if backend is None else backend.name
+    return found
 
 
-def _place(value: Any) -> str:
-    """Return what keeps a tensor of torch from a kernel for dense ones in the CPU's memory; empty where nothing does."""
-    if str(getattr(value, "layout", "torch.strided")) != "torch.strided":
-        return f"has the layout {value.layout}"
-    if getattr(value, "is_quantized", False):
-        return "is quantized"
-    device = getattr(value, "device", None)
-    return "" if getattr(device, "type", "cpu") in ("cpu", "meta") else f"is on {device}"
+# `torch.compile`, which could not follow the search for a tensor's backend, calls it and goes on.
+_owner._dynamo_marked_constant = True  # type: ignore[attr-defined]  # a mark that torch reads off functions
 
 
 def _kind(value: Any) -> str:

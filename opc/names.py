@@ -63,8 +63,8 @@ MEMBERS = frozenset(
         *("evaluate", "infer_shapes", "infer_types", "inputs", "outputs", "optional_outputs", "flags", "defaults"),
         *("dtypes", "shapes", "absent", "function", "body"),
         # Functions that NumPy references carry along.
-        *("accumulator", "contract", "convert", "dtype_of", "first", "flatten", "grid", "inside", "mod", "not_empty"),
-        *("power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
+        *("accumulator", "contract", "convert", "dtype_of", "elementwise", "first", "flatten", "grid", "inside", "mod"),
+        *("not_empty", "power", "scatter", "shape_of", "some", "sum_to", "take", "widen", "floordiv"),
     )
 )
 """What generated classes and helpers are called: attributes are spelled with an underscore."""

@@ -1,6 +1,7 @@
 """From a spec to its op family: load, elaborate, normalise, differentiate.
 
-Everything after this (lowering, emitters, backends, the proof) takes a `Family`. The verifier runs after every pass.
+These are the first two stages of `opc.compiler`. Everything after them (lowering, emitters, backends, the proof) takes a
+`Family`. The verifier runs after every pass.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import overload
 from opc.analysis.elaborate.native import natives_of
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
+from opc.ir.budget import within_depth
 from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify
 from opc.spec.loader import Spec, load, loads
@@ -32,34 +34,63 @@ def load_family(path: Path | str, diagnostics: Diagnostics | None = None) -> Fam
     Raises:
         SpecError: with every mistake found in the spec, or when the file can't be read.
     """
-    spec = load(path, whole=False)
-    return _compiled(_File(spec.source.name, spec.hash, spec)) if diagnostics is None else compile_spec(spec, diagnostics)
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A spec by the name of its file and the hash of its text."""
-
-    name: str
-    hash: str
-    spec: Spec = field(compare=False)
-
-
-@lru_cache(maxsize=128)
-def _compiled(file: _File) -> Family:
-    return compile_spec(file.spec)
+    return family_of(load(path, whole=False), diagnostics)
 
 
 def compile_text(text: str, name: str = "<text>", diagnostics: Diagnostics | None = None) -> Family:
     """Return the op family of a spec given as text; `name` is what diagnostics call it. As `load_family` otherwise."""
-    return compile_spec(loads(text, name, whole=False), diagnostics)
+    return family_of(loads(text, name, whole=False), diagnostics)
 
 
-def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
+def family_of(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     """Return the op family of a loaded spec. As `load_family` otherwise."""
-    gradient = spec.model.gradient
-    forward = replace(normalise(_checked(elaborate(spec, diagnostics))), ties=Ties(gradient.ties))
-    mode = gradient.mode
+    return derived_family(spec, forward_op(spec, diagnostics), diagnostics)
+
+
+@within_depth
+def forward_op(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
+    """Return the op that a spec describes, normalised. As `load_family` otherwise."""
+    return _forward(_Same(spec)) if diagnostics is None else _elaborated(spec, diagnostics)
+
+
+@within_depth
+def derived_family(spec: Spec, forward: Op, diagnostics: Diagnostics | None = None) -> Family:
+    """Return the family of a spec's `forward_op`: what the spec says of the gradient, or what is derived from the op.
+
+    As `load_family` otherwise.
+    """
+    return _family(_Same(spec)) if diagnostics is None else _derived(spec, forward, diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A spec by the name of its file and its text, of which ops and families are remembered."""
+
+    spec: Spec = field(compare=False)
+    name: str = field(init=False)
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.spec.source.name)
+        object.__setattr__(self, "hash", self.spec.hash)
+
+
+@lru_cache(maxsize=128)
+def _forward(same: _Same) -> Op:
+    return _elaborated(same.spec, None)
+
+
+@lru_cache(maxsize=128)
+def _family(same: _Same) -> Family:
+    return _derived(same.spec, _forward(same), None)
+
+
+def _elaborated(spec: Spec, diagnostics: Diagnostics | None) -> Op:
+    return replace(normalise(_checked(elaborate(spec, diagnostics))), ties=Ties(spec.model.gradient.ties))
+
+
+def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family:
+    mode = spec.model.gradient.mode
     backward: Op | None = None
     if mode == "body":
         backward = normalise(_checked(elaborate_gradient(spec, forward, diagnostics)))
@@ -69,7 +100,7 @@ def compile_spec(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
     if backward is not None:
         second, jvp_backward = vjp(backward), jvp(backward)
         jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
-    scatter = Scatter(gradient.scatter)
+    scatter = Scatter(spec.model.gradient.scatter)
     return Family(
         forward=_final(forward, spec),
         backward=_final(backward, spec, scatter),

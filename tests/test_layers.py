@@ -1,7 +1,7 @@
 """Imports go down the layers of the architecture; the core knows no framework; backends do not know each other."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ LAYERS = (
     ("api",),
     ("testing",),
     ("build",),
+    ("compiler",),
     ("backends",),
     ("emit",),
     ("lower",),
@@ -28,6 +29,8 @@ LAYERS = (
     ("distribution",),
     ("diagnostics",),
     ("names",),
+    ("ir.dtypes",),
+    ("ir.node",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}
@@ -40,6 +43,9 @@ MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
 def module_name(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {module_name(p) for p in MODULES}
 
 
 def imports(path: Path) -> Iterator[tuple[str, int, bool]]:
@@ -66,7 +72,8 @@ def layer(module: str) -> int | None:
     parts = module.split(".")
     if parts[0] != "opc" or len(parts) == 1:
         return None
-    return RANK.get(parts[1])
+    # The table of dtypes and what it is made with are read everywhere.
+    return RANK.get(".".join(parts[1:3]), RANK.get(parts[1]))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
@@ -94,7 +101,43 @@ def test_frameworks_are_imported_late_and_only_by_who_needs_them(path: Path) -> 
             assert not early, f"{path}:{line}: {target} imported at module level"
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "backends" in p.parts], ids=module_name)
+def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other in circles."""
+    reached = {name: {name} for name in edges}
+    waiting = [(name, target) for name, targets in edges.items() for target in targets]
+    while waiting:
+        name, target = waiting.pop()
+        if target not in reached[name]:
+            reached[name].add(target)
+            waiting += [(name, further) for further in edges[target]]
+    groups = {frozenset(other for other in reached[name] if name in reached[other]) for name in edges}
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def imported(path: Path, *, late: bool) -> set[str]:
+    """Return the modules of opc that a module imports; `late` counts imports in functions and for type checking as well."""
+    targets = {(t, t.rpartition(".")[0]) for t, _, early in imports(path) if early or late}
+    return {next((n for n in names if n in NAMES), "opc") for names in targets if names[0].startswith("opc.")} - {
+        module_name(path)
+    }
+
+
+def test_no_cycles_of_modules() -> None:
+    assert cycles({module_name(p): imported(p, late=False) for p in MODULES}) == []
+
+
+def test_no_cycles_in_backends_by_imports_of_functions_and_types() -> None:
+    edges = {module_name(p): imported(p, late=True) for p in MODULES if p.is_relative_to(PACKAGE / "backends")}
+    assert len(edges) > 60
+    assert cycles({name: targets & edges.keys() for name, targets in edges.items()}) == []
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+    assert cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.is_relative_to(PACKAGE / "backends")], ids=module_name)
 def test_backends_do_not_import_each_other(path: Path) -> None:
     parts = module_name(path).split(".")
     if len(parts) < 3 or parts[2] == "registry":

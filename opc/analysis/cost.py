@@ -36,10 +36,9 @@ from opc.ir.expr import (
     reads,
     walk,
 )
+from opc.ir.function import FREE
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Group, Op, Operand, Role
-
-_FREE = frozenset({"neg", "stop_gradient", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan", "isinf"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class _Counter:
                 return total
             case Call():
                 compares = FUNCTIONS[e.fn].types in ("compare", "logic", "test")
-                free = e.fn in _FREE or compares or _is_index(e)
+                free = FUNCTIONS[e.fn].cost == FREE or _is_index(e)
                 # What whole numbers are compared for is index arithmetic.
                 args = [a for a in e.args if not (compares and is_integer(a.type))]
                 own = Work() if free else Work() + points

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opc.analysis.elaborate.scope import DTYPES, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, Scope
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Acc, DType, ElementType, Weak
@@ -59,11 +59,11 @@ def element_type(tree: Item, scope: Scope, found: Diagnostics) -> ElementType | 
         case Name():
             if tree.id in scope.types:
                 return scope.types[tree.id]
-            if tree.id in DTYPES:
+            if tree.id in DTYPE_NAMES:
                 return DType(tree.id)
             if tree.id in scope.poisoned:
                 return None
-            hint = did_you_mean(tree.id, [*scope.types, *DTYPES])
+            hint = did_you_mean(tree.id, [*scope.types, *DTYPE_NAMES])
             if tree.id in ("complex64", "complex128"):
                 hint = "complex types are not part of version 1"
             elif hint is None:

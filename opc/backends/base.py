@@ -1,4 +1,4 @@
-"""The contract of a backend, and what opc finds backends by.
+"""The base classes of a backend and its session, and the entry-point group that opc finds backends by.
 
 A backend turns an op family into the files of one framework, says how to build them, and offers a session that the proof runs its
 cases through. Backends are found through the entry-point group `opc.backends`, so that a third party adds one without touching
@@ -7,18 +7,23 @@ opc. Importing a backend's module must be cheap: it imports its framework only i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 from opc.diagnostics import Diagnostic
+from opc.ir.dtypes import DType
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+    Inputs = Mapping[str, Array | None]
+    Attributes = Mapping[str, Any]
 
 GROUP = "opc.backends"
 """The entry-point group backends register under."""
@@ -105,82 +110,6 @@ class Unsupported(Exception):
     """This session cannot carry a case at all (a dtype the framework lacks, say); the message is the reason shown."""
 
 
-class Session(Protocol):
-    """A loaded op in a live framework. Arrays are NumPy's; bfloat16 is `ml_dtypes.bfloat16`.
-
-    `op` names a member of the family (`leaky_relu`, `leaky_relu_backward`, ...). A None input is an absent optional operand.
-    Strided inputs reach the framework as strided tensors where it has them.
-
-    A session may have more members, where its framework needs them:
-
-    - `prepare(calls)` is given every call that is to be accepted, as `(op, inputs, attributes)`, before the first of them, by a
-      proof that is going to make them all: where it is dear to set up a call, it sets up many at once.
-    - `emulations()` returns functions that make calls on an emulation of the framework, by the kind their results are listed as.
-    - `storage`, a `DType`, is what the framework rounds floating outputs to, whatever type they are declared with.
-    - `flushed_parts`, an int, says that the framework makes a second gradient as a sum of at most so many parts, added by an
-      adder of its own that takes denormal numbers for zero.
-    """
-
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
-        """Run one op of the family and return its outputs by name.
-
-        `only` names the optional outputs to compute, by default all but the gradients of absent inputs.
-
-        Raises:
-            OpError: when the framework refuses the call.
-            Unsupported: when the case cannot be expressed in this framework.
-        """
-        ...
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Return the gradients of the floating inputs through the framework's own autograd; Unsupported when it has none."""
-        ...
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Return the gradients of sum(gradient[x] * second[x]) over x, for the inputs and (as `d_<output>`) the cotangents."""
-        ...
-
-    def checks(self) -> Sequence[Check]:
-        """Return what else this framework promises of an op: compile, export, vmap, infer_shapes, ..."""
-        ...
-
-
-class WithoutAutograd:
-    """The part of a session that a framework without autograd has; `no_autograd` is the reason shown."""
-
-    no_autograd: str
-
-    def gradient(
-        self, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], cotangents: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Refuse: there is no autograd."""
-        raise Unsupported(self.no_autograd)
-
-    def second_gradient(
-        self,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        cotangents: Mapping[str, Array],
-        second: Mapping[str, Array],
-    ) -> dict[str, Array]:
-        """Refuse: there is no autograd."""
-        raise Unsupported(self.no_autograd)
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
     """One framework-specific check of an op: `run` raises AssertionError (or the framework's error) when it does not hold.
@@ -189,41 +118,151 @@ class Check:
     """
 
     name: str
-    run: Any = field(compare=False)
+    run: Callable[[], object] = field(compare=False)
 
 
-@runtime_checkable
-class Backend(Protocol):
-    """One framework that ops are generated for.
+class Session(ABC):
+    """A loaded op in a live framework. Arrays are NumPy's; bfloat16 is `ml_dtypes.bfloat16`.
 
-    A backend may have more members: `environment`, an `Environment`, when `opc env create` is to make one for it; `takes_name`,
-    True when a spec may give the op another name for it; `wraps`, True when its code calls the compiled kernel, and so depends on
-    the interfaces of ops and not on what they compute; `imports`, names of modules that take long to import, which the proof does
-    while packages are built; and `execution`, which is "native" when it is left out, "emulated" when
-    what the session runs is not the real target, and "compiled" when nothing can be run at all.
+    Ops are named as members of the family (`leaky_relu`, `leaky_relu_backward`, ...). A None input is an absent optional operand.
+    Strided inputs reach the framework as strided tensors where it has them.
+
+    What a framework lacks keeps its default. `opc.backends.sessions` has sessions of frameworks with tensors and an autograd.
     """
 
+    storage: DType | None = None
+    """What the framework rounds floating outputs to, whatever dtype they are declared with; None when it keeps their dtypes."""
+
+    flushed_parts: int = 0
+    """The most terms that the framework sums up for a second gradient with an adder that flushes denormal numbers to zero."""
+
+    no_autograd: str = "the framework has no autograd; the gradients are ops of their own"
+    """The reason shown for gradients that were not run."""
+
+    has_functions: bool = False
+    """Whether `function_call` runs ops by their bodies in a framework's standard operators."""
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Remember the family and the folder of its built package."""
+        self.family, self.package = family, package
+        self.ops = {op.name: op for op in family.ops}
+
+    @abstractmethod
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run one op of the family and return its outputs by name.
+
+        `only` names the optional outputs to compute, by default all but the gradients of absent inputs.
+
+        Raises:
+            OpError: when the framework refuses the call.
+            Unsupported: when the case cannot be expressed in this framework.
+        """
+
+    def gradient(self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the gradients of the floating inputs, by name, through the framework's own autograd.
+
+        Raises:
+            Unsupported: when it has none.
+        """
+        raise Unsupported(self.no_autograd)
+
+    def second_gradient(
+        self, inputs: Inputs, attributes: Attributes, cotangents: Mapping[str, Array], second: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Return the gradients of sum(gradient[x] * second[x]) over x, for the inputs and (as `d_<output>`) the cotangents.
+
+        Raises:
+            Unsupported: when the framework has no autograd.
+        """
+        raise Unsupported(self.no_autograd)
+
+    def function_call(
+        self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None
+    ) -> dict[str, Array]:
+        """Run one op by its body in standard operators, where the session `has_functions`; as `call` otherwise."""
+        raise Unsupported("the framework has no functions")
+
+    def prepare(self, calls: Iterable[tuple[str, Mapping[str, Array | None], Mapping[str, Any]]]) -> None:
+        """Set up calls (op, inputs, attributes) at once, where one by one is expensive.
+
+        The proof passes every call that is to be accepted before it makes the first of them.
+        """
+        return
+
+    def emulations(self) -> Mapping[str, Callable[..., dict[str, Array]]]:
+        """Return functions that make calls on an emulation of the framework, by the kind their results are listed as."""
+        return {}
+
+
+class Backend(ABC):
+    """One framework that ops are generated for. What a backend does not need keeps its default."""
+
     name: str
-    """Short name for the command line: numpy, onnx, onnxruntime, torch."""
+    """The name on the command line, of the entry point, and of the generated module that calls the op: numpy, torch, ..."""
+
     title: str
     """The framework's name for people."""
 
+    tensor: str = ""
+    """The class of the framework's tensors, `torch.Tensor`; see `owns`."""
+
+    environment: Environment | None = None
+    """The environment that `opc env create` makes for it."""
+
+    execution: Literal["native", "emulated", "compiled"] = "native"
+    """Whether sessions run the real target or stand in for it ("emulated"), or nothing can be run at all ("compiled")."""
+
+    wraps: bool = False
+    """Whether its code calls the compiled kernel, and so depends on the interfaces of ops and not on what they compute."""
+
+    takes_name: bool = False
+    """Whether a spec may give the op another name for it."""
+
+    imports: tuple[str, ...] = ()
+    """Modules that take long to import, which the proof imports while packages are built."""
+
+    @abstractmethod
     def probe(self) -> Availability:
         """Say whether the framework is installed, without importing it."""
-        ...
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return why the family can't be carried by this backend; empty when it can."""
-        ...
+        return ()
 
+    @abstractmethod
     def emit(self, family: Family) -> dict[str, str]:
         """Return the files of this backend: path relative to the op's package directory -> text ending in a line break."""
-        ...
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return the compile and link steps; objects of the kernel come from `opc.backends.kernel`."""
-        ...
+        """Return the compile and link steps; objects of the kernel come from `opc.backends.kernel`.
 
+        Raises:
+            SpecError: when something that is compiled against is not installed.
+        """
+        return ()
+
+    @abstractmethod
     def session(self, family: Family, package: Path) -> Session:
-        """Load the built package and return the session the proof calls."""
-        ...
+        """Load the built package and return the session the proof calls.
+
+        Raises:
+            ImportError: when it has not been built.
+        """
+
+    def checks(self, session: Any) -> Sequence[Check]:
+        """Return what else the framework promises of an op, on a session of its: compile, export, vmap, infer_shapes, ..."""
+        return ()
+
+    def owns(self, value: object) -> bool:
+        """Whether a value is a tensor of the framework, which `opc.load`ed ops answer in kind.
+
+        They call the function named like the op in the package's module named like the backend. The answer depends on the type of
+        the value alone, and does not import the framework: while it is not loaded, no value is its tensor.
+        """
+        module, _, name = self.tensor.rpartition(".")
+        kind = getattr(sys.modules.get(module), name, None) if name else None
+        return kind is not None and isinstance(value, kind)
+
+    def unreadable(self, value: Any) -> str:
+        """Return why no kernel can read a tensor that the backend owns (`is on cuda:0`); empty when one can."""
+        return ""

@@ -1,4 +1,4 @@
-"""The spec's examples as calls in one dtype, and the comparison of two ways to compute them, for checks of ONNX runtimes."""
+"""The spec's examples as ONNX models of one node in one dtype, for checks of ONNX runtimes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import Unsupported
+from opc.backends.checks import Sample, array_of
 from opc.backends.node_call import node_attributes
 from opc.emit.onnx.types import used_variables
 from opc.ir.dtypes import DType, resolve
@@ -19,22 +20,19 @@ class ExampleCall:
     """An example of the spec as a call in one dtype, float32 where the op has it."""
 
     def __init__(self, family: Family, values: Mapping[str, Any], dtype: str | None = None) -> None:
-        import numpy as np
-        from ml_dtypes import bfloat16
-
         op = family.forward
         self.op = op
-        self.binding = {v.name: _choose(v.dtypes, dtype) for v in used_variables(op)}
-        self.dtypes = {name: d.value for name, d in self.binding.items()}
-        self.feeds: dict[str, Array] = {}
-        for o in op.inputs:
-            if values.get(o.name) is not None:
-                bound = resolve(o.type, self.binding)
-                self.feeds[o.name] = np.asarray(values[o.name]).astype(bfloat16 if bound is DType.BFLOAT16 else bound.value)
-        self.absent = tuple(o.name for o in op.inputs if o.name not in self.feeds)
-        given = {a.name: values[a.name] for a in op.attributes if a.name in values}
-        self.attributes = node_attributes(op, given, {})
-        self.outputs = {o.name: values[o.name] for o in op.outputs if o.name in values}
+        binding = {v.name: _choose(v.dtypes, dtype) for v in used_variables(op)}
+        self.dtypes = {name: d.value for name, d in binding.items()}
+        given = [x for x in op.inputs if values.get(x.name) is not None]
+        self.feeds: dict[str, Array] = {x.name: array_of(values[x.name], resolve(x.type, binding)) for x in given}
+        self.absent = tuple(x.name for x in op.inputs if x not in given)
+        self.attributes = node_attributes(op, {a.name: values[a.name] for a in op.attributes if a.name in values}, {})
+
+    @property
+    def sample(self) -> Sample:
+        """The call as other checks have it."""
+        return Sample(self.feeds, self.attributes)
 
     def shapes(self, symbolic: bool = False) -> dict[str, list[Any]]:
         """Return the inputs' sizes, or (`symbolic`) a name for each size: equal names for equal sizes."""
@@ -59,24 +57,3 @@ def example_calls(family: Family, dtype: str | None = None) -> list[ExampleCall]
     if not family.examples:
         raise Unsupported("the spec has no example to check this on")
     return [ExampleCall(family, dict(e.values), dtype) for e in family.examples]
-
-
-def rounding_error(array: Array, rounds: int = 16) -> float:
-    """Return so many roundings of an array's dtype, relative to its largest finite number."""
-    import ml_dtypes
-    import numpy as np
-
-    if array.dtype.kind in "iub":
-        return 0.0
-    wide = np.abs(array.astype(np.float64))
-    return float(rounds * float(ml_dtypes.finfo(array.dtype).eps) * max(1.0, wide[np.isfinite(wide)].max(initial=0.0)))
-
-
-def assert_alike(got: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
-    """Compare two ways to compute the same outputs: equal but for a few roundings."""
-    import numpy as np
-
-    for name, value in expected.items():
-        assert got[name].dtype == value.dtype, f"{name}: {got[name].dtype} is not {value.dtype}"
-        a, b = (v.astype(np.float64) for v in (got[name], value))
-        np.testing.assert_allclose(a, b, rtol=0, atol=rounding_error(value), err_msg=name)

@@ -1,22 +1,76 @@
-"""The spec's examples as Python text, for generated tests of ONNX runtimes."""
+"""The generated test of a backend: the spec's examples as Python text, and what else the templates of tests have in common."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from opc.backends.derived import differentiable
+from opc.backends.templates import Templates
 from opc.emit.onnx.types import used_variables
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, TypeVar, candidates, resolve
-from opc.ir.op import AttributeKind, Example, Family, Operand
+from opc.ir.op import AttributeKind, Family, Operand
 
 TESTED = (DType.FLOAT32, DType.FLOAT64, DType.FLOAT16)
 """The dtypes that examples are run in; an op that has none of them is run in the last of its own."""
 
 
-def examples(family: Family) -> str:
-    """Return the assignment of EXAMPLES: inputs, attributes and outputs of each."""
-    return Bracket("EXAMPLES = [", [_example(family, e) for e in family.examples], "]").render()
+Text = str | Bracket
+
+
+def test_file(family: Family, templates: Templates, backend: str, **values: object) -> dict[str, str]:
+    """Return the test of a backend by its path, made from `test_<backend>.py.j2`; none for a spec without examples.
+
+    The template knows `values` beside what is the same for every backend.
+    """
+    if not family.examples:
+        return {}
+    op = family.forward
+    common = {
+        "op": op,
+        "examples": examples(family),
+        "types": types(family),
+        "variables": several_variables(family),
+        "dtype": _bindings(family)[0][0],
+        "defaults": defaults(family),
+        "outputs": names("OUTPUTS", [o.name for o in op.outputs]),
+        "moving": names("MOVING", [x.name for x in op.inputs if differentiable(x)]),
+        "standard": family.reference.standard,
+        "gradient": family.backward is not None and any(map(differentiable, op.inputs)),
+        "wrong_attribute": wrong_attribute(family),
+    }
+    return {f"tests/test_{backend}.py": templates.render(f"test_{backend}.py.j2", family, **{**common, **values})}
+
+
+def names(constant: str, operands: Sequence[str]) -> str:
+    """Return the assignment of a list of names."""
+    return Bracket(f"{constant} = [", list(map(quoted, operands)), "]").render()
+
+
+def examples(
+    family: Family,
+    *,
+    module: str = "np",
+    absent: bool = False,
+    array: Callable[[Operand, Text], Text] = lambda _, number: number,
+    attribute: Callable[[object], Text] | None = None,
+) -> str:
+    """Return the assignment of EXAMPLES: inputs, attributes and outputs of each.
+
+    `module` has `nan` and `inf`. With `absent`, an absent input is listed as None. `array` makes an input of its numbers, and
+    `attribute` writes an attribute's value.
+    """
+    rows = []
+    op = family.forward
+    for given in (dict(e.values) for e in family.examples):
+        inputs = [x for x in op.inputs if absent or given.get(x.name) is not None]
+        numbers = {x.name: "None" if (v := given.get(x.name)) is None else array(x, number(v, module)) for x in inputs}
+        attributes = {a.name: given[a.name] for a in op.attributes if a.name in given}
+        texts = {n: attribute(v) if attribute else number(v, module) for n, v in attributes.items()}
+        outputs = {o.name: number(given[o.name], module) for o in op.outputs if o.name in given}
+        rows.append(Bracket("(", [_dictionary(side) for side in (numbers, texts, outputs)], ")"))
+    return Bracket("EXAMPLES = [", rows, "]").render()
 
 
 def types(family: Family) -> str:
@@ -58,23 +112,14 @@ def _dtype(o: Operand, binding: Mapping[str, DType]) -> str:
     return resolve(o.type, binding).value
 
 
-def _example(family: Family, example: Example) -> Bracket:
-    given = dict(example.values)
-    parts = []
-    for names in (
-        [o.name for o in family.forward.inputs if given.get(o.name) is not None],
-        [a.name for a in family.forward.attributes if a.name in given],
-        [o.name for o in family.forward.outputs if o.name in given],
-    ):
-        parts.append(Bracket("{", [_entry(name, given[name]) for name in names], "}"))
-    return Bracket("(", parts, ")")
+def _dictionary(texts: Mapping[str, Text]) -> Bracket:
+    return Bracket("{", [_entry(name, text) for name, text in texts.items()], "}")
 
 
-def _entry(name: str, value: object) -> str | Bracket:
-    shown = number(value)
-    if isinstance(shown, Bracket):
-        return Bracket(f"{quoted(name)}: {shown.head}", shown.items, shown.tail)
-    return f"{quoted(name)}: {shown}"
+def _entry(name: str, text: Text) -> Text:
+    if isinstance(text, Bracket):
+        return Bracket(f"{quoted(name)}: {text.head}", text.items, text.tail)
+    return f"{quoted(name)}: {text}"
 
 
 def precise(o: Operand) -> DType:
@@ -83,12 +128,12 @@ def precise(o: Operand) -> DType:
     return DType.FLOAT64 if DType.FLOAT64 in dtypes else dtypes[0]
 
 
-def number(value: object) -> str | Bracket:
+def number(value: object, module: str = "np") -> Text:
     """Return a number, string, or nested list of them."""
     if isinstance(value, list | tuple):
-        return Bracket("[", [number(v) for v in value], "]")
+        return Bracket("[", [number(v, module) for v in value], "]")
     if isinstance(value, float) and not math.isfinite(value):
-        return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+        return f"{module}.nan" if math.isnan(value) else f"{'-' if value < 0 else ''}{module}.inf"
     return literal(value)
 
 

@@ -1,18 +1,22 @@
-"""A call of an op as an ONNX model of one node: what the sessions of the ONNX runtimes share."""
+"""A call of an op as an ONNX model of one node, and the session that makes such calls: what the ONNX runtimes share."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shapes.inference import ShapeError, infer, infer_types
-from opc.backends.base import OpError, Unsupported
+from opc.analysis.shapes.inference import infer_types
+from opc.backends import package as packages
+from opc.backends.base import OpError, Session, Unsupported
+from opc.backends.derived import computable
 from opc.emit.onnx.types import TENSOR_TYPE, attribute_type, type_variable
-from opc.ir.dtypes import ANY, Acc, DType, TypeVar, candidates
-from opc.ir.op import AttributeKind, Op, Operand
+from opc.ir.dtypes import DTYPES, Acc, DType, TypeVar, candidates
+from opc.ir.op import AttributeKind, Family, Op, Operand
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 OPSET = 21
 """The version of the standard operators that models import."""
@@ -24,9 +28,7 @@ IR_VERSION = 10
 class NodeCall:
     """One call of an op. Inputs of the model have any rank, so that one model serves all calls that differ in sizes only."""
 
-    def __init__(
-        self, op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], only: Sequence[str] | None
-    ) -> None:
+    def __init__(self, op: Op, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None) -> None:
         """Describe a call.
 
         Raises:
@@ -130,10 +132,10 @@ class NodeCall:
             return candidates(o.type)[0].value
         if isinstance(o.type, TypeVar):
             return bound
-        known = DType(bound) if bound in {d.value for d in ANY} else candidates(variable)[0]
+        known = DType(bound) if bound in {d.value for d in DTYPES} else candidates(variable)[0]
         return candidates(Acc(known))[0].value
 
-    def run(self, evaluate: Callable[[dict[str, Array]], Sequence[Array]]) -> dict[str, Array]:
+    def run(self, evaluate: Evaluate) -> dict[str, Array]:
         """Return the outputs by name.
 
         Raises:
@@ -151,6 +153,56 @@ class NodeCall:
             raise OpError(str(inner)) from error
 
 
+Evaluate = Callable[[dict[str, "Array"]], Sequence["Array"]]
+"""A model that is loaded: from its inputs by name to its outputs in order."""
+
+
+class NodeSession(Session):
+    """Runs each call as a model of one node; calls that differ in sizes only share one."""
+
+    has_functions = True
+
+    def __init__(self, family: Family, package: Path) -> None:
+        """Remember the family and its package."""
+        super().__init__(family, package)
+        self._loaded: dict[object, Evaluate] = {}
+
+    @abstractmethod
+    def load(self, call: NodeCall) -> Evaluate:
+        """Load the model of a call.
+
+        Raises:
+            OpError: when the runtime refuses it.
+        """
+
+    @abstractmethod
+    def load_function(self, call: NodeCall, model: Any) -> Evaluate:
+        """Load the model of a call that holds the op's body in standard operators, without the op itself.
+
+        Raises:
+            Unsupported: when the runtime lacks one of these.
+        """
+
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run one op of the family; see `opc.backends.base.Session`."""
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        if call.key not in self._loaded:
+            self._loaded[call.key] = self.load(call)
+        return call.run(self._loaded[call.key])
+
+    def function_call(
+        self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None
+    ) -> dict[str, Array]:
+        """Run one op by its body in standard operators; Unsupported where the package holds no such body."""
+        if not (self.package / "onnx").is_dir():
+            raise Unsupported("the package has no part for ONNX, which holds the body in standard operators")
+        call = NodeCall(self.ops[op], inputs, attributes, only)
+        if call.function_key not in self._loaded:
+            model = call.function_model(packages.load(self.package, "onnx"))
+            self._loaded[call.function_key] = self.load_function(call, model)
+        return call.run(self._loaded[call.function_key])
+
+
 def trimmed(names: list[str]) -> list[str]:
     """Return the names without the empty ones at the end, which stand for operands that are left out."""
     while names and not names[-1]:
@@ -159,29 +211,28 @@ def trimmed(names: list[str]) -> list[str]:
 
 
 def _element_type(dtype: str) -> int:
-    """Return ONNX's number of a dtype, that of one no op takes too."""
-    from ml_dtypes import bfloat16
-    from numpy import dtype as numpy_dtype
+    """Return ONNX's number of a dtype, that of one no op takes too.
+
+    Raises:
+        Unsupported: when ONNX has no such dtype.
+    """
+    known = next((d for d in DTYPES if d.value == dtype), None)
+    if known is not None and known.row.onnx is None:
+        raise Unsupported(f"ONNX has no tensors of {known}")
+    if known is not None and known.row.onnx is not None:
+        return known.row.onnx[1]
+    import numpy as np
     from onnx import helper
 
-    return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(bfloat16 if dtype == "bfloat16" else dtype)))
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def wanted_outputs(
     op: Op, given: Mapping[str, Array], attributes: Mapping[str, Any], only: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the outputs to ask for: all that have a shape but the gradients of absent inputs, unless `only` names some."""
-    if only is not None:
-        return tuple(o.name for o in op.outputs if o.name in only or not o.optional)
-    try:
-        shaped = infer(op, {name: array.shape for name, array in given.items()}, attributes).outputs
-    except ShapeError:
-        shaped = {o.name: () for o in op.outputs}
-    owners = dict(zip((o.name for o in op.outputs), op.derivation.outputs)) if op.derivation else {}
-    inputs = {o.name for o in op.inputs}
-    gradients = op.derivation is not None and op.derivation.kind == "vjp"
-    refused = {n for n, owner in owners.items() if gradients and owner in inputs and owner not in given}
-    return tuple(o.name for o in op.outputs if not o.optional or (o.name in shaped and o.name not in refused))
+    """Return the outputs to ask for: by default all that can be computed, else the required ones and those that `only` names."""
+    names = computable(op, {n: a.shape for n, a in given.items()}, attributes) if only is None else only
+    return tuple(o.name for o in op.outputs if o.name in names or not o.optional)
 
 
 def node_attributes(op: Op, attributes: Mapping[str, Any], dtypes: Mapping[str, str]) -> dict[str, Any]:

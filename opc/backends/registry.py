@@ -119,6 +119,15 @@ def load_all() -> tuple[tuple[Backend, ...], tuple[Broken, ...]]:
     return tuple(m for m in made if not isinstance(m, Broken)), broken
 
 
+def owner(value: object) -> Backend | None:
+    """Return the backend whose tensor a value is, None when it is none's; see `Backend.owns`.
+
+    Raises:
+        SpecError: when two distributions register the same name.
+    """
+    return next((backend for backend in load_all()[0] if backend.owns(value)), None)
+
+
 def _make(entry: EntryPoint) -> Backend | Broken:
     # A third party's module may raise anything while it is imported; that must cost its user a line, not all other backends.
     try:
@@ -126,7 +135,10 @@ def _make(entry: EntryPoint) -> Backend | Broken:
     except Exception as error:
         return Broken(entry.name, _broken(entry, f"{type(error).__name__}: {error}"))
     if not isinstance(backend, Backend):
-        return Broken(entry.name, _broken(entry, "it lacks a member of opc.backends.base.Backend"))
+        return Broken(entry.name, _broken(entry, "it is no subclass of opc.backends.base.Backend"))
+    missing = [member for member in ("name", "title") if not hasattr(backend, member)]
+    if missing:
+        return Broken(entry.name, _broken(entry, f"it has no {' and no '.join(missing)}"))
     if backend.name != entry.name:
         return Broken(entry.name, _broken(entry, f"it calls itself '{backend.name}'"))
     return backend

@@ -1,19 +1,32 @@
-"""The Jinja environment of a backend's templates: strict about names, exact about blanks."""
+"""The Jinja templates of a backend: strict about names, exact about blanks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from opc.ir.op import Family
 from opc.names import in_words
 
 if TYPE_CHECKING:
     import jinja2
 
 
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The templates in the folder `templates` of a package, such as `opc.backends.torch`."""
+
+    package: str
+
+    def render(self, template: str, family: Family, **values: object) -> str:
+        """Return the text of a template, which knows the spec's file as `source` and the op's name as `family`."""
+        return environment(self.package).get_template(template).render(source=family.source_name, family=family.name, **values)
+
+
 @cache
 def environment(package: str) -> jinja2.Environment:
-    """Return the environment of the templates in the folder `templates` of a package, such as `opc.backends.torch`.
+    """Return the environment of a package's templates.
 
     Block tags leave no blank lines, a name without a value is a mistake, and the line break that ends a file stays. `in_words` is
     a filter for names in messages.

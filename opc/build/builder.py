@@ -7,7 +7,6 @@ killed anywhere leaves files that are whole, and no stamp that says otherwise.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,13 +78,13 @@ def build_specs(
     if rest:
         if ahead is not None:
             ahead()
+        from opc.compiler import Stage, compile_spec
         from opc.diagnostics import SpecError
-        from opc.pipeline import load_family
 
         families: dict[int, Family] = {}
         for i in rest:
             try:
-                families[i] = load_family(specs[i])
+                families[i] = compile_spec(specs[i], to=Stage.FAMILY).family
             except SpecError as error:
                 results[i] = Built(specs[i].name, None, diagnostics=error.diagnostics)
         built = build_families(list(families.values()), out, backends, strict=strict, progress=progress, say=say, jobs=jobs)
@@ -112,7 +111,8 @@ def build_families(
         return ()
     from opc import config
     from opc.backends import registry
-    from opc.build import files, locks, ninja, toolchain
+    from opc.backends.package import BUILD
+    from opc.build import files, locks, toolchain
     from opc.build.compilation import compile_packages
     from opc.build.generate import generate, prepare
     from opc.diagnostics import SpecError
@@ -131,7 +131,7 @@ def build_families(
             ready.append((family, prepare(family, out, chosen)))
         except SpecError as error:
             results[family.name] = Built(family.name, None, diagnostics=error.diagnostics)
-    with locks.hold(out / ninja.FOLDER, say) as lock:
+    with locks.hold(out / locks.FOLDER, say) as lock:
 
         def goes_on(done: int, total: int, file: str) -> None:
             locks.touch(lock)
@@ -155,7 +155,7 @@ def build_families(
                 done = set(names) - set(made.skipped)
                 package, signatures = generated.package, read | made.signatures
                 text = stamp.text(package, family.source_hash, done, made.skipped, signatures, made.made)
-                files.write(package / stamp.NAME, text, package / files.BUILD)
+                files.write(package / stamp.NAME, text, package / BUILD)
     return tuple(results[family.name] for family in families)
 
 
@@ -176,8 +176,4 @@ def _read_files(backends: Sequence[Backend], compiler: Toolchain, settings: Conf
     read: list[str | Path] = [*stamp.own_files(), compiler.command[0]]
     if settings.path is not None:
         read.append(settings.path)
-    for backend in backends:
-        source = getattr(sys.modules[type(backend).__module__], "__file__", None)
-        if source is not None:
-            read += stamp.files_below(Path(source).parent)
-    return read
+    return read + stamp.foreign_files(backends)

@@ -111,10 +111,10 @@ def keep_spec(entry: Path, name: str, text: bytes) -> Path:
     """
     copy = entry / name
     if files.read(copy) is None:
-        from opc.build import locks, ninja
+        from opc.build import locks
 
-        with locks.hold(entry / ninja.FOLDER):
-            files.write(copy, text.decode("utf-8"), entry / ninja.FOLDER)
+        with locks.hold(entry / locks.FOLDER):
+            files.write(copy, text.decode("utf-8"), entry / locks.FOLDER)
         return copy
     # Where it is another user's, it counts as used when it was made.
     with contextlib.suppress(OSError):
@@ -152,12 +152,12 @@ def remove(chosen: Iterable[Entry], busy: Callable[[Entry], None] | None = None)
     """
     import shutil
 
-    from opc.build import locks, ninja
+    from opc.build import locks
 
     freed = 0
     for entry in chosen:
         try:
-            with locks.hold_now(entry.folder / ninja.FOLDER) as held:
+            with locks.hold_now(entry.folder / locks.FOLDER) as held:
                 if not held:
                     if busy is not None:
                         busy(entry)

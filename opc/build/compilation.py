@@ -10,7 +10,8 @@ from pathlib import Path
 from opc.backends.base import BuildStep
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import KernelBackend
-from opc.build import files, headers, ninja, stamp
+from opc.backends.package import BUILD
+from opc.build import files, headers, locks, ninja, stamp
 from opc.build.generate import Generated
 from opc.build.toolchain import Toolchain
 from opc.diagnostics import NO_SPAN, Diagnostic, Severity, Source, Span, SpecError
@@ -63,7 +64,7 @@ def compile_packages(
         kernel, read = _kernel(family)
         result[family.name].signatures |= stamp.signatures(read)
         text = ninja.package_file(family.name, kernel, steps, ahead)
-        _write_if_changed(generated.package / files.BUILD / ninja.FILE, text)
+        _write_if_changed(generated.package / BUILD / ninja.FILE, text)
         wanted = [name for name in steps if name in chosen]
         targets += [ninja.target(family.name, name) for name in wanted]
         outputs = [ninja.output(step) for step in (*kernel, *(step for name in wanted for step in steps[name]))] if wanted else []
@@ -72,9 +73,9 @@ def compile_packages(
 
     for header in ahead:
         _write_if_changed(out / header.folder / ninja.FILE, ninja.header_file(header))
-    known = [*out.glob(f"*/{files.BUILD}/{ninja.FILE}"), *out.glob(f"{headers.FOLDER}/*/{ninja.FILE}")]
+    known = [*out.glob(f"*/{BUILD}/{ninja.FILE}"), *out.glob(f"{headers.FOLDER}/*/{ninja.FILE}")]
     taken = sorted(path.parent.relative_to(out).as_posix() for path in known)
-    _write_if_changed(out / ninja.FOLDER / ninja.FILE, ninja.main_file(toolchain, taken))
+    _write_if_changed(out / locks.FOLDER / ninja.FILE, ninja.main_file(toolchain, taken))
     _write_if_changed(out / ninja.IDENTITY, toolchain.identity + "\n")
     failures = ninja.run(out, targets, lock, progress, jobs) if targets else ()
     for family, _ in packages:

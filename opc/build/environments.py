@@ -124,7 +124,7 @@ def wanted(name: str) -> Wanted:
         SpecError: when there is no such backend, or it needs no environment.
     """
     backend = registry.load(name)
-    environment: Environment | None = getattr(backend, "environment", None)
+    environment = backend.environment
     if environment is None:
         found = backend.probe()
         hint = None if found.available or not found.install else f"to install its framework: {found.install}"
@@ -175,8 +175,7 @@ def requirements(distribution: str, extra: str = "") -> tuple[str, ...]:
 
 
 def _shares(backend: Backend, distribution: str, environment: Environment) -> bool:
-    same = getattr(backend, "environment", None) == environment
-    return same and registry.distribution(backend.name) == distribution
+    return backend.environment == environment and registry.distribution(backend.name) == distribution
 
 
 def _name(requirement: str) -> str:

@@ -16,13 +16,12 @@ from pathlib import Path
 import opc
 from opc.backends import registry
 from opc.backends.base import Backend
-from opc.backends.kernel.backend import KernelBackend
+from opc.backends.package import BUILD, MANIFEST, MARK
 from opc.build import files, manifest
-from opc.diagnostics import Diagnostic, SpecError, did_you_mean
-from opc.emit.python.text import docstring
-from opc.emit.shapes import python as shape_python
-from opc.emit.shapes import tests as shape_tests
+from opc.compiler import Package, compile_spec, package_of
+from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
+from opc.spec.loader import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +55,37 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All files a package should hold, by path, and what they come from; `held` are the backends that it held before."""
+    """All files a package should hold; `held` are the backends that it held before."""
 
-    files: Mapping[str, str]
+    family: Family
+    package: Package
     held: tuple[str, ...]
-    backends: tuple[Backend, ...]
-    skipped: Mapping[str, tuple[Diagnostic, ...]]
 
 
-def package_path(family: Family, out: Path) -> Path:
-    """Return the folder of the family's package below the output folder.
+def package_path(name: str, out: Path) -> Path:
+    """Return the folder of an op's package below the output folder.
 
     Raises:
-        SpecError: when the op's name is no identifier, and so could lead elsewhere.
+        SpecError: when the name is no identifier, and so could lead elsewhere.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", family.name):
-        raise SpecError([Diagnostic(f"refusing to generate '{family.name}': the name of an op must be an identifier")])
-    return out / family.name
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise SpecError([Diagnostic(f"refusing to generate '{name}': the name of an op must be an identifier")])
+    return out / name
 
 
-def prepare(family: Family, out: Path, backends: Sequence[Backend] | None = None) -> Prepared:
-    """Return what `generate` would write. This is the long part of it, and needs no lock.
+def prepare(source: Path | Family, out: Path, backends: Sequence[Backend] | None = None) -> Prepared:
+    """Return what `generate` would write for a spec or its family. This is the long part of it, and needs no lock.
 
     Raises:
-        SpecError: when the op can't be generated.
+        SpecError: with every mistake in the spec, or the reason that the op can't be generated.
     """
-    return _collect(family, manifest.read(package_path(family, out)), backends)
+    if isinstance(source, Family):
+        held = manifest.read(package_path(source.name, out)).backends
+        return Prepared(source, package_of(source, _with_held(held, backends)), held)
+    spec = load(source, whole=False)
+    held = manifest.read(package_path(spec.model.op, out)).backends
+    compiled = compile_spec(spec, _with_held(held, backends))
+    return Prepared(compiled.family, compiled.package, held)
 
 
 def generate(family: Family, out: Path, backends: Sequence[Backend] | None = None, prepared: Prepared | None = None) -> Generated:
@@ -94,16 +98,20 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
     Raises:
         SpecError: when a file of a user's stands in the way, or the file system refuses.
     """
-    package = package_path(family, out)
+    package = package_path(family.name, out)
     old = manifest.read(package)
     if prepared is None or prepared.held != old.backends:  # somebody else has added a backend since
-        prepared = _collect(family, old, backends)
-    wanted = prepared
-    places = {path: files.inside(package, path) for path in (*wanted.files, *old.files)}
+        prepared = prepare(family, out, backends)
+    wanted = prepared.package
+    places = files.inside(package, (*wanted.files, *old.files))
     present = {path: files.read(place) for path, place in places.items()}
     _refuse_foreign(wanted, old, places, present)
 
-    scratch = package / files.BUILD
+    scratch = package / BUILD
+    try:
+        files.make_folder(scratch)
+    except OSError as error:
+        raise files.failure("write", scratch, error) from error
     written, unchanged, edited = [], [], []
     for path, text in wanted.files.items():
         if present[path] == text:
@@ -120,83 +128,51 @@ def generate(family: Family, out: Path, backends: Sequence[Backend] | None = Non
         files.remove(package, places[path])
     # The manifest comes last: a run killed before this leaves the old one, by which the next run sees what differs.
     text = _manifest(family, wanted).dumps()
-    if files.read(package / manifest.NAME) != text:
-        files.write(package / manifest.NAME, text, scratch)
+    if files.read(package / MANIFEST) != text:
+        files.write(package / MANIFEST, text, scratch)
     return Generated(package, tuple(written), tuple(unchanged), tuple(removed), tuple(edited), wanted.backends, wanted.skipped)
 
 
-def check(family: Family, out: Path, backends: Sequence[Backend] | None = None) -> tuple[Difference, ...]:
+def check(source: Path | Family, out: Path, backends: Sequence[Backend] | None = None) -> tuple[Difference, ...]:
     """Return how the package on disk differs from what `generate` would make, without writing; empty when it is fresh.
+
+    Raises:
+        SpecError: with every mistake in the spec, or when a file can't be read.
+    """
+    return differences(prepare(source, out, backends), out)
+
+
+def differences(prepared: Prepared, out: Path) -> tuple[Difference, ...]:
+    """Return how the package on disk differs from what was prepared for it, as `check` does.
 
     Raises:
         SpecError: when a file can't be read.
     """
-    package = package_path(family, out)
+    package = package_path(prepared.family.name, out)
     old = manifest.read(package)
-    wanted = _collect(family, old, backends)
-    expected = {**wanted.files, manifest.NAME: _manifest(family, wanted).dumps()}
+    expected = {**prepared.package.files, MANIFEST: _manifest(prepared.family, prepared.package).dumps()}
+    places = files.inside(package, (*expected, *old.files))
     found: list[Difference] = []
     for path, text in sorted(expected.items()):
-        present = files.read(files.inside(package, path))
+        present = files.read(places[path])
         if present is None:
             found.append(Difference(path, "missing", _diff(path, "", text)))
         elif present != text:
             found.append(Difference(path, "changed", _diff(path, present, text)))
     for path in sorted(old.files):
-        if path not in expected and (present := files.read(files.inside(package, path))) is not None:
+        if path not in expected and (present := files.read(places[path])) is not None:
             found.append(Difference(path, "stale", _diff(path, present, "")))
     return tuple(found)
 
 
-def _collect(family: Family, old: manifest.Manifest, backends: Sequence[Backend] | None) -> Prepared:
-    """Return every file of the package; backends that the package holds already join those asked for."""
-    _check_names(family)
+def _with_held(held: Sequence[str], backends: Sequence[Backend] | None) -> tuple[Backend, ...]:
+    """Return the backends asked for, every registered one by default, and those that the package holds already."""
     chosen = {b.name: b for b in (registry.select() if backends is None else backends)}
-    known = registry.registered() if set(old.backends) - set(chosen) else {}
-    chosen |= {name: registry.load(name) for name in old.backends if name not in chosen and name in known}
-    skipped = {name: reasons for name, b in sorted(chosen.items()) if (reasons := b.requires(family))}
-    carried = tuple(b for name, b in sorted(chosen.items()) if name not in skipped)
-
-    made: dict[str, str] = {}
-    owner: dict[str, str] = {}
-    own = {**_package_files(family), "shape.py": shape_python.emit(family), "tests/test_shape.py": shape_tests.emit(family)}
-    sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
-    for name, texts in sources:
-        for path, text in texts.items():
-            if path in owner and made[path] == text:
-                # Two backends of one framework may share a file.
-                continue
-            if path in owner or path == manifest.NAME or path.split("/")[0] == files.BUILD:
-                other = f"'{owner[path]}' makes too" if path in owner else "is opc's own"
-                raise SpecError([Diagnostic(f"backend '{name}' makes the file '{path}', which {other}")])
-            made[path], owner[path] = text, name
-    return Prepared(dict(sorted(made.items())), old.backends, carried, skipped)
+    known = registry.registered() if set(held) - set(chosen) else {}
+    return (*chosen.values(), *(registry.load(name) for name in held if name not in chosen and name in known))
 
 
-def _check_names(family: Family) -> None:
-    """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
-    registered = registry.names() if family.names else ()
-    mistakes = []
-    for name in family.names:
-        if name.backend in registered:
-            if not getattr(registry.load(name.backend), "takes_name", False):
-                message = f"the backend '{name.backend}' has no name of its own for an op"
-                mistakes.append(Diagnostic(message, name.span, hint="it goes by op, domain and onnx_name"))
-        elif hint := did_you_mean(name.backend, registered):  # other backends may be installed elsewhere
-            mistakes.append(Diagnostic(f"there is no backend '{name.backend}'", name.span, hint=hint))
-    if mistakes:
-        raise SpecError(mistakes)
-
-
-def _package_files(family: Family) -> dict[str, str]:
-    """Return what makes the folder, and its tests, Python packages."""
-    header = f"# {files.MARK} from {Path(family.source_name).name}; edits are lost.\n"
-    about = family.forward.doc.strip() or f"The op {family.name}."
-    text = f"{about}\n\nThe op for each framework is in the subpackage of that name; `shape` tells the shapes of its outputs."
-    return {"__init__.py": header + docstring(text) + "\n", "tests/__init__.py": header}
-
-
-def _manifest(family: Family, wanted: Prepared) -> manifest.Manifest:
+def _manifest(family: Family, wanted: Package) -> manifest.Manifest:
     return manifest.Manifest(
         version=opc.__version__,
         spec_name=Path(family.source_name).name,
@@ -212,13 +188,13 @@ def _is_edited(path: str, present: Mapping[str, str | None], old: manifest.Manif
 
 
 def _refuse_foreign(
-    wanted: Prepared, old: manifest.Manifest, places: Mapping[str, Path], present: Mapping[str, str | None]
+    wanted: Package, old: manifest.Manifest, places: Mapping[str, Path], present: Mapping[str, str | None]
 ) -> None:
     """Raise SpecError when a file to be written exists and is not opc's: neither in the manifest nor marked as generated."""
     foreign = [
         Diagnostic(f"{places[path]} exists and was not made by opc", hint="move it away, or choose another output folder with -o")
         for path in wanted.files
-        if (text := present[path]) is not None and path not in old.files and text and files.MARK not in text[:2000]
+        if (text := present[path]) is not None and path not in old.files and text and MARK not in text[:2000]
     ]
     if foreign:
         raise SpecError(foreign)

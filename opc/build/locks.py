@@ -23,6 +23,9 @@ from pathlib import Path
 from opc.build import files
 from opc.diagnostics import Diagnostic, SpecError
 
+FOLDER = ".opc"
+"""The folder of an output folder for the lock, for ninja's own files, and for what is known of packages."""
+
 PATIENCE = 2.0
 """Seconds after which a waiting process says what it waits for."""
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NAME = "manifest.json"
-"""File name of the manifest inside a package."""
+from opc.backends.package import MANIFEST
 
 
 def digest(text: str) -> str:
@@ -47,7 +46,7 @@ def read(package: Path) -> Manifest:
     An unreadable manifest is no error: everything is then written anew, and files that bear opc's header are taken as opc's own.
     """
     try:
-        data = json.loads((package / NAME).read_text(encoding="utf-8"))
+        data = json.loads((package / MANIFEST).read_text(encoding="utf-8"))
         spec = data["spec"]
         return Manifest(
             version=str(data["opc"]),

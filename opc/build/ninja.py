@@ -21,12 +21,10 @@ import ninja
 
 from opc.backends.base import BuildStep, Compile, Link, Script
 from opc.build import headers
+from opc.build.locks import FOLDER
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install
-
-FOLDER = ".opc"
-"""Folder of an output folder for ninja's own files and the lock."""
 
 FILE = "build.ninja"
 """Name of the ninja file, in `FOLDER` and in each package's build folder."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from opc import config
 from opc.backends import environments
-from opc.build import manifest
+from opc.backends.package import MANIFEST
 from opc.names import op_name
 
 NAME = "build/stamp.json"
@@ -41,10 +41,10 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
     try:
         text = spec.read_bytes()
         # The name only tells where to look; that it is this spec's package, the hash of the whole text tells.
-        found = _NAME.search(text)
-        if found is None:
+        name = op_of(text)
+        if name is None:
             return None
-        package = out / op_name(found[1].decode())
+        package = out / name
         stamp = _current(package, hashlib.sha256(text).hexdigest())
         if stamp is None:
             return None
@@ -53,6 +53,12 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         return package if wanted <= {*stamp["backends"]} else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def op_of(spec: bytes) -> str | None:
+    """Return the name of the op that the text of a spec describes, without parsing it; None where it is not seen at once."""
+    found = _NAME.search(spec)
+    return None if found is None else op_name(found[1].decode())
 
 
 def _current(package: Path, spec_hash: str, but: frozenset[str] = frozenset()) -> dict[str, Any] | None:
@@ -93,7 +99,7 @@ def text(
     }
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         # The list of files alone changes when a backend is added.
-        earlier = _current(package, spec_hash, frozenset({os.path.abspath(package / manifest.NAME)}))
+        earlier = _current(package, spec_hash, frozenset({os.path.abspath(package / MANIFEST)}))
         if earlier is not None:
             data = {name: _joined(earlier[name], value) for name, value in data.items()}
     data = {name: sorted(value) if isinstance(value, list) else value for name, value in data.items()}
@@ -183,6 +189,14 @@ def own_files() -> list[str]:
     """Return the path of every source, template and header of opc."""
     package = Path(__file__).absolute().parents[1]
     return [*files_below(package), *files_below(package.parent / "runtime" / "include")]
+
+
+def foreign_files(backends: Iterable[object]) -> list[str]:
+    """Return the path of every file that backends of other distributions are made of."""
+    sources = (getattr(sys.modules[type(b).__module__], "__file__", None) for b in backends)
+    folders = dict.fromkeys(Path(source).parent for source in sources if source is not None)
+    own = Path(__file__).absolute().parents[1]
+    return [file for folder in folders if not folder.is_relative_to(own) for file in files_below(folder)]
 
 
 def files_below(root: Path) -> list[str]:

@@ -38,7 +38,7 @@ def bench(
     their gradients with --backward, unless sections are named; by default, all that a speed is promised of is measured.
     """
     from opc.build.builder import build_specs
-    from opc.testing.bench import compilers, frameworks
+    from opc.testing.bench import compiler, compilers, frameworks
     from opc.testing.bench.benchmark import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
     from opc.testing.bench.cases import CASES
     from opc.testing.bench.commands import measure_builds, measure_commands
@@ -84,6 +84,10 @@ def bench(
         measure_builds(found, [p for n, p in every.items() if specs or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:
         measure_commands(found, list(every.values()), note)
+    if compiler.SECTION in wanted:
+        compiler.measure(found, list(every.values()), note)
+    if compiler.GROWTH in wanted:
+        compiler.measure_growth(found, note)
     if as_json:
         say_json(found.as_dict())
     else:

@@ -69,9 +69,9 @@ def build_packages(
 
 def libraries(package: Path) -> list[Path]:
     """Return the libraries of a built package; a stub that others are linked against is none."""
-    from opc.build import files
+    from opc.backends.package import BUILD
 
-    return [path for path in (package / files.BUILD).rglob("*.so") if path.parent.name != "stub"]
+    return [path for path in (package / BUILD).rglob("*.so") if path.parent.name != "stub"]
 
 
 def _as_data(result: Built) -> dict[str, object]:

@@ -10,8 +10,8 @@ from opc.cli.options import Json, Specs
 
 def check(specs: Specs = None, as_json: Json = False) -> int:
     """Look for mistakes in specs; write nothing."""
+    from opc.compiler import Stage, compile_spec
     from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
-    from opc.pipeline import compile_spec
     from opc.spec.loader import load
 
     files = find_specs(specs)
@@ -26,7 +26,7 @@ def check(specs: Specs = None, as_json: Json = False) -> int:
             if ("op",) in spec.values and first.setdefault(name, path) != path:
                 other = f"{shown(first[name])} describes an op '{name}' too"
                 found.error(other, spec.text("op").span(0, len(name)), "rename one of the ops: they would share a package")
-            compile_spec(spec, found)
+            compile_spec(spec, to=Stage.FAMILY, found=found)
             if any(d.severity is Severity.ERROR for d in found.items):
                 mistaken += 1
         except SpecError as error:

@@ -56,16 +56,19 @@ def note(text: str) -> None:
 def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print diagnostics on stderr."""
     for diagnostic in diagnostics:
-        text = diagnostic.render()
-        if is_coloured(sys.stderr):
-            head, _, rest = text.partition("\n")
-            severity = diagnostic.severity.value
-            place, found, message = head.partition(f"{severity}: ")
-            if found:
-                head = f"{paint(place, 'place', sys.stderr)}{paint(severity + ':', severity, sys.stderr)} {message}"
-            rest = rest.replace("\n  hint:", f"\n  {paint('hint:', 'hint', sys.stderr)}")
-            text = f"{head}\n{rest}" if rest else head
-        print(text, file=sys.stderr)
+        show_rendered(diagnostic.severity.value, diagnostic.render())
+
+
+def show_rendered(severity: str, text: str) -> None:
+    """Print a diagnostic that is text already."""
+    if is_coloured(sys.stderr):
+        head, _, rest = text.partition("\n")
+        place, found, message = head.partition(f"{severity}: ")
+        if found:
+            head = f"{paint(place, 'place', sys.stderr)}{paint(severity + ':', severity, sys.stderr)} {message}"
+        rest = rest.replace("\n  hint:", f"\n  {paint('hint:', 'hint', sys.stderr)}")
+        text = f"{head}\n{rest}" if rest else head
+    print(text, file=sys.stderr)
 
 
 def fail(message: str, hint: str | None = None) -> int:

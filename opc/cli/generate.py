@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opc.cli.console import FAILED, OK, find_specs, note, paint, say, show_diagnostics, shown
+from opc.cli.console import FAILED, OK, find_specs, note, paint, say, show_diagnostics, show_rendered, shown
 from opc.cli.options import GENERATED, Backends, Out, Specs
 
 if TYPE_CHECKING:
+    from opc.backends.base import Backend
     from opc.backends.registry import Broken
     from opc.build.generate import Generated
+    from opc.build.unchanged import Records
     from opc.diagnostics import Diagnostic
 
 
@@ -30,35 +32,50 @@ def generate(
 
 
 def _write(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:
-    """Write the packages."""
+    """Write the packages of those specs that something has changed of."""
+    from opc.build.unchanged import Records
+
+    records = Records(out)
+    unchanged = [records.find(spec, backends) for spec in specs]
+    chosen = _chosen(backends) if None in unchanged else ()
+    failed = False
+    for spec, found in zip(specs, unchanged, strict=True):
+        if found is None:
+            failed |= not _write_one(spec, out, backends, chosen, records)
+            continue
+        say(f"{shown(found.package)}: {_files(found.files)}, nothing changed")
+        for name, reasons in found.skipped.items():
+            _tell_left_out(found.package.name, name, backends)
+            for severity, text in reasons:
+                show_rendered(severity, text)
+    return FAILED if failed else OK
+
+
+def _chosen(backends: Sequence[str] | None) -> Sequence[Backend]:
+    """Return the backends of these names, every one for None; those that can't be loaded are warned of then."""
     from opc.backends import registry
-    from opc.build import locks, ninja
-    from opc.build.generate import generate as write
-    from opc.build.generate import prepare
-    from opc.diagnostics import SpecError
-    from opc.pipeline import load_family
 
     chosen, broken = registry.load_all() if backends is None else (registry.select(backends), ())
     tell_broken(broken)
-    failed = False
-    for spec in specs:
-        try:
-            family = load_family(spec)
-            prepared = prepare(family, out, chosen)
-        except SpecError as error:
-            show_diagnostics(error.diagnostics)
-            failed = True
-            continue
-        with locks.hold(out / ninja.FOLDER, note):
-            try:
-                made = write(family, out, chosen, prepared)
-            except SpecError as error:
-                show_diagnostics(error.diagnostics)
-                failed = True
-                continue
-        say(f"{shown(made.package)}: {_changes(made)}")
-        failed |= tell_skipped(made.package.name, made.skipped, backends)
-    return FAILED if failed else OK
+    return chosen
+
+
+def _write_one(spec: Path, out: Path, backends: Sequence[str] | None, chosen: Sequence[Backend], records: Records) -> bool:
+    """Write the package of a spec; whether all that was asked for is there now."""
+    from opc.build import locks
+    from opc.build.generate import generate, prepare
+    from opc.diagnostics import SpecError
+
+    try:
+        prepared = prepare(spec, out, chosen)
+        with locks.hold(out / locks.FOLDER, note):
+            made = generate(prepared.family, out, chosen, prepared)
+            records.keep(prepared, made)
+    except SpecError as error:
+        show_diagnostics(error.diagnostics)
+        return False
+    say(f"{shown(made.package)}: {_changes(made)}")
+    return not tell_skipped(made.package.name, made.skipped, backends)
 
 
 def tell_broken(broken: Sequence[Broken]) -> None:
@@ -89,37 +106,40 @@ def _files(count: int) -> str:
 def tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: Sequence[str] | None) -> bool:
     """Say which backends were left out and why; whether the user had asked for one of them."""
     for name, reasons in skipped.items():
-        label = "error" if name in (asked or ()) else "note"
-        note(f"{paint(label + ':', label, sys.stderr)} {op}: left out backend {name}")
+        _tell_left_out(op, name, asked)
         show_diagnostics(reasons)
     return any(name in (asked or ()) for name in skipped)
 
 
+def _tell_left_out(op: str, backend: str, asked: Sequence[str] | None) -> None:
+    label = "error" if backend in (asked or ()) else "note"
+    note(f"{paint(label + ':', label, sys.stderr)} {op}: left out backend {backend}")
+
+
 def _compare(specs: Sequence[Path], out: Path, backends: Sequence[str] | None) -> int:
-    """Print which files of the packages are not what `_write` would write."""
+    """Print which files of the packages are not what `_write` would write; every spec is compiled for that."""
     from opc.backends import registry
-    from opc.build.generate import check, package_path
+    from opc.build.generate import differences, package_path, prepare
     from opc.diagnostics import SpecError
-    from opc.pipeline import load_family
 
     chosen = None if backends is None else registry.select(backends)
     stale = 0
     for spec in specs:
         try:
-            family = load_family(spec)
-            differences = check(family, out, chosen)
+            prepared = prepare(spec, out, chosen)
+            found = differences(prepared, out)
         except SpecError as error:
             show_diagnostics(error.diagnostics)
             stale += 1
             continue
-        for difference in differences:
-            path = shown(package_path(family, out) / difference.path)
-            say(f"{path}: {difference.kind}")
+        package = package_path(prepared.family.name, out)
+        for difference in found:
+            say(f"{shown(package / difference.path)}: {difference.kind}")
             if difference.kind == "changed":
                 say(difference.diff.rstrip("\n"))
-        stale += len(differences)
-        if not differences:
-            say(f"{shown(package_path(family, out))}: fresh")
+        stale += len(found)
+        if not found:
+            say(f"{shown(package)}: fresh")
     if stale:
         note(f"not fresh: run opc generate {' '.join(shown(s) for s in specs[:3])}{' ...' if len(specs) > 3 else ''}")
     return FAILED if stale else OK

@@ -15,6 +15,7 @@ from opc.cli.console import OK, WrongUse, say, shown
 
 if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
+    from opc.compiler import Compiled
     from opc.ir.op import Family, Op
 
 
@@ -50,27 +51,31 @@ def show(
     ] = None,
 ) -> int:
     """Show what opc makes of a spec."""
-    from opc.pipeline import load_family
+    from opc.compiler import Stage, compile_spec
 
     if spec.is_dir():
         raise WrongUse(f"{shown(spec)} is a folder: name one spec file")
     if not spec.exists():
         raise WrongUse(f"there is no file {shown(spec)}")
-    family = load_family(spec)
-    sizes = _sizes(family, size or ())
-    sections = []
-    if ir or not (gradient or loops or c or sharding):
-        sections += [_op(family), *_onnx(family)]
-    if gradient:
-        sections += _gradient(family, sizes)
-    if sharding:
-        sections += _sharding(family)
     with rescheduled(schedule or ()):
+        compiled = compile_spec(spec, to=Stage.FILES if c else Stage.PROGRAMS if loops else Stage.FAMILY)
+        family = compiled.family
+        sizes = _sizes(family, size or ())
+        sections = []
+        if ir or not (gradient or loops or c or sharding):
+            sections += [_op(family), *_onnx(family)]
+        if gradient:
+            sections += _gradient(family, sizes)
+        if sharding:
+            sections += _sharding(family)
         if loops:
-            sections += _loops(family) if target is Target.CPU else _cuda_loops(family)
-        if c:
-            sections += _kernel(family) if target is Target.CPU else _cuda(family)
-    say("\n".join(sections).rstrip("\n"))
+            sections += _loops(compiled) if target is Target.CPU else _cuda_loops(compiled)
+        if c and target is Target.CPU:
+            sections += (f"// {path}\n{text}" for path, text in compiled.package.files.items() if path.startswith("kernel/"))
+        elif c:
+            sections += _cuda(family)
+        text = "\n".join(sections).rstrip("\n")
+    say(text)
     return OK
 
 
@@ -234,42 +239,30 @@ def _sharding(family: Family) -> Iterator[str]:
     yield from (format_shardings(op) for op in family.ops[:2])
 
 
-def _loops(family: Family) -> Iterator[str]:
-    from opc.lower.lower import lower
+def _loops(compiled: Compiled) -> Iterator[str]:
     from opc.lower.printer import format_variant
 
-    native = family.native_for("cpp")
-    for op in family.ops:
-        if op is family.forward and native is not None:
-            yield f"program {op.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
-            continue
-        yield from (format_variant(variant, loops=True) for variant in lower(op))
+    family = compiled.family
+    if (native := family.native_for("cpp")) is not None:
+        yield f"program {family.name}\n  native C++ code of {family.source_name}:{native.code[0].line}\n"
+    yield from (format_variant(variant, loops=True) for variants in compiled.programs.values() for variant in variants)
     if (aten := family.native_for("torch")) is not None:
         yield f"program {family.name} on torch\n  native code on at::Tensor of {family.source_name}:{aten.code[0].line}\n"
 
 
-def _kernel(family: Family) -> Iterator[str]:
-    from opc.backends.kernel.backend import KernelBackend
-
-    for path, text in KernelBackend().emit(family).items():
-        yield f"// {path}\n{text}"
-
-
-def _cuda_loops(family: Family) -> Iterator[str]:
+def _cuda_loops(compiled: Compiled) -> Iterator[str]:
     """Yield the loops of point and row stages on a device, and why others have none."""
     from opc.loops.printer import format_kernel
     from opc.lower.build.context import Unsupported
     from opc.lower.cuda import cuda_kernel
-    from opc.lower.lower import lower
 
-    for op in (op for op in family.ops if not op.opaque):
-        for variant in lower(op):
-            for stage in variant.program.stages:
-                try:
-                    kernel = cuda_kernel(variant.case.op, stage)
-                    yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
-                except Unsupported as why:
-                    yield f"{stage.name} has no kernel for CUDA: {why}\n"
+    for variant in (v for variants in compiled.programs.values() for v in variants):
+        for stage in variant.program.stages:
+            try:
+                kernel = cuda_kernel(variant.case.op, stage)
+                yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
+            except Unsupported as why:
+                yield f"{stage.name} has no kernel for CUDA: {why}\n"
 
 
 def _cuda(family: Family) -> Iterator[str]:

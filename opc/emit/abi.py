@@ -9,36 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opc.emit.cpp.text import WIDTH
-from opc.ir.dtypes import ANY, DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
-
-DLPACK_CODE: Mapping[DType, int] = {
-    DType.FLOAT16: 2,
-    DType.BFLOAT16: 4,
-    DType.FLOAT32: 2,
-    DType.FLOAT64: 2,
-    DType.INT8: 0,
-    DType.INT16: 0,
-    DType.INT32: 0,
-    DType.INT64: 0,
-    DType.UINT8: 1,
-    DType.BOOL: 6,
-}
-"""`DLDataType.code` of each dtype; `bits` is `DType.bits` and `lanes` is 1."""
-
-C_STORAGE: Mapping[DType, str] = {
-    DType.FLOAT16: "opc::float16",
-    DType.BFLOAT16: "opc::bfloat16",
-    DType.FLOAT32: "float",
-    DType.FLOAT64: "double",
-    DType.INT8: "int8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
-    DType.UINT8: "uint8_t",
-    DType.BOOL: "bool",
-}
-"""The C++ type an element is stored as inside a kernel."""
 
 _SCALAR: Mapping[AttributeKind, str] = {
     AttributeKind.INT: "int64_t",
@@ -73,7 +45,7 @@ def c_type(attribute: Attribute) -> str:
     """Return the C type of an attribute, or of one element of a list attribute.
 
     An enumeration (`values`) is the position of its value; any other string is a `const char *`; a dtype is its position in
-    `opc.ir.dtypes.ANY`.
+    `opc.ir.dtypes.DTYPES`.
     """
     if attribute.kind is AttributeKind.STR:
         return "int64_t" if attribute.values else "const char *"
@@ -168,10 +140,10 @@ def encode(attribute: Attribute, value: AttributeValue | DType) -> int | float |
         case AttributeKind.STR if attribute.values:
             return attribute.values.index(str(value))
         case AttributeKind.DTYPE:
-            return ANY.index(DType(value))
+            return DTYPES.index(DType(value))
         case AttributeKind.BOOL if isinstance(value, tuple):
             return tuple(int(v) for v in value)
         case AttributeKind.BOOL:
             return int(bool(value))
         case _:
-            return value if not isinstance(value, DType) else ANY.index(value)
+            return value if not isinstance(value, DType) else DTYPES.index(value)

@@ -3,7 +3,7 @@
 An `Affine` is a sum of integer multiples of monomials over atoms. Atoms are index variables, dimensions, integer attributes, and
 floor-divisions, remainders or minima of affine expressions; `i*stride[0] + p*dilation[0] - padding[0]` and `(i + 3) // s` are in
 normal form. An expression is affine in the index variables with coefficients that are polynomials in dimensions and attributes.
-Equal expressions in this normal form compare equal.
+Expressions that are equal in this normal form are one object, and sums, products and substitutions of them are remembered.
 
 All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 """
@@ -11,14 +11,14 @@ All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from opc.ir.dtypes import INT64_MIN
-from opc.ir.node import Node, remembered, remembering
+from opc.ir.node import Node, interned, memoised, remembered
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True, order=True)
 class Index(Node):
     """An index variable of a statement or reduction."""
@@ -29,7 +29,7 @@ class Index(Node):
         return self.name
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True, order=True)
 class Dim(Node):
     """The size of a named dimension."""
@@ -40,7 +40,7 @@ class Dim(Node):
         return self.name
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True, order=True)
 class GroupSize(Node):
     """The number of points of an axis group: the product of its sizes, 1 for an empty group."""
@@ -51,7 +51,7 @@ class GroupSize(Node):
         return f"size({self.name})"
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True, order=True)
 class AttrInt(Node):
     """An integer attribute, one element of an integer list attribute, or a bool attribute as 1 or 0."""
@@ -67,7 +67,7 @@ class AttrInt(Node):
         return f"(1 if {text} else 0)" if self.flag else text
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True)
 class FloorDiv(Node):
     """`numerator // denominator`."""
@@ -80,7 +80,7 @@ class FloorDiv(Node):
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True)
 class Mod(Node):
     """`numerator % denominator`."""
@@ -93,7 +93,7 @@ class Mod(Node):
         return f"{_factor(self.numerator)} % {_factor(self.denominator)}"
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True)
 class Minimum(Node):
     """The lesser of two sizes, neither of which holds an index variable. Build with `minimum` or `maximum`."""
@@ -136,14 +136,33 @@ def _product(a: Monomial, b: Monomial) -> Monomial:
     return tuple(sorted((*a, *(x for x in b if not (isinstance(x, AttrInt) and x.flag and x in a))), key=_order))
 
 
-@remembering
+@interned
 @dataclass(frozen=True, slots=True)
 class Affine(Node):
     """A sum of `coefficient * monomial`; `terms` is sorted, without zero coefficients. Build with the operators."""
 
     terms: tuple[tuple[Monomial, int], ...]
+    constant: int | None = field(init=False, repr=False, compare=False)
+    """The value, when it is a plain number, else None."""
+    single: Atom | None = field(init=False, repr=False, compare=False)
+    """The atom, when the expression is one atom with coefficient 1, else None."""
+    index: str | None = field(init=False, repr=False, compare=False)
+    """The name of the index variable, when the expression is one bare index variable, else None."""
+
+    def __post_init__(self) -> None:
+        constant, single = (None if self.terms else 0), None
+        if len(self.terms) == 1:
+            ((monomial, coefficient),) = self.terms
+            if not monomial:
+                constant = coefficient
+            elif coefficient == 1 and len(monomial) == 1:
+                single = monomial[0]
+        object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "single", single)
+        object.__setattr__(self, "index", single.name if isinstance(single, Index) else None)
 
     @staticmethod
+    @memoised
     def of(value: Affine | Atom | int) -> Affine:
         """Return `value` as an affine expression."""
         if isinstance(value, Affine):
@@ -159,6 +178,7 @@ class Affine(Node):
             kept.sort(key=_place)
         return Affine(tuple(kept))
 
+    @memoised
     def __add__(self, other: Affine | Atom | int) -> Affine:
         other = Affine.of(other)
         if not self.terms or not other.terms:
@@ -168,9 +188,11 @@ class Affine(Node):
             terms[m] = terms.get(m, 0) + c
         return Affine._make(terms)
 
+    @memoised
     def __neg__(self) -> Affine:
         return Affine(tuple((m, -c) for m, c in self.terms))
 
+    @memoised
     def __sub__(self, other: Affine | Atom | int) -> Affine:
         other = Affine.of(other)
         if not self.terms or not other.terms:
@@ -180,6 +202,7 @@ class Affine(Node):
             terms[m] = terms.get(m, 0) - c
         return Affine._make(terms)
 
+    @memoised
     def __mul__(self, other: Affine | Atom | int) -> Affine:
         other = Affine.of(other)
         for one, number in ((self, other.constant), (other, self.constant)):
@@ -192,6 +215,7 @@ class Affine(Node):
                 terms[m] = terms.get(m, 0) + c1 * c2
         return Affine._make(terms)
 
+    @memoised
     def __floordiv__(self, other: Affine | Atom | int) -> Affine:
         """Return the quotient; multiples of the divisor stand outside the division: `(s*q + r) // s` is `q + r // s`.
 
@@ -210,6 +234,7 @@ class Affine(Node):
             return whole
         return whole + (Affine.of(a // b) if a is not None and b is not None else Affine.of(FloorDiv(rest, divisor)))
 
+    @memoised
     def __mod__(self, other: Affine | Atom | int) -> Affine:
         """Return the remainder, without multiples of the divisor: `(s*q + r) % s` is `r % s`, and `a % -s` is `-(-a % s)`."""
         divisor = Affine.of(other)
@@ -245,28 +270,6 @@ class Affine(Node):
                 rest[monomial] = coefficient
         return Affine._make(whole), Affine._make(rest)
 
-    @property
-    def constant(self) -> int | None:
-        """The value, when it is a plain number, else None."""
-        if not self.terms:
-            return 0
-        if len(self.terms) == 1 and self.terms[0][0] == ():
-            return self.terms[0][1]
-        return None
-
-    @property
-    def single(self) -> Atom | None:
-        """The atom, when the expression is one atom with coefficient 1, else None."""
-        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
-            return self.terms[0][0][0]
-        return None
-
-    @property
-    def index(self) -> str | None:
-        """The name of the index variable, when the expression is one bare index variable, else None."""
-        atom = self.single
-        return atom.name if isinstance(atom, Index) else None
-
     @remembered("_atoms")
     def atoms(self) -> frozenset[Symbol]:
         """Return every symbol in the expression, those inside divisions included."""
@@ -284,6 +287,7 @@ class Affine(Node):
         """Return the names of the index variables in the expression."""
         return frozenset(a.name for a in self.atoms() if isinstance(a, Index))
 
+    @memoised
     def coefficient(self, index: str) -> Affine | None:
         """Return the coefficient of an index variable, or None when the expression is not affine in it."""
         terms: dict[Monomial, int] = {}
@@ -311,8 +315,17 @@ class Affine(Node):
 
         `decided` says for some of the minima which of the two sizes they are.
         """
-        if not (decided and self.minima()) and all(replacement(a) is None for a in self.atoms()):
-            return self
+        if decided and self.minima():
+            return self._substituted(replacement, decided)
+        new = tuple([(a, e) for a in self.atoms() if (e := replacement(a)) is not None])
+        return self._with(new) if new else self
+
+    @memoised
+    def _with(self, new: tuple[tuple[Symbol, Affine], ...]) -> Affine:
+        """Return the expression with symbols replaced, given with what stands for each."""
+        return self._substituted(dict(new).get, None)
+
+    def _substituted(self, replacement: Callable[[Symbol], Affine | None], decided: Mapping[Minimum, Affine] | None) -> Affine:
         total = Affine.of(0)
         for m, c in self.terms:
             product = Affine.of(c)

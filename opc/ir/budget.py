@@ -7,9 +7,11 @@ written in the end; it is the same on every machine.
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from opc.diagnostics import NO_SPAN, Diagnostic, Span, SpecError
 from opc.ir.expr import Expr, children, size
@@ -17,9 +19,37 @@ from opc.ir.expr import Expr, children, size
 if TYPE_CHECKING:
     from opc.ir.op import Assign
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+MOST_DEPTH = 10_000
+"""The number of Python's frames that a pass may take: a body of some hundreds of statements is one expression as deep as it is
+long once temporaries are put into their uses. The stack of a thread has room for several times as many."""
+
 MOST_NODES = 30_000
 """The number of nodes of a body beyond which an op is refused. Those of large ops, such as grid_sample in all its modes with
 the gradient of its gradient, have some 5,000 on the way."""
+
+
+def within_depth(compute: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a function that runs passes refuse an op that nests deeper than these can follow.
+
+    Raises:
+        SpecError: in place of a RecursionError.
+    """
+
+    @functools.wraps(compute)
+    def run(*args: _P.args, **named: _P.kwargs) -> _R:
+        # It is never lowered again, since other threads may be inside passes.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), MOST_DEPTH))
+        try:
+            return compute(*args, **named)
+        except RecursionError as error:
+            message = "the body is nested too deeply: it has too many steps that are made of one another"
+            hint = "make it of fewer steps, or several ops; or give the gradient (gradient: {body: ...}), or say gradient: none"
+            raise SpecError([Diagnostic(message, hint=hint)]) from error
+
+    return run
 
 
 def check_size(name: str, body: Sequence[Assign]) -> None:

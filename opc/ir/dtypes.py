@@ -1,7 +1,11 @@
 """Element types of the IR: concrete dtypes, type variables, accumulator types, and the weak types of literals.
 
-An element type says how a tensor is stored. The value type of an expression says how it is computed: float16 and bfloat16 are
-computed in float32, so a read of `x: T` has the type variable T again, and `compute()` of its binding tells the C type.
+An element type says how a tensor is stored. The value type of an expression says how it is computed: floating types of fewer than
+32 bits are computed in float32, so a read of `x: T` has the type variable T again, and `compute` of its binding tells the C type.
+
+`DType` is the one table of dtypes: analysis, kernels, adapters and proof read its rows, the C++ ones in the form of
+`runtime/include/opc/dtypes.h`, which `python -m opc.emit.dtypes` writes. This module imports nothing of opc; all layers may
+import it.
 """
 
 from __future__ import annotations
@@ -9,43 +13,190 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+
+from opc.ir.node import interned, memoised
 
 INT64_MIN = -(2**63)
 """The least whole number. C++ and NumPy have no literal for it: its digits without the sign are too many."""
 
 
-class DType(Enum):
-    """A concrete element type, named as in the spec language."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minifloat:
+    """A binary floating format of a sign, an exponent and a fraction, computed in float32, which has all of its values.
 
-    FLOAT16 = "float16"
-    BFLOAT16 = "bfloat16"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-    INT8 = "int8"
-    INT16 = "int16"
-    INT32 = "int32"
-    INT64 = "int64"
-    UINT8 = "uint8"
-    BOOL = "bool"
+    Attributes:
+        fraction: Bits of the fraction.
+        bias: What is taken off the exponent's field; with this field 0 numbers are denormal.
+        top: What the greatest encodings stand for. "ieee": infinity and, above it, NaN. "nan": the greatest is NaN, and there is
+            no infinity (formats called fn). "finite": all are numbers, and NaN is what would be -0 (fnuz).
+
+    Sources: IEEE 754-2019, section 3.4; Micikevicius et al., FP8 Formats for Deep Learning (2022), table 1; Noune et al., 8-bit
+    Numerical Formats for Deep Neural Networks (2022) for fnuz.
+    """
+
+    fraction: int
+    bias: int
+    top: Literal["ieee", "nan", "finite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is known of a dtype; the only place that knows it.
+
+    Attributes:
+        kind: "float", "int", "uint" or "bool".
+        bits: Size of one element as stored.
+        dlpack: `DLDataType.code`; the bits are those above, and there is one lane.
+        sets: The named sets of dtypes it is part of.
+        minifloat: Of a floating type that is computed in float32, how its bits are to be read.
+        numpy: The package that has the type by this name, "numpy" or "ml_dtypes".
+        onnx: The name and the number in `TensorProto.DataType`.
+        torch: The name in `torch` and in libtorch's C functions `aoti_torch_dtype_...`, and that in `c10::ScalarType`.
+        paddle: The name in Paddle's enumeration `phi::DataType`.
+        mindspore: The number in MindSpore's enumeration `TypeId`.
+        paddle_graphs: Whether Paddle's graphs have inputs of it, and its autograd differentiates them where they are floating.
+        rknn: The number in RKNN's enumeration `rknn_tensor_type`.
+        rknn_models: Whether the models of RKNN's toolkit hold tensors of it.
+
+    A framework that has no such type, or no tensors of it in a CPU's memory, has None.
+    """
+
+    kind: Literal["float", "int", "uint", "bool"]
+    bits: int
+    dlpack: int
+    sets: tuple[str, ...] = ()
+    minifloat: Minifloat | None = None
+    numpy: Literal["numpy", "ml_dtypes"] = "numpy"
+    onnx: tuple[str, int] | None = None
+    torch: tuple[str, str] | None = None
+    paddle: str | None = None
+    mindspore: int | None = None
+    paddle_graphs: bool = False
+    rknn: int | None = None
+    rknn_models: bool = False
+
+
+class DType(Enum):
+    """A concrete element type: its name in the spec language, and its row.
+
+    A new dtype is a new line, behind those that are there: calls carry dtypes by position.
+    """
+
+    FLOAT16 = "float16", Row(
+        kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
+        onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
+        mindspore=42, rknn=1, rknn_models=True,
+    )  # fmt: skip
+    BFLOAT16 = "bfloat16", Row(
+        kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
+        numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", paddle_graphs=True,
+        mindspore=45,
+    )  # fmt: skip
+    FLOAT32 = "float32", Row(
+        kind="float", bits=32, dlpack=2, sets=("floating", "any"),
+        onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
+        mindspore=43, rknn=0, rknn_models=True,
+    )  # fmt: skip
+    FLOAT64 = "float64", Row(
+        kind="float", bits=64, dlpack=2, sets=("floating", "any"),
+        onnx=("DOUBLE", 11), torch=("float64", "Double"), paddle="FLOAT64", paddle_graphs=True,
+        mindspore=44,
+    )  # fmt: skip
+    INT8 = "int8", Row(
+        kind="int", bits=8, dlpack=0, sets=("integer", "any"),
+        onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
+        mindspore=32, rknn=2, rknn_models=True,
+    )  # fmt: skip
+    INT16 = "int16", Row(
+        kind="int", bits=16, dlpack=0, sets=("integer", "any"),
+        onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", paddle_graphs=True,
+        mindspore=33, rknn=4,
+    )  # fmt: skip
+    INT32 = "int32", Row(
+        kind="int", bits=32, dlpack=0, sets=("integer", "any"),
+        onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
+        mindspore=34, rknn=6, rknn_models=True,
+    )  # fmt: skip
+    INT64 = "int64", Row(
+        kind="int", bits=64, dlpack=0, sets=("integer", "any"),
+        onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", paddle_graphs=True,
+        mindspore=35, rknn=8, rknn_models=True,
+    )  # fmt: skip
+    UINT8 = "uint8", Row(
+        kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
+        onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", paddle_graphs=True,
+        mindspore=37, rknn=3, rknn_models=True,
+    )  # fmt: skip
+    BOOL = "bool", Row(
+        kind="bool", bits=8, dlpack=6, sets=("any",),
+        onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", paddle_graphs=True,
+        mindspore=30, rknn=9, rknn_models=True,
+    )  # fmt: skip
+    UINT16 = "uint16", Row(
+        kind="uint", bits=16, dlpack=1, sets=("unsigned",),
+        onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5,
+    )  # fmt: skip
+    UINT32 = "uint32", Row(
+        kind="uint", bits=32, dlpack=1, sets=("unsigned",),
+        onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7,
+    )  # fmt: skip
+    UINT64 = "uint64", Row(
+        kind="uint", bits=64, dlpack=1, sets=("unsigned",),
+        onnx=("UINT64", 13), torch=("uint64", "UInt64"), mindspore=40,
+    )  # fmt: skip
+    FLOAT8_E4M3FN = "float8_e4m3fn", Row(
+        kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),
+        numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN",
+    )  # fmt: skip
+    FLOAT8_E5M2 = "float8_e5m2", Row(
+        kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),
+        numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2",
+    )  # fmt: skip
+
+    row: Row
+
+    def __new__(cls, name: object, row: Row | None = None) -> DType:
+        """Make a member of a line, whose value is its name. Type checkers take a look-up, `DType(name)`, for a call of this."""
+        member = object.__new__(cls)
+        assert row is not None, "a line is a name and a row"
+        member._value_, member.row = name, row
+        return member
+
+    @property
+    def value(self) -> str:
+        """The name."""
+        name: str = self._value_
+        return name
+
+    # Members are singletons: the hash of the object is found without a call of Python's.
+    __hash__ = object.__hash__
 
     def __str__(self) -> str:
         return self.value
 
     @property
     def is_floating(self) -> bool:
-        """Whether this is one of the four floating types."""
-        return self in FLOATING
+        """Whether this is a floating type."""
+        return self.row.kind == "float"
 
     @property
     def is_integer(self) -> bool:
         """Whether this is an integer type; bool is not one."""
-        return self in INTEGER
+        return self.row.kind in ("int", "uint")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether int64 has every value of this type: one of an integer type other than uint64, or bool."""
+        return not self.is_floating and self.most < 2**63
 
     @property
     def bits(self) -> int:
         """Size of one element in bits as stored."""
-        return 8 if self is DType.BOOL else int("".join(c for c in self.value if c.isdigit()))
+        return self.row.bits
 
     @property
     def itemsize(self) -> int:
@@ -53,34 +204,47 @@ class DType(Enum):
         return self.bits // 8
 
     @property
+    def least(self) -> int:
+        """The least value of an integer type or bool."""
+        return -(1 << self.bits - 1) if self.row.kind == "int" else 0
+
+    @property
+    def most(self) -> int:
+        """The greatest value of an integer type or bool."""
+        return {"int": (1 << self.bits - 1) - 1, "uint": (1 << self.bits) - 1, "bool": 1}[self.row.kind]
+
+    @property
     def compute(self) -> DType:
-        """The type values of this dtype are computed in: float32 for the 16-bit floats, else itself."""
-        return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
+        """The type values of this dtype are computed in: float32 for floating types of fewer bits, else itself."""
+        return DType.FLOAT32 if self.is_floating and self.bits < 32 else self
 
     def holds(self, value: int) -> bool:
         """Whether this is an integer type or bool that has the value, or a floating one, which rounds it."""
-        if self.is_floating:
-            return True
-        if self in (DType.BOOL, DType.UINT8):
-            return 0 <= value < (2 if self is DType.BOOL else 256)
-        half = 1 << (self.bits - 1)
-        return -half <= value < half
+        return self.is_floating or self.least <= value <= self.most
 
     @property
     def accumulator(self) -> DType:
-        """The type `acc(T)` stands for: float32 up to float32, float64, and int64 for integers and bool."""
+        """The type `acc(T)` stands for: float32 up to float32, float64; of integers and bool int64, of uint64 itself."""
         if self.is_floating:
             return self.compute
-        return DType.INT64
+        return DType.INT64 if self.is_whole else self
 
 
-FLOATING: tuple[DType, ...] = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
-INTEGER: tuple[DType, ...] = (DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8)
-ANY: tuple[DType, ...] = (*FLOATING, *INTEGER, DType.BOOL)
-TYPE_SETS: Mapping[str, tuple[DType, ...]] = {"floating": FLOATING, "integer": INTEGER, "any": ANY}
+DTYPES: tuple[DType, ...] = tuple(DType)
+"""Every dtype, in the order by which calls number them."""
 
 
-@dataclass(frozen=True, slots=True)
+def _type_sets() -> dict[str, tuple[DType, ...]]:
+    names = dict.fromkeys(name for d in DTYPES for name in d.row.sets)
+    return {name: tuple(d for d in DTYPES if name in d.row.sets) for name in names}
+
+
+TYPE_SETS: Mapping[str, tuple[DType, ...]] = _type_sets()
+"""The sets of dtypes that a spec may name."""
+
+
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TypeVar:
     """A type variable of the spec's `types`, over the dtypes it may be bound to."""
 
@@ -91,7 +255,8 @@ class TypeVar:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Acc:
     """`acc(T)`: the accumulator type of a type variable or dtype."""
 
@@ -107,6 +272,8 @@ class Weak(Enum):
     INT = "weak int"
     FLOAT = "weak float"
 
+    __hash__ = object.__hash__
+
     def __str__(self) -> str:
         return self.value
 
@@ -117,6 +284,20 @@ Binding: TypeAlias = Mapping[str, DType]
 """Type variable name to the dtype it is bound to."""
 
 
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return NumPy's dtype; those that NumPy lacks are of ml_dtypes."""
+    import numpy as np
+
+    kind: Any = dtype.value
+    if dtype.row.numpy == "ml_dtypes":
+        import ml_dtypes
+
+        kind = getattr(ml_dtypes, dtype.value)
+    found: np.dtype[Any] = np.dtype(kind)
+    return found
+
+
+@memoised
 def candidates(t: ElementType) -> tuple[DType, ...]:
     """Return every dtype `t` may stand for, in the order of the spec."""
     match t:
@@ -154,14 +335,27 @@ def compute_dtype(t: ValueType, binding: Binding) -> DType:
             return resolve(t, binding).compute
 
 
+@memoised
 def is_floating(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is floating."""
     return t is Weak.FLOAT or (not isinstance(t, Weak) and all(d.is_floating for d in candidates(t)))
 
 
+@memoised
 def is_integer(t: ValueType) -> bool:
     """Whether every dtype `t` may stand for is an integer type."""
     return t is Weak.INT or (not isinstance(t, Weak) and all(d.is_integer for d in candidates(t)))
+
+
+def is_whole(t: ValueType) -> bool:
+    """Whether every dtype `t` may stand for is an integer type other than uint64: int64 has all of its values."""
+    return is_integer(t) and (isinstance(t, Weak) or all(d.is_whole for d in candidates(t)))
+
+
+def accumulated(t: ElementType) -> ElementType:
+    """Return `acc(t)`, as the dtype it stands for where that is one whole type."""
+    found = candidates(Acc(t) if not isinstance(t, Acc) else t)
+    return found[0] if len(found) == 1 and not found[0].is_floating else Acc(t) if not isinstance(t, Acc) else t
 
 
 def is_bool(t: ValueType) -> bool:

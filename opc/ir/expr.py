@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
-from opc.ir.node import Node, remembered, remembering
+from opc.ir.node import Node, interned, remembered, remembering
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -23,7 +23,8 @@ ELLIPSIS = "..."
 """The name of the axis group that `...` stands for."""
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class GroupRef:
     """All indices of an axis group at once, in order: `...` or `*A` inside a subscript."""
 
@@ -146,7 +147,8 @@ class Select(Node):
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Axis:
     """One reduction axis: an index variable and its extent; it runs over 0 <= index < extent."""
 
@@ -157,7 +159,8 @@ class Axis:
         return f"{self.index}:{self.extent}"
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class GroupAxis:
     """Reduction over every axis of a group."""
 
@@ -167,7 +170,8 @@ class GroupAxis:
         return "..." if self.name == ELLIPSIS else f"*{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class BroadcastAxis:
     """Reduction over the axes of a broadcast group along which `operand` was broadcast (its size is 1 or the axis is missing).
 
@@ -285,6 +289,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
     return _CHILDREN[e.__class__](e)
 
 
+@remembered("_children")
 def _read_children(e: Read) -> tuple[Expr, ...]:
     data = tuple([i for i in e.indices if not isinstance(i, Affine | GroupRef)])
     return data if e.pad is None else (*data, e.pad)
@@ -308,6 +313,11 @@ def with_children(e: Expr, new: tuple[Expr, ...]) -> Expr:
     if not new or new == children(e):
         return e
     return e.with_parts(new) if isinstance(e, Extension) else _REBUILT[e.__class__](e, new)
+
+
+def with_indices(e: Read, indices: tuple[Affine | GroupRef | Expr, ...]) -> Read:
+    """Return a read with other indices; itself where they are its own."""
+    return e if indices == e.indices else Read(e.operand, indices, e.type, e.pad, e.checked, e.span)
 
 
 def _read_with(e: Read, new: tuple[Expr, ...]) -> Read:
@@ -349,6 +359,13 @@ def reads(e: Expr) -> tuple[Read, ...]:
     return (e, *below) if isinstance(e, Read) else below
 
 
+@remembered("_operands")
+def operands_read(e: Expr) -> frozenset[str]:
+    """Return the names of the operands that `e` reads."""
+    below = NOTHING.union(*(operands_read(c) for c in children(e)))
+    return below | {e.operand} if isinstance(e, Read) else below
+
+
 @remembered("_asked")
 def asked_for(e: Expr) -> frozenset[str]:
     """Return the operands of which `e` asks whether they are present."""
@@ -367,12 +384,13 @@ def map_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     def rule(node: Expr) -> Expr:
         match node:
             case IndexValue():
-                return replace(node, value=change(node.value))
+                value = change(node.value)
+                return node if value is node.value else IndexValue(value, node.span)
             case Read():
-                return replace(node, indices=tuple(change(i) if isinstance(i, Affine) else i for i in node.indices))
+                return with_indices(node, tuple([change(i) if isinstance(i, Affine) else i for i in node.indices]))
             case Reduce():
-                axes = tuple(replace(a, extent=change(a.extent)) if isinstance(a, Axis) else a for a in node.axes)
-                return replace(node, axes=axes)
+                axes = tuple([Axis(a.index, change(a.extent)) if isinstance(a, Axis) else a for a in node.axes])
+                return node if axes == node.axes else Reduce(node.kind, axes, node.body, node.type, node.span)
             case _:
                 return node
 

@@ -1,17 +1,23 @@
-"""Immutable nodes that remember what was once computed of them.
+"""Immutable nodes: hash-consed, and with what was once computed of them kept in them.
 
 Expressions are built once and asked often: for their hash by every table they stand in, for their free indices by every pass.
 What is computed of a node is computed once, from what its parts remember, so that a question costs the same however large it is.
+Of an interned class there is one instance for each value, so that to compare two is to compare their addresses.
 """
 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import MISSING, fields
+from threading import RLock
+from typing import Any, TypeVar, cast
 
 _A = TypeVar("_A")
 _C = TypeVar("_C", bound="type[Node]")
+_D = TypeVar("_D", bound="type[Any]")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _N = TypeVar("_N")
 _R = TypeVar("_R")
 
@@ -20,6 +26,7 @@ class Node:
     """The base of frozen dataclasses whose instances remember; none of it takes part in comparison, printing or copying."""
 
     __slots__ = (
+        "__weakref__",
         "_alone",
         "_asked",
         "_assignments",
@@ -27,7 +34,10 @@ class Node:
         "_attributes",
         "_bound",
         "_canonical",
+        "_children",
         "_chooses",
+        "_compares",
+        "_factors",
         "_form",
         "_groups",
         "_hash",
@@ -44,6 +54,8 @@ class Node:
         "_settled",
         "_simpler",
         "_size",
+        "_sizes",
+        "_symbols",
         "_text",
     )
 
@@ -109,5 +121,84 @@ def remembering(cls: _C) -> _C:
         return not differ and by_fields(self, other)
 
     for name, method in (("__hash__", own_hash), ("__eq__", equal)):
+        setattr(cls, name, method)
+    return cls
+
+
+_MOST_KEPT = 1 << 15
+"""How many answers a memoised function keeps: more than one spec asks for, few enough for a process that compiles thousands."""
+
+
+def memoised(compute: _F) -> _F:
+    """Have a pure function of interned nodes, numbers and strings keep its latest answers, found by identity."""
+    return cast(_F, functools.lru_cache(maxsize=_MOST_KEPT)(compute))
+
+
+_INTERNING = RLock()
+"""Held while an instance is entered or removed. Reentrant: the collector may run, and remove others, while one is entered."""
+
+
+class _Entry(weakref.ref[Any]):
+    """A weak reference to an instance, with the key it is found by."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+def interned(cls: _D) -> _D:
+    """Hash-cons the instances of a frozen dataclass: of equal ones there is one object at a time, from all threads.
+
+    Equality and hash are those of the object, which takes no call of a Python function. The table is weak: what nobody holds is
+    gone. Copies and unpickled instances are the same object again. The dataclass needs a slot for weak references: that of
+    `Node`, or one of its own (`weakref_slot=True`).
+    """
+    fill: Callable[..., None] = cls.__init__  # the one that `dataclass` made
+    parameters = [f for f in fields(cast(Any, cls)) if f.init]
+    names, count = tuple(f.name for f in parameters), len(parameters)
+    table: dict[tuple[Any, ...], _Entry] = {}
+
+    def remove(entry: weakref.ref[Any]) -> None:
+        assert isinstance(entry, _Entry)
+        with _INTERNING:
+            if table.get(entry.key) is entry:
+                del table[entry.key]
+
+    def enter(key: tuple[Any, ...]) -> Any:
+        with _INTERNING:
+            entry = table.get(key)
+            found = None if entry is None else entry()
+            if found is None:
+                found = object.__new__(cls)
+                fill(found, *key)
+                entry = _Entry(found, remove)
+                entry.key = key
+                table[key] = entry
+            return found
+
+    def bound(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        given = {**dict(zip(names, args)), **named}
+        if len(args) > count or len(given) != len(args) + len(named) or not given.keys() <= set(names):
+            raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
+        values = tuple(given.get(f.name, f.default) for f in parameters)
+        if any(value is MISSING for value in values):
+            raise TypeError(f"{cls.__name__} takes {', '.join(names)}")
+        return values
+
+    def new(_: type[Any], *args: Any, **named: Any) -> Any:
+        if named or len(args) != count:
+            args = bound(args, named)
+        entry = table.get(args)
+        if entry is not None:
+            found = entry()
+            if found is not None:
+                return found
+        return enter(args)
+
+    def reduce(self: Any) -> tuple[_D, tuple[Any, ...]]:
+        return cls, tuple(getattr(self, name) for name in names)
+
+    for name in ("__init__", "__eq__", "__hash__"):
+        delattr(cls, name)
+    for name, method in (("__new__", new), ("__reduce__", reduce)):
         setattr(cls, name, method)
     return cls

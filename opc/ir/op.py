@@ -7,7 +7,7 @@ what lowering, the oracle and the backends read. It knows no framework.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -16,11 +16,12 @@ from opc.ir.affine import Affine, Dim
 from opc.ir.budget import check_size
 from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
-from opc.ir.node import Node, remembered, remembering
+from opc.ir.node import Node, interned, remembered, remembering
 from opc.names import CLASSES
 
 
-@dataclass(frozen=True, slots=True)
+@interned
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Group:
     """A group of axes in an operand's shape: `...` or `*A`; any number of axes, none included.
 
@@ -99,6 +100,10 @@ class Assign:
     indices: tuple[str | GroupRef, ...]
     value: Expr
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    def with_value(self, value: Expr) -> Assign:
+        """Return the statement with another value; itself where that is the one it has."""
+        return self if value is self.value else Assign(self.target, self.indices, value, self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,11 @@ class Op(Node):
 
     def __post_init__(self) -> None:
         check_size(self.name, self.body)
+
+    def with_body(self, body: tuple[Assign, ...]) -> Op:
+        """Return the op with another body; itself, with all that is remembered of it, where that is the one it has."""
+        same = len(body) == len(self.body) and all(a is b for a, b in zip(body, self.body))
+        return self if same else replace(self, body=body)
 
     @property
     def opaque(self) -> bool:

@@ -27,14 +27,10 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Attribute, DimSpec, Group, Op, Operand
+from opc.ir.precedence import CONDITIONAL, PYTHON
 
-# Binding strength of the body language's operators, as in Python's grammar.
-_TERNARY, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(10)
-_STRENGTH = {
-    "or": _OR, "and": _AND, "not": _NOT, "lt": _COMPARE, "le": _COMPARE, "gt": _COMPARE, "ge": _COMPARE, "eq": _COMPARE,
-    "ne": _COMPARE, "add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "floordiv": _PRODUCT, "mod": _PRODUCT,
-    "neg": _UNARY, "pow": _POWER,
-}  # fmt: skip
+_OR, _SUM, _UNARY = (PYTHON.strength[fn] for fn in ("or", "add", "neg"))
+_ATOM = PYTHON.atom
 
 
 def number(value: int | float | bool) -> str:
@@ -74,7 +70,7 @@ def _format(e: Expr) -> tuple[str, int]:
         case Call():
             return _call(e)
         case Select():
-            return f"{_at(e.then, _OR)} if {_at(e.cond, _OR)} else {_at(e.other, _TERNARY)}", _TERNARY
+            return f"{_at(e.then, _OR)} if {_at(e.cond, _OR)} else {_at(e.other, CONDITIONAL)}", CONDITIONAL
         case Reduce():
             return f"{e.kind}[{', '.join(str(a) for a in e.axes)}]({format_expr(e.body)})", _ATOM
         case Cast():
@@ -93,10 +89,10 @@ def _call(e: Call) -> tuple[str, int]:
     fn = FUNCTIONS[e.fn]
     if fn.symbol is None:
         return f"{e.fn}({', '.join(format_expr(a) for a in e.args)})", _ATOM
-    own = _STRENGTH[e.fn]
+    own = PYTHON.strength[e.fn]
     if fn.arity == 1:
         return f"{fn.symbol}{_at(e.args[0], own)}", own
-    left, right = (own + 1, own) if e.fn == "pow" else (own + (own == _COMPARE), own + 1)
+    left, right = PYTHON.sides(e.fn)
     return f"{_at(e.args[0], left)} {fn.symbol} {_at(e.args[1], right)}", own
 
 

@@ -26,9 +26,10 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.functions import FUNCTIONS, join, result_type
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.ir.printer import format_expr
+from opc.ir.promotion import join, result_type
 from opc.ir.rules import assignable, common_type, needs_width, reduction_type
 
 

@@ -1,7 +1,7 @@
 """Batched rows: as many short rows at once as a vector has lanes, transposed in registers, so that each row is a lane.
 
-The values of the rows stand transposed in arrays, column by column; so do values of the row, one a lane. A loop along the row is then a
-loop over columns, in each of which a loop over the lanes is one vector operation, reductions included.
+The values of the rows stand transposed in arrays, column by column; so do values of the row, one a lane. A loop along the row is
+then a loop over columns, in each of which a loop over the lanes is one vector operation, reductions included.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Batch:
         self.columns.add(name)
 
     def _row_values(self, g: Group) -> Iterator[tuple[str, ValueType]]:
-        """Yield the values of the row that need an array: those of other reductions than extremes are in their partial results."""
+        """Yield the values of the row that need an array: other reductions than extremes are in their partial results."""
         folds = {name: f for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
         for s in g.body:
             if isinstance(s, Let) and not isinstance(s.kind, Named | Pointer):

@@ -1,7 +1,7 @@
 """Binding of loops to a device: rows to blocks of threads, points of a row to the threads of a block.
 
-A value that the threads of a block add up in parts is joined when the loop is over, and every thread gets it. What is computed once a
-row is computed by each thread, and stored by one.
+A value that the threads of a block add up in parts is joined when the loop is over, and every thread gets it. What is computed
+once a row is computed by each thread, and stored by one.
 """
 
 from __future__ import annotations

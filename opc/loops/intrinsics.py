@@ -1,7 +1,7 @@
 """The intrinsics of the loop IR: the functions and structs of the runtime's headers, and which header each is in.
 
-What a target can't say as loops is an intrinsic: a row whose stored type is asked once, a register tile of windows, a contraction.
-Methods of a struct (`at.first`) come with the struct.
+What a target can't say as loops is an intrinsic: a row whose stored type is asked once, a register tile of windows, a
+contraction. Methods of a struct (`at.first`) come with the struct.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _HEADERS: Mapping[str, str] = {
     ),
     "nest_taps": "add_products constant sum_taps product_sum tap_sums",
     "loops": (
-        "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key min_key "
-        "minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row take_abreast "
-        "take_values values_of extreme key place_apart row_extreme row_fold row_put"
+        "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key "
+        "min_key minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row "
+        "take_abreast take_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
     "nest_window": "fetch_ahead fetch_share reach search_windows",

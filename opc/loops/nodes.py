@@ -253,8 +253,8 @@ class Kernel:
 
     `operands` are the tensors it takes, in order. `views` are those that it reads, with the type of an element and whether it is
     read in the type that it is stored in. It is a template over `types`. `channel` is the index of the target whose points are
-    computed together, where there is one. `flags` are bools that each copy of the function knows. `forms` are other functions that
-    it calls where they are better.
+    computed together, where there is one. `flags` are bools that each copy of the function knows. `forms` are other functions
+    that it calls where they are better.
     """
 
     form: str

@@ -110,7 +110,8 @@ def _with_body(s: Loop | GroupPoints | While | Scope | Function) -> Iterator[str
             carried = f" carrying {s.carried}" if s.carried else ""
             step = "" if s.step is None else f" by {format_expr(s.step)}"
             down = " down" if s.down else ""
-            yield f"{how.removesuffix('for ')}for {s.index} in {format_expr(s.low)} .. {format_expr(s.high)}{step}{down}{carried}:"
+            ends = f"{format_expr(s.low)} .. {format_expr(s.high)}{step}{down}"
+            yield f"{how.removesuffix('for ')}for {s.index} in {ends}{carried}:"
         case GroupPoints():
             yield f"for {s.name} in points of {', '.join(map(format_expr, s.over))}:"
         case While():

@@ -1,9 +1,9 @@
 """Register tiling of reductions along a row, and non-temporal stores: vector loops along a row as calls of the runtime.
 
 A loop that reduces keeps several vectors of partial results in registers: it becomes a function of the place and of these, which
-`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `put_row` calls: where a
-call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has one value
-for each stretch of the row is read once a stretch.
+`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `put_row` calls:
+where a call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has
+one value for each stretch of the row is read once a stretch.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ def _batched(op: Op, stage: RowStage, decisions: Decisions) -> RowStage:
     """Return a stage with a form for short rows, several of which go together: whole rows with reductions.
 
     Derivatives of gradients seldom run on much, and a form more of a loop takes its time to compile. Products that several rows
-    are added to, and points of a row that are peeled, have loops of their own. Where a reduction takes long, what is left of short
-    rows is a greater loss: it goes through it one by one. To transpose the rows may cost more than to join the lanes of their
-    reductions, so that rows of whole vectors are left as they are.
+    are added to, and points of a row that are peeled, have loops of their own. Where a reduction takes long, what is left of
+    short rows is a greater loss: it goes through it one by one. To transpose the rows may cost more than to join the lanes of
+    their reductions, so that rows of whole vectors are left as they are.
     """
     loops = [p for p in stage.passes if p.body]
     folding = [p for p in loops if any(isinstance(a, Fold) for a in p.body)]

@@ -206,7 +206,7 @@ class RowStage:
     optional: tuple[str, ...]
     needed: Mapping[str, frozenset[str]]
     once: RowStage | None = None
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -244,7 +244,8 @@ class Lanes:
     """A statement run row by row.
 
     `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
-    reduction is vectorised along an axis of its own. `looked_up` are the operands of which rows of elements are fetched from places found lane by lane, `inner` the indices along which these stay.
+    reduction is vectorised along an axis of its own. `looked_up` are the operands of which rows of elements are fetched from
+    places found lane by lane, `inner` the indices along which these stay.
     """
 
     statement: Flat

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from opc.ir.expr import reads
 from opc.ir.op import Assign, Group, Op, Operand
@@ -51,20 +52,12 @@ class _Partition:
         self.left = frozenset[str]()
         """The statements that were to join a row stage, and found none."""
 
-    def _are_regular(self, statements: list[Assign]) -> bool:
-        group = self._group(statements)
-        try:
-            check_stages(group, flatten(group, lazy=self.lazy))
-        except IrregularError:
-            return False
-        return True
-
     def _joins(self, s: Assign) -> bool:
         """Whether a statement that is not regular by itself becomes part of a row stage together with what it is made of."""
         if s.target not in self.countable:
             return False
         made_of = self._made_of(s)
-        return self._are_regular([t for t in self.pending if t.target in made_of])
+        return _are_regular(self._group([t for t in self.pending if t.target in made_of]), self.lazy)
 
     def _made_of(self, s: Assign) -> set[str]:
         """Return a statement and the regular ones that it is computed from, as far as they are not in memory, by target."""
@@ -206,6 +199,16 @@ class _Partition:
         operands = tuple(place(o) for o in stage.operands)
         once = None if stage.once is None else replace(stage.once, operands=tuple(place(o) for o in stage.once.operands))
         return replace(stage, operands=operands, once=once)
+
+
+@lru_cache(maxsize=512)
+def _are_regular(group: Op, lazy: bool) -> bool:
+    """Whether the statements of an op go together into row stages. The parts of an op ask that of the same groups again."""
+    try:
+        check_stages(group, flatten(group, lazy=lazy))
+    except IrregularError:
+        return False
+    return True
 
 
 @of_statement

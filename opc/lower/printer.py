@@ -28,7 +28,7 @@ from opc.lower.specialise import Equal
 
 
 def format_variant(variant: Variant, loops: bool = False) -> str:
-    """Return the program of one case of attribute values, headed by the case, ending in a line break; with `loops` also theirs."""
+    """Return the program of one case of attribute values and, with `loops`, its loops, ending in a line break."""
     values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
     if variant.case.empty:
         empty = " or ".join(f"{extent} is empty" for extent in variant.case.empty)

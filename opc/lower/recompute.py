@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, operands_read, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import Lanes
 from opc.lower.rows.passes import EXPENSIVE
@@ -30,7 +30,7 @@ def with_values_again(op: Op, regular: Iterable[str], nests: Iterable[str]) -> O
     statements = {s.target: s for s in op.body}
     values = {s.target: s for s in op.body if s.target in regular and _is_value(op, s)}
     for name, value in values.items():
-        readers = [s for s in statements.values() if any(r.operand == name for r in reads(s.value))]
+        readers = [s for s in statements.values() if name in operands_read(s.value)]
         inside = [s for s in readers if s.target in alone]
         rows = all(s.target in alone or s.target in regular for s in readers)
         if inside and rows and all(_may_repeat(op, value, s, len(inside)) for s in inside):
@@ -51,27 +51,29 @@ def _is_value(op: Op, s: Assign) -> bool:
 
 def _may_repeat(op: Op, value: Assign, nest: Assign, nests: int) -> bool:
     """Whether computing a value in a nest costs no more than what it saves."""
-    places = [(r, loops) for r, loops in _places(nest.value, frozenset(nest.indices)) if r.operand == value.target]
+    places = list(_places(nest.value, value.target, frozenset(nest.indices)))
     if any(r.pad is not None or r.checked or not _follows(value, r) or not loops <= _moves(r) for r, loops in places):
         return False
-    plans = lower_statement(op, nest, "").plans
-    if not plans or not all(isinstance(p, Lanes) for p in plans):
-        return False
     calls = [e for e in walk(value.value) if isinstance(e, Call)]
-    if len(calls) <= _FEW_STEPS and not any(e.fn in EXPENSIVE for e in calls):
-        return True
-    return nests == 1 and len(places) == 1 and all(_is_bare(r) and len(loops) == len(nest.indices) for r, loops in places)
+    is_cheap = len(calls) <= _FEW_STEPS and not any(e.fn in EXPENSIVE for e in calls)
+    once = nests == 1 and len(places) == 1 and all(_is_bare(r) and len(loops) == len(nest.indices) for r, loops in places)
+    if not is_cheap and not once:
+        return False
+    plans = lower_statement(op, nest, "").plans
+    return bool(plans) and all(isinstance(p, Lanes) for p in plans)
 
 
-def _places(e: Expr, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:
-    """Yield each read of an expression with the loops it is in."""
+def _places(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:
+    """Yield each read of an operand in an expression with the loops it is in."""
+    if operand not in operands_read(e):
+        return
     if isinstance(e, Reduce):
         loops |= {a.index for a in e.axes if isinstance(a, Axis)}
         loops |= {GroupRef(a.name) for a in e.axes if isinstance(a, GroupAxis)}
-    if isinstance(e, Read):
+    if isinstance(e, Read) and e.operand == operand:
         yield e, loops
     for c in children(e):
-        yield from _places(c, loops)
+        yield from _places(c, operand, loops)
 
 
 def _moves(r: Read) -> frozenset[str | GroupRef]:

@@ -1,7 +1,8 @@
 """Schedules: the transformations that the loops of a stage go through, as data.
 
-The heuristics of a target ask for each transformation that would be right whether it is to be done (`Decisions.take`); what was done
-is the schedule, which `opc show --loops` prints. For an experiment the answers are overridden by name: `-interleave`, `batch(4)`.
+The heuristics of a target ask for each transformation that would be right whether it is to be done (`Decisions.take`); what was
+done is the schedule, which `opc show --loops` prints. For an experiment the answers are overridden by name: `-interleave`,
+`batch(4)`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
+from opc.ir.dtypes import DTYPES, TYPE_SETS
 from opc.spec.text import (
     PATTERNS,
     backend_name_problem,
@@ -124,11 +125,6 @@ def _whole(kind: str) -> WithJsonSchema:
     return WithJsonSchema(_text(f"^{PATTERNS[kind]}$"))
 
 
-DTYPE_NAMES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
-"""The dtypes by name, as `opc.ir.dtypes` has them."""
-TYPE_SET_NAMES = ("floating", "integer", "any")
-"""The sets of dtypes that have a name."""
-
 _NAME_PATTERN = "[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?"
 
 Name = Annotated[
@@ -152,7 +148,7 @@ _LIST = r"\[([1-9]|[1-5][0-9]|6[0-4])?\]"
 _ATTRIBUTE_PATTERN = rf"^\s*((int|float|bool)({_LIST})?|str|dtype|axis)\s*$"
 
 
-TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SET_NAMES, *DTYPE_NAMES]})]
+TypeSet = Annotated[StrictStr, WithJsonSchema({"type": "string", "enum": [*TYPE_SETS, *(d.value for d in DTYPES)]})]
 InputType = Annotated[StrictStr, WithJsonSchema(_text(_INPUT_PATTERN))]
 OutputType = Annotated[StrictStr, WithJsonSchema(_text(_OUTPUT_PATTERN))]
 AttributeType = Annotated[StrictStr, WithJsonSchema(_text(_ATTRIBUTE_PATTERN))]

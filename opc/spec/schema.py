@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from opc.spec.model import DTYPE_NAMES, SpecModel
+from opc.ir.dtypes import DTYPES
+from opc.spec.model import SpecModel
 
 FILE_NAME = "opc.schema.json"
 """What the schema is called beside the specs; their first line names it."""
@@ -26,7 +27,7 @@ def _default_rules() -> Iterator[dict[str, Any]]:
     """Yield what the default of each type of attribute is."""
     number, whole = {"type": "number"}, {"type": "integer"}
     scalars = {"int": whole, "axis": whole, "float": number, "bool": {"type": "boolean"}, "str": {"type": "string"}}
-    for kind, value in {**scalars, "dtype": {"enum": list(DTYPE_NAMES)}}.items():
+    for kind, value in {**scalars, "dtype": {"enum": [d.value for d in DTYPES]}}.items():
         yield _where(rf"^\s*{kind}\s*$", {"properties": {"default": value}})
     for kind in ("int", "float", "bool"):
         elements = {"type": "array", "items": scalars[kind], "minItems": 0, "maxItems": 64}

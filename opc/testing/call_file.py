@@ -19,10 +19,10 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.emit import abi
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import AttributeKind, Family, Op
 from opc.testing.cases.calls import Case
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import askable
 
 _C_TYPES: dict[str, Any] = {
@@ -81,7 +81,7 @@ def _operand(array: Array | None) -> bytes:
     steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)] if array.size else []
     before, behind = -sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     size = before + behind + array.itemsize if array.size else 0
-    head = _numbers(1, abi.DLPACK_CODE[dtype], dtype.bits, array.ndim, *array.shape)
+    head = _numbers(1, dtype.row.dlpack, dtype.bits, array.ndim, *array.shape)
     head += _numbers(*(s // array.itemsize for s in array.strides), before, size)
     return head + (ctypes.string_at(array.ctypes.data - before, size) if size else b"")
 

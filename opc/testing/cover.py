@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from opc.build import files, locks, stamp
-from opc.build.ninja import FOLDER
+from opc.build.locks import FOLDER
 from opc.diagnostics import Span, SpecError
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opc.analysis.shapes.inference import ShapeEnv, infer
-from opc.analysis.shapes.scalar import FUNCTIONS, Scalar
+from opc.analysis.shapes.scalar import Scalar, function
 from opc.ir.affine import Affine, Index, Symbol
 from opc.ir.dtypes import DType
 from opc.ir.expr import (
@@ -224,7 +224,7 @@ class _Walk:
                 return left if left is None or bool(left) is (e.fn == "or") else self.value(e.args[1], scope)
             case Call():
                 args = [self.value(a, scope) for a in e.args]
-                return None if None in args else FUNCTIONS[e.fn](*args)
+                return None if None in args else function(e.fn)(*args)
             case _:
                 raise TypeError(f"{type(e).__name__} is no expression of an op")
 

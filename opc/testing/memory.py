@@ -17,8 +17,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from opc.build import files, stamp
-from opc.build.ninja import FILE, FOLDER, IDENTITY
+from opc.backends.package import BUILD
+from opc.build import stamp
+from opc.build.locks import FOLDER
+from opc.build.ninja import FILE, IDENTITY
 from opc.testing.cover import digest
 from opc.testing.extent import Extent
 from opc.testing.results import Result, Status
@@ -104,10 +106,10 @@ def _package_files(package: Path) -> Iterator[str]:
 
     Native code reads libraries that are not the package's: there the stamp of the build counts, which knows every file it read.
     """
-    native = "_native" in _text(package / files.BUILD / FILE)
+    native = "_native" in _text(package / BUILD / FILE)
     for path in stamp.files_below(package):
         inside = Path(path).relative_to(package).parts
-        if inside[0] != files.BUILD or inside == (files.BUILD, FILE) or (native and path.endswith(stamp.NAME)):
+        if inside[0] != BUILD or inside == (BUILD, FILE) or (native and path.endswith(stamp.NAME)):
             yield path
 
 

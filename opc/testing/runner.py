@@ -141,7 +141,7 @@ def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
     """Return the backends whose frameworks are here, and give each its column: first those that run beside opc."""
     chosen: list[Backend] = []
     settings = config.load()
-    for backend in sorted(backends, key=lambda b: (getattr(b, "environment", None) is not None, b.title.casefold())):
+    for backend in sorted(backends, key=lambda b: (b.environment is not None, b.title.casefold())):
         found = backend.probe()
         # A backend that looks for its framework only here may well find it where the user says.
         if found.available or backend.name in settings.python:
@@ -198,7 +198,7 @@ def _build(
         run_on: dict[str, str] = {}
         for backend in backends:
             reasons = built.skipped.get(backend.name)
-            execution = getattr(backend, "execution", "native")
+            execution = backend.execution
             if reasons:
                 refused = built.generated is not None and backend.name in built.generated.skipped
                 status = Status.REFUSED if refused else Status.NOT_RUN

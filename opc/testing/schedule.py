@@ -61,8 +61,8 @@ def start_ahead(workers: Workers, backends: Sequence[Backend], jobs: int) -> Non
     """
     workers.start(sys.executable, ORACLE, ("opc.pipeline", "opc.testing.plan"), jobs)
     for backend in backends:
-        modules = getattr(backend, "imports", ())
-        if modules and getattr(backend, "execution", "native") != "compiled":
+        modules = backend.imports
+        if modules and backend.execution != "compiled":
             python = str(environments.interpreter(backend.name))
             workers.start(python, backend.name, ("opc.testing.execution", type(backend).__module__, *modules), jobs)
 
@@ -82,7 +82,7 @@ class Schedule:
         self.report, self.scratch, self.progress, self.workers = report, scratch, progress, workers
         self.packages = {p.op: p for p in packages}
         self.entries = {b.name: entry(b) for b in backends}
-        self.execution = {b.name: getattr(b, "execution", "native") for b in backends}
+        self.execution = {b.name: b.execution for b in backends}
         self.ready = [self.plan_task(p) for p in packages]
         self.total = len(packages) + sum(len(p.backends) for p in packages)
         self.finished = 0

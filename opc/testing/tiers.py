@@ -39,7 +39,7 @@ class Tiers:
 
     def runs(self, spec: Path, backend: Backend) -> bool:
         """Whether a backend runs a spec."""
-        wraps = self.interface is not None and getattr(backend, "wraps", False)
+        wraps = self.interface is not None and backend.wraps
         return backend.name in EVERY_OP or spec in ((self.interface or ()) if wraps else self.chosen)
 
     def extent(self, spec: Path) -> Extent:
@@ -57,7 +57,7 @@ class Tiers:
             if not self.runs(spec, backend):
                 yield backend.name, OUTSIDE
             elif extent is not Extent.WHOLE and backend.name in ran:
-                thinned = THINNED if extent.checks(getattr(backend, "wraps", False)) else UNCHECKED
+                thinned = THINNED if extent.checks(backend.wraps) else UNCHECKED
                 yield backend.name, SAMPLED if extent is Extent.SAMPLE else thinned
 
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from opc.build import files, locks, manifest, stamp
-from opc.build.ninja import FOLDER
+from opc.build.locks import FOLDER
 from opc.testing.cover import cover, digest
 from opc.testing.origin import git as run_git
 

@@ -11,8 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from opc.ir.dtypes import Weak
+from opc.analysis.shapes.scalar import function
+from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import Call, Const, Expr, Select, size
+from opc.ir.functions import FUNCTIONS
 from opc.transform.scalar import (
     COMPARES,
     ONE,
@@ -37,13 +39,11 @@ def call(fn: str, *args: Expr) -> Expr:
 
 def _folded(fn: str, args: tuple[Expr, ...]) -> Expr:
     """Evaluate functions of literals that derivatives hold, such as `log(2.0)`; weak arithmetic is float64 arithmetic."""
-    fold = _FOLDS.get(fn)
-    if fold and len(args) == 1 and isinstance(args[0], Const) and args[0].type in (Weak.INT, Weak.FLOAT) and args[0].value > 0:
-        return number(fold(float(args[0].value)))
+    if FUNCTIONS[fn].types == "float" and len(args) == 1 and isinstance(args[0], Const) and isinstance(args[0].type, Weak):
+        value = function(fn)(float(args[0].value))
+        if isinstance(value, float) and math.isfinite(value):
+            return number(value)
     return raw(fn, *args)
-
-
-_FOLDS: dict[str, Callable[[float], float]] = {"log": math.log, "sqrt": math.sqrt, "exp": math.exp}
 
 
 def negated(e: Expr) -> Expr | None:
@@ -106,6 +106,24 @@ def sub(a: Expr, b: Expr) -> Expr:
     return total.build()
 
 
+def total(parts: Iterable[Expr]) -> Expr:
+    """Return the sum of expressions, 0 for none: what `add` makes of one after the other, in a time linear in their number."""
+    found: Expr = ZERO
+    terms: _Sum | None = None
+    for part in parts:
+        if terms is not None and terms.is_open_to(part):
+            terms.add(part)
+            terms.settle()
+            continue
+        before = found if terms is None else terms.build()
+        terms = None
+        found = add(before, part)
+        if not is_zero(before) and isinstance(found, Call) and found.fn in ("add", "sub"):
+            terms = _Sum()
+            terms.add(found)
+    return found if terms is None else terms.build()
+
+
 class _Sum:
     """A sum of terms with literal coefficients; building it has merged terms that differ by their coefficient only."""
 
@@ -137,6 +155,17 @@ class _Sum:
         known = self.terms.setdefault(key, term)
         if known is not term:
             known.coefficient = known.coefficient + term.coefficient
+
+    def is_open_to(self, e: Expr) -> bool:
+        """Whether `e` may be added without building first: what would be built is a sum of one floating type, without casts."""
+        kinds = {e.type, *(f.type for t in self.terms.values() for f in (*t.over, *t.under)[:1])}
+        return len(self.terms) > 1 and not is_zero(e) and len(kinds) == 1 and is_floating(e.type)
+
+    def settle(self) -> None:
+        """Put the terms in the order in which what is built has them."""
+        first = next((key for key, t in self.terms.items() if t.coefficient > 0), None)
+        kept = {key: t for key, t in self.terms.items() if t.coefficient != 0 and key != first}
+        self.terms = kept if first is None else {first: self.terms[first], **kept}
 
     def build(self) -> Expr:
         """Return the expression: a positive term first, the others added or subtracted in order."""

@@ -112,9 +112,7 @@ class _Reverse:
                 self.needed.read(read, inside, need, factor, target)
         outputs = []
         for o in (self.op.input(name) for name in self.gradients):
-            total: Expr = ZERO
-            for part in self.contributions.get(o.name, []):
-                total = algebra.add(total, part)
+            total = algebra.total(self.contributions.get(o.name, []))
             name = self.gradients[o.name]
             self.statements.append(Assign(name, self.targets[o.name], total))
             outputs.append((Operand(name, o.type, o.dims, True, f"Gradient of {o.name}."), o.name))
@@ -140,9 +138,7 @@ class _Reverse:
                 return parts[0]
         if not parts:
             return None
-        total: Expr = ZERO
-        for part in parts:
-            total = algebra.add(total, part)
+        total = algebra.total(parts)
         operand = self.op.operand(s.target)
         if scalar.is_zero(total):
             return None

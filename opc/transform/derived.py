@@ -23,9 +23,9 @@ from opc.ir.expr import (
     has_reduction,
     reads,
     rewrite,
-    walk,
     with_children,
 )
+from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
@@ -215,9 +215,7 @@ def _unbound(op: Op) -> set[str]:
 
 def _missing(op: Op) -> tuple[str, ...]:
     """Return the sizes and types that the op uses and its inputs do not determine."""
-    nodes = [node for s in op.body for node in walk(s.value)]
-    used = {a for node in nodes for size in _sizes(node) for a in size.atoms() if isinstance(a, Dim | GroupSize)}
-    used |= {GroupSize(a.name) for node in nodes if isinstance(node, Reduce) for a in node.axes if isinstance(a, GroupAxis)}
+    used = frozenset[Dim | GroupSize]().union(*(_sizes_used(s.value) for s in op.body))
     bound: set[Dim | GroupSize] = {Dim(name) for name, _ in op.dims}
     for d in (d for o in op.inputs for d in o.dims):
         if isinstance(d, Group):
@@ -225,6 +223,14 @@ def _missing(op: Op) -> tuple[str, ...]:
         elif isinstance(d.single, Dim):
             bound.add(d.single)
     return (*undetermined(op), *sorted(a.name for a in used - bound))
+
+
+@remembered("_sizes")
+def _sizes_used(e: Expr) -> frozenset[Dim | GroupSize]:
+    """Return the sizes that an expression uses."""
+    own: set[Dim | GroupSize] = {a for size in _sizes(e) for a in size.atoms() if isinstance(a, Dim | GroupSize)}
+    own |= {GroupSize(a.name) for a in e.axes if isinstance(a, GroupAxis)} if isinstance(e, Reduce) else set()
+    return frozenset(own).union(*(_sizes_used(c) for c in children(e)))
 
 
 def _sizes(node: Expr) -> tuple[Affine, ...]:

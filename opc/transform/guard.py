@@ -23,7 +23,7 @@ def guarded(op: Op) -> Op:
     So are those whose indices are data: where a spec has them checked, they are checked in each derived op, and no others may be.
     """
     proofs = ReadsInside(op)
-    return replace(op, body=tuple(padded(proofs, s) if any(proofs.outside(s)) else s for s in op.body))
+    return op.with_body(tuple(padded(proofs, s) if any(proofs.outside(s)) else s for s in op.body))
 
 
 def padded(proofs: ReadsInside, s: Assign) -> Assign:

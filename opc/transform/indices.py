@@ -21,8 +21,10 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     rewrite,
     with_children,
+    with_indices,
 )
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Group, Op, Operand
@@ -107,13 +109,12 @@ def _substituted(e: Expr, values: Mapping[str, Affine]) -> Expr:
                 inner[a.index] = Affine.of(Index(name))
             # The extent may use variables bound outside, and axes of the same reduction before this one.
             axes.append(Axis(name, _replace(a.extent, inner)))
-        return replace(e, axes=tuple(axes), body=substitute(e.body, inner))
+        return Reduce(e.kind, tuple(axes), substitute(e.body, inner), e.type, e.span)
     if isinstance(e, IndexValue):
-        return replace(e, value=_replace(e.value, values))
+        return IndexValue(_replace(e.value, values), e.span)
     rebuilt = with_children(e, tuple(_substituted(c, values) for c in children(e)))
     if isinstance(rebuilt, Read):
-        indices = tuple(_replace(i, values) if isinstance(i, Affine) else i for i in rebuilt.indices)
-        return replace(rebuilt, indices=indices)
+        return with_indices(rebuilt, tuple([_replace(i, values) if isinstance(i, Affine) else i for i in rebuilt.indices]))
     return rebuilt
 
 
@@ -219,6 +220,8 @@ def rename_bound(e: Expr, namer: Namer) -> Expr:
 
 def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
     """As `rename_bound`; a new name must not be one of `used` either, since a reduction around `e` may bind that."""
+    if not has_reduction(e):
+        return e
     new = with_children(e, tuple(_renamed(c, namer, used) for c in children(e)))
     if not isinstance(new, Reduce):
         return new
@@ -230,7 +233,7 @@ def _renamed(e: Expr, namer: Namer, used: frozenset[str]) -> Expr:
             names[a.index] = wanted
     values = {old: Affine.of(Index(n)) for old, n in names.items()}
     axes = tuple(Axis(names[a.index], _replace(a.extent, values)) if isinstance(a, Axis) else a for a in new.axes)
-    return replace(new, axes=axes, body=substitute(new.body, values))
+    return Reduce(new.kind, axes, substitute(new.body, values), new.type, new.span)
 
 
 def rename_operands(op: Op, names: Mapping[str, str]) -> Op:

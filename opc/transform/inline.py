@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from opc.ir.affine import Affine
-from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, reads, rewrite, size
+from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, operands_read, reads, rewrite, size
 from opc.ir.op import Assign, Op
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
@@ -26,7 +26,7 @@ def merge(op: Op) -> Op:
         return replace(e, operand=gone[e.operand]) if isinstance(e, Read) and e.operand in gone else e
 
     for s in op.body:
-        s = replace(s, value=rewrite(s.value, rule))
+        s = s.with_value(rewrite(s.value, rule)) if gone else s
         operand = op.operand(s.target)
         layout = tuple(i if isinstance(i, GroupRef) else None for i in s.indices)
         if s.target in temporaries:
@@ -37,6 +37,8 @@ def merge(op: Op) -> Op:
                 continue
             alike.append(s)
         body.append(s)
+    if not gone:
+        return op
     return replace(op, body=tuple(body), temporaries=tuple(o for o in op.temporaries if o.name not in gone))
 
 
@@ -47,20 +49,28 @@ def inline(op: Op, keep: Collection[str] = (), limit: int = 48) -> Op:
     """
     candidates = {o.name for o in op.temporaries} - set(keep)
     body = list(op.body)
-    mentions = [Counter(r.operand for r in reads(s.value)) for s in body]
+    readers: defaultdict[str, set[int]] = defaultdict(set)
+    for n, s in enumerate(body):
+        for name in operands_read(s.value):
+            readers[name].add(n)
     gone: set[int] = set()
     changed = True
     while changed:
         changed = False
         for n, s in enumerate(body):
-            users = [k for k, found in enumerate(mentions) if found[s.target] and k not in gone]
-            if n in gone or s.target not in candidates or not _inlines(s, [body[k] for k in users], op, limit):
+            if n in gone or s.target not in candidates:
+                continue
+            users = sorted(readers[s.target] - gone)
+            if not _inlines(s, [body[k] for k in users], op, limit):
                 continue
             for k in users:
-                body[k] = _inlined(body[k], s)
-                mentions[k] = Counter(r.operand for r in reads(body[k].value))
+                before, body[k] = operands_read(body[k].value), _inlined(body[k], s)
+                for name in before ^ operands_read(body[k].value):
+                    readers[name] ^= {k}
             gone.add(n)
             changed = True
+    if not gone:
+        return op
     left = {body[n].target for n in gone}
     return replace(
         op,
@@ -84,8 +94,7 @@ def _inlines(s: Assign, users: list[Assign], op: Op, limit: int) -> bool:
     if grown > limit:
         return False
     own = Domain.of(user, op.operand(user.target)) if has_reduction(s.value) else None
-    places = [(r, d) for r, d in _places(user, op) if r.operand == s.target]
-    return all(_covers(r, d) and own in (None, d) for r, d in places)
+    return all(_covers(r, d) and own in (None, d) for r, d in _places(user, s.target, op))
 
 
 def _indexes(e: Expr, name: str) -> bool:
@@ -95,15 +104,21 @@ def _indexes(e: Expr, name: str) -> bool:
 
 def _uses(e: Expr, name: str) -> int:
     """Return how often a point of `e` reads an operand, the two sides of a conditional being exclusive."""
+    if name not in operands_read(e):
+        return 0
     if isinstance(e, Select):
         return _uses(e.cond, name) + max(_uses(e.then, name), _uses(e.other, name))
     own = 1 if isinstance(e, Read) and e.operand == name else 0
     return own + sum(_uses(c, name) for c in children(e))
 
 
-def _places(s: Assign, op: Op) -> Iterator[tuple[Read, Domain]]:
+def _places(s: Assign, name: str, op: Op) -> Iterator[tuple[Read, Domain]]:
+    """Yield every read of an operand in a statement, with the loops around it."""
+
     def visit(e: Expr, domain: Domain) -> Iterator[tuple[Read, Domain]]:
-        if isinstance(e, Read):
+        if name not in operands_read(e):
+            return
+        if isinstance(e, Read) and e.operand == name:
             yield e, domain
         inner = domain.inside(e.axes) if isinstance(e, Reduce) else domain
         for c in children(e):

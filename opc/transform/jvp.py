@@ -85,7 +85,7 @@ class _Forward:
     def _tangent(self, partials: dict[Access, Expr], kind: ElementType, s: Assign) -> Expr:
         """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""
         domain = Domain.of(s, self.op.operand(s.target))
-        by_loops: dict[tuple[ReduceAxis, ...], Expr] = {}
+        by_loops: dict[tuple[ReduceAxis, ...], list[Expr]] = {}
         for access, factor in partials.items():
             tangent = self.tangents.get(access.read.operand)
             if tangent is not None:
@@ -100,11 +100,8 @@ class _Forward:
                     part = scalar.assume(part, Present(operand), True)
                     if self.op.operand(operand).optional and operand in scalar.unguarded(part):
                         part = scalar.select(Present(operand), part, ZERO)
-                by_loops[access.loops] = algebra.add(by_loops.get(access.loops, ZERO), part)
-        total: Expr = ZERO
-        for loops, part in by_loops.items():
-            total = algebra.add(total, sum_over(loops, part))
-        return total
+                by_loops.setdefault(access.loops, []).append(part)
+        return algebra.total(sum_over(loops, algebra.total(parts)) for loops, parts in by_loops.items())
 
     def _read(self, tangent: Operand, read: Read) -> Expr:
         pad = None if read.pad is None else ZERO

@@ -36,19 +36,14 @@ from opc.ir.expr import (
     walk,
     with_children,
 )
+from opc.ir.function import CHEAP
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor, is_shadowing, signature
 from opc.transform.indices import Namer, index_names, op_names, rename_bound, substitute
-
-CHEAP = frozenset({
-    "add", "sub", "mul", "neg", "maximum", "minimum", "abs", "sign", "floor", "ceil", "trunc", "round", "stop_gradient",
-    "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "isnan", "isinf",
-})  # fmt: skip
-"""Functions that cost no more than reading a temporary back."""
-
 
 LARGE = 84
 """The number of nodes beyond which a temporary is not copied into the conditionals that read it."""
@@ -59,8 +54,8 @@ def unshadow(op: Op) -> Op:
     body = []
     for s in op.body:
         namer = Namer({i for i in s.indices if isinstance(i, str)} | op_names(op))
-        body.append(replace(s, value=rename_bound(s.value, namer)))
-    return replace(op, body=tuple(body))
+        body.append(s.with_value(rename_bound(s.value, namer)))
+    return op.with_body(tuple(body))
 
 
 def nest_products(op: Op) -> Op:
@@ -81,7 +76,7 @@ def nest_products(op: Op) -> Op:
             body = replace(e, axes=(a,), body=body)
         return body
 
-    return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
+    return op.with_body(tuple(s.with_value(rewrite(s.value, rule)) if has_reduction(s.value) else s for s in op.body))
 
 
 def hoist(op: Op, every: bool = False, exact: bool = False) -> Op:
@@ -93,8 +88,10 @@ def hoist(op: Op, every: bool = False, exact: bool = False) -> Op:
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
         value = _hoisted(s.value, domain, (), True, _Hoist(extractor, s.target, every, domain if exact else None))
-        body += [*extractor.statements, replace(s, value=value)]
+        body += [*extractor.statements, s.with_value(value)]
         extractor.statements.clear()
+    if not extractor.temporaries:
+        return op.with_body(tuple(body))
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
 
 
@@ -129,6 +126,8 @@ def _hoisted(e: Expr, domain: Domain, guards: tuple[Expr, ...], root: bool, how:
     `guards` are those among the conditions that are the same at every point: they go with a reduction, so that it is not computed
     where it is not needed.
     """
+    if not has_reduction(e):
+        return e
     if isinstance(e, Select):
         fixed = [c for c in scalar.conjuncts(e.cond) if not (scalar.any_reads(c) or free_indices(c) or free_groups(c))]
         whole = len(fixed) == len(scalar.conjuncts(e.cond))
@@ -166,6 +165,8 @@ def hoist_positions(e: Expr, domain: Domain, name: str, extractor: Extractor, gu
     """
 
     def moved(e: Expr, domain: Domain, index: bool, around: tuple[Expr, ...]) -> Expr:
+        if not has_reduction(e):
+            return e
         if isinstance(e, Reduce) and (index or runs(e)):
             value: Expr = e
             for optional in sorted(scalar.unguarded(e) & extractor.optional):
@@ -217,8 +218,10 @@ def share(op: Op) -> Op:
     for s in op.body:
         domain = Domain.of(s, op.operand(s.target))
         value = _shared(s.value, domain, True, (forms, counts), extractor)
-        body += [*extractor.statements, replace(s, value=value)]
+        body += [*extractor.statements, s.with_value(value)]
         extractor.statements.clear()
+    if not extractor.temporaries:
+        return op.with_body(tuple(body))
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *extractor.temporaries))
 
 
@@ -235,7 +238,7 @@ def _candidates(s: Assign, op: Op) -> Iterator[tuple[Expr, Domain]]:
 
 def _expensive(e: Expr, op: Op) -> bool:
     """Whether `e` may be computed at every point, and costs more than reading it back."""
-    if not isinstance(e, Call) or e.fn in CHEAP or isinstance(e.type, Weak) or has_reduction(e):
+    if not isinstance(e, Call) or FUNCTIONS[e.fn].cost <= CHEAP or isinstance(e.type, Weak) or has_reduction(e):
         return False
     if is_bool(e.type) or is_integer(e.type):
         return False
@@ -325,7 +328,7 @@ def _reads_inside(e: Expr, names: Collection[str], inside: bool) -> bool:
 
 def is_steep(e: Expr) -> bool:
     """Whether the derivative of `e` may be infinite."""
-    return isinstance(e, Call) and e.fn not in CHEAP
+    return isinstance(e, Call) and FUNCTIONS[e.fn].cost > CHEAP
 
 
 def _sunk(e: Expr, values: dict[str, Assign], inside: bool) -> Expr:

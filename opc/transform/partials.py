@@ -97,11 +97,13 @@ class Differentiator:
         if e.type is DType.BOOL:
             return {}
         total: Partials = {}
-        texts = FUNCTIONS[e.fn].derivative or ()
+        texts = FUNCTIONS[e.fn].derivative
         for i, arg in enumerate(e.args):
-            inner = self.partials(arg) if texts[i] != "0" else {}
+            inner = self.partials(arg) if texts is None or texts[i] != "0" else {}
             if not inner:
                 continue
+            if texts is None:
+                raise SpecError([Diagnostic(f"the function table has no derivative of {e.fn}", e.span, "use `gradient: none`")])
             types = e.args[0].type, e.args[1].type if len(e.args) > 1 else None, e.type
             factor = _fill(template(texts[i], *types), {"x": e.args[0], "y": e.args[-1], "r": result})
             if bound_indices(factor) & {a.index for access in inner for a in access.loops if isinstance(a, Axis)}:

@@ -32,8 +32,9 @@ from opc.ir.expr import (
     reads,
     with_children,
 )
-from opc.ir.functions import FUNCTIONS, join, result_type
+from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
+from opc.ir.promotion import join, result_type
 from opc.ir.rules import reduction_type, widened
 
 ZERO = Const(0, Weak.INT)

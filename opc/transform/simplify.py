@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
-from opc.ir.functions import join
 from opc.ir.node import remembered
 from opc.ir.op import Op
+from opc.ir.promotion import join
 from opc.transform import scalar
 
 
@@ -30,8 +30,8 @@ def simplify(op: Op, *, exact: bool = False) -> Op:
             value = s.value
         if names & refusing or may_refuse(value):
             refusing.add(s.target)
-        body.append(replace(s, value=value))
-    return replace(op, body=tuple(body))
+        body.append(s.with_value(value))
+    return op.with_body(tuple(body))
 
 
 def erase(op: Op) -> Op:
@@ -40,7 +40,7 @@ def erase(op: Op) -> Op:
     def rule(e: Expr) -> Expr:
         return e.args[0] if isinstance(e, Call) and e.fn == "stop_gradient" else e
 
-    return replace(op, body=tuple(replace(s, value=rewrite(s.value, rule)) for s in op.body))
+    return op.with_body(tuple(s.with_value(rewrite(s.value, rule)) for s in op.body))
 
 
 def simplify_expr(e: Expr) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from opc.ir.affine import Affine, Dim, GroupSize, Index
-from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_integer
+from opc.ir.dtypes import ValueType, Weak, accumulated, is_bool, is_integer
 from opc.ir.expr import (
     Axis,
     BroadcastAxis,
@@ -25,7 +25,7 @@ from opc.ir.expr import (
     reads,
     walk,
 )
-from opc.ir.functions import UNBOUNDED
+from opc.ir.functions import FUNCTIONS
 from opc.transform import algebra, scalar
 from opc.transform.indices import put_values, substitute
 from opc.transform.scalar import any_reads
@@ -118,7 +118,7 @@ def _may_not_be_finite(e: Expr) -> bool:
     """Whether a function in `e` may overflow or have no value for what an index is."""
     return any(
         isinstance(n, Call)
-        and n.fn in UNBOUNDED
+        and not FUNCTIONS[n.fn].finite
         and any(isinstance(m, IndexValue) and m.value.indices() for m in walk(n.args[-1]))
         for n in walk(e)
     )
@@ -238,8 +238,8 @@ def _at(e: Expr, index: str, where: Expr) -> Expr | None:
 
 
 def sum_type(t: ValueType) -> ValueType:
-    """Return the type of a sum: that of the body, which may be weak, or int64 for integers and bool."""
-    return t if isinstance(t, Weak) or not (is_integer(t) or is_bool(t)) else DType.INT64
+    """Return the type of a sum: that of the body, which may be weak, or the accumulator type of integers and bool."""
+    return accumulated(t) if not isinstance(t, Weak) and (is_integer(t) or is_bool(t)) else t
 
 
 def _counts(loops: tuple[ReduceAxis, ...]) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from opc.ir.affine import Affine, AttrInt, Dim, maximum, minimum
-from opc.ir.dtypes import ANY, FLOATING, Acc, DType, ElementType, TypeVar, Weak
+from opc.ir.dtypes import TYPE_SETS, Acc, DType, ElementType, TypeVar, Weak
 from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, StrConst
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand, Requirement
 
-T = TypeVar("T", FLOATING)
+T = TypeVar("T", TYPE_SETS["floating"])
 N, D = Affine.of(Dim("N")), Affine.of(Dim("D"))
 DOTS, A, B = Group("..."), Group("A"), Group("B")
 
@@ -120,7 +120,7 @@ HALVE = op(
     (MODE, PADDING),
     require=(Requirement(compare("eq", IndexValue(D % 2), 0), "D % 2 == 0"),),
 )
-R = TypeVar("R", ANY)
+R = TypeVar("R", TYPE_SETS["any"])
 CONVERT = op(
     "convert",
     [operand("x", DOTS)],

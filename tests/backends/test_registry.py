@@ -15,20 +15,37 @@ from opc.backends.base import Backend
 from opc.diagnostics import SpecError
 
 
-class Good:
+class Good(Backend):
     name = "good"
     title = "Good"
+
+    def probe(self) -> Any: ...
+    def emit(self, family: Any) -> Any: ...
+    def session(self, family: Any, package: Path) -> Any: ...
+
+
+class Partial(Backend):
+    name = "partial"
+    title = "Partial"
+
+
+class Nameless(Backend):
+    def probe(self) -> Any: ...
+    def emit(self, family: Any) -> Any: ...
+    def session(self, family: Any, package: Path) -> Any: ...
+
+
+class Structural:
+    """Has the members of a backend, but not their defaults."""
+
+    name = "structural"
+    title = "Structural"
 
     def probe(self) -> Any: ...
     def requires(self, family: Any) -> Any: ...
     def emit(self, family: Any) -> Any: ...
     def build(self, family: Any) -> Any: ...
     def session(self, family: Any, package: Path) -> Any: ...
-
-
-class Partial:
-    name = "partial"
-    title = "Partial"
 
 
 def entry(name: str, value: str, distribution: str) -> EntryPoint:
@@ -40,7 +57,8 @@ def entry(name: str, value: str, distribution: str) -> EntryPoint:
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     module = ModuleType("thirdparty")
-    module.Good, module.Partial = Good, Partial
+    for backend in (Good, Partial, Nameless, Structural):
+        setattr(module, backend.__name__, backend)
     monkeypatch.setitem(sys.modules, "thirdparty", module)
     found = [entry("good", "thirdparty:Good", "third-party")]
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "opc.backends" else [])
@@ -98,7 +116,9 @@ def test_two_distributions_with_one_name_are_refused(entries: list[EntryPoint]) 
     [
         ("no_such_module:Backend", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("thirdparty:Missing", "AttributeError"),
-        ("thirdparty:Partial", "it lacks a member"),
+        ("thirdparty:Partial", "TypeError: Can't instantiate abstract class Partial with abstract methods? .*emit"),
+        ("thirdparty:Structural", "it is no subclass of opc.backends.base.Backend"),
+        ("thirdparty:Nameless", "it has no name and no title"),
         ("thirdparty:Good", "it calls itself 'good'"),
     ],
 )
@@ -113,3 +133,29 @@ def test_broken_backend_costs_only_itself(entries: list[EntryPoint], value: str,
     assert [b.name for b in registry.select()] == ["good"]
     with pytest.raises(SpecError, match="'broken' can't be loaded"):
         registry.select(["broken", "good"])
+
+
+def test_owner_is_the_backend_whose_tensor_a_value_is(entries: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Good, "tensor", "some_framework.Tensor", raising=False)
+
+    class Tensor: ...
+
+    class Parameter(Tensor): ...
+
+    class Other: ...
+
+    # Nothing is a tensor of a framework that is not loaded, which is not imported to find out.
+    assert registry.owner(Other()) is None
+    assert not Good().owns(Tensor())
+    framework = ModuleType("some_framework")
+    monkeypatch.setitem(sys.modules, "some_framework", framework)
+    assert not Good().owns(Tensor())
+    framework.Tensor = Tensor  # type: ignore[attr-defined]
+    entries.append(entry("absent", "no_such_module:Backend", "broken-dist"))
+    for value in (Tensor(), Parameter(), Parameter()):
+        assert isinstance(registry.owner(value), Good)
+    assert registry.owner(Other()) is None
+
+
+def test_backends_own_nothing_by_default(entries: list[EntryPoint]) -> None:
+    assert not Good().owns(object())

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opc
-from opc.build import builder, cache, locks, ninja
+from opc.build import builder, cache, locks
 from opc.cli.main import app
 
 SPEC = """
@@ -174,7 +174,7 @@ def test_what_was_not_used_for_longest_makes_room(spec: Path, monkeypatch: pytes
 def test_an_entry_that_is_being_built_is_left(spec: Path) -> None:
     opc.load(spec)
     (entry,) = cache.entries()
-    with locks.hold(entry.folder / ninja.FOLDER):
+    with locks.hold(entry.folder / locks.FOLDER):
         code, output = run("prune")
     assert code == 0
     assert "left alone, as it is being built" in output

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from opc.backends import environments, registry
-from opc.backends.base import Availability, Environment
+from opc.backends.base import Availability, Backend, Environment
 from opc.build import environments as making
 from opc.diagnostics import SpecError
 from opc.distribution import NAME
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 DISTRIBUTION = "opc-toys"
 
 
-class Toy:
+class Toy(Backend):
     """A backend whose framework is the distribution `toy-framework`."""
 
     name = "toy"
@@ -35,9 +35,7 @@ class Toy:
     def probe(self) -> Availability:
         return environments.probe(self.name, "toy-framework")
 
-    def requires(self, family: Any) -> Any: ...
     def emit(self, family: Any) -> Any: ...
-    def build(self, family: Any) -> Any: ...
     def session(self, family: Any, package: Path) -> Any: ...
 
 

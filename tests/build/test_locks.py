@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from opc.build import builder, locks, ninja
+from opc.build import builder, locks
 from opc.build.generate import generate, prepare
 from opc.diagnostics import SpecError
 from opc.ir.op import Family
@@ -89,7 +89,7 @@ def test_files_are_made_without_the_lock(fake: FakeBackend, tmp_path: Path, monk
     free: list[bool] = []
 
     def emit(family: Family) -> dict[str, str]:
-        with locks.hold_now(tmp_path / ninja.FOLDER) as held:
+        with locks.hold_now(tmp_path / locks.FOLDER) as held:
             free.append(held)
         return dict(fake.files)
 

@@ -364,7 +364,9 @@ def test_bench(opc: Opc) -> None:
     done = opc("bench", "--list")
     assert done.code == 0
     sections = [line.split()[0] for line in done.out.splitlines()]
-    assert sections == ["ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "build", "commands"]
+    assert sections == [
+        "ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "build", "commands", "compiler", "growth",
+    ]  # fmt: skip
     done = opc("bench", "--section", "huge")
     assert done.code == 2
     assert f"there is no section 'huge'; the sections are {', '.join(sections)}" in done.err

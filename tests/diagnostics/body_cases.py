@@ -172,6 +172,11 @@ INDICES: list[Case] = [
     kernel("y[n] = x[⟦n * n⟧]", "an index is affine in the index variables", **VECTOR),
     kernel("y[n] = x[⟦n / 2⟧]", "an index is a whole number", **VECTOR),
     kernel("y[n] = x[⟦w[n]⟧]", "an index is a whole number; this is T", **{**TABLE, "inputs": "{x: 'T[V]', w: 'T[N]'}"}),
+    kernel(
+        "y[n] = x[⟦w[n]⟧]",
+        "an index is one of int64's numbers; uint64 has larger ones",
+        **{**TABLE, "inputs": "{x: 'T[V]', w: 'uint64[N]'}"},
+    ),
     kernel("y[n] = sum[k:⟦N / 2⟧](x[n])", "an index's range is a whole number", **VECTOR),
     kernel("y[n] = sum[⟦n + 1⟧](x[n])", "an axis is a name, name:extent, ... or *A", **VECTOR),
     kernel("y[n] = sum[⟦*A⟧](x[n])", "there is no axis group *A", **VECTOR),

@@ -24,9 +24,8 @@ from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.base import Compile
 from opc.backends.kernel.backend import VARIANT, KernelBackend, instruction_sets
 from opc.emit import abi
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import AttributeKind, Family, Op
-from opc.testing.oracle.bounds import numpy_dtype
 from opc.testing.oracle.evaluation import askable
 
 Array = np.ndarray[Any, Any]
@@ -202,7 +201,7 @@ def _tensor(array: Array | None, keep: list[Any]) -> Any:
     dtype = DType(str(array.dtype))
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
     strides = (ctypes.c_int64 * max(1, array.ndim))(*(s // array.itemsize for s in array.strides))
-    tensor = Tensor(array.ctypes.data, 1, 0, array.ndim, DataType(abi.DLPACK_CODE[dtype], dtype.bits, 1), shape, strides, 0)
+    tensor = Tensor(array.ctypes.data, 1, 0, array.ndim, DataType(dtype.row.dlpack, dtype.bits, 1), shape, strides, 0)
     keep += [array, shape, strides, tensor]
     return ctypes.pointer(tensor)
 

@@ -1,7 +1,7 @@
 """Point and row stages as CUDA: the same loops through another schedule and printer.
 
-They are run through an emulation, one thread a block, and compiled by nvcc where there is one. The driver, compiled by nvcc, runs on a
-GPU as it is.
+They are run through an emulation, one thread a block, and compiled by nvcc where there is one. The driver, compiled by nvcc,
+runs on a GPU as it is.
 """
 
 from __future__ import annotations

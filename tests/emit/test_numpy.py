@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opc.emit.numpy import helpers
 from opc.emit.numpy import reference as emitter
 from opc.emit.numpy.reference import HELPERS, function_name, numpy_function, numpy_module
+from opc.ir import scalar_functions
 from opc.ir.functions import FUNCTIONS
 from opc.pipeline import compile_text, load_family
 from opc.testing.oracle import evaluation as oracle
@@ -181,9 +183,12 @@ def test_a_module_carries_only_the_helpers_it_calls() -> None:
 
 
 def test_helpers_are_the_functions_of_their_module_in_order() -> None:
-    text = Path(emitter.__file__).with_name("helpers.py").read_text()
-    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    assert list(HELPERS.items()) == [(node.name, ast.get_source_segment(text, node)) for node in functions]
+    found = []
+    for module in (scalar_functions, helpers):
+        text = Path(str(module.__file__)).read_text()
+        functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        found += [(node.name, ast.get_source_segment(text, node)) for node in functions]
+    assert list(HELPERS.items()) == found
 
 
 @pytest.mark.parametrize("name", sorted(n for n, f in FUNCTIONS.items() if "np." not in f.numpy and "(" in f.numpy))

@@ -1,4 +1,4 @@
-"""The runtime's conversions of float16 and bfloat16 against NumPy's and ml_dtypes', and its functions against wider types."""
+"""The runtime's conversions of minifloats against those of NumPy and ml_dtypes, and its functions against wider types."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import numpy as np
 import pytest
 
 from opc.backends.kernel.backend import COMMON_FLAGS, LOOP_FLAGS, VARIANTS, instruction_sets
+from opc.ir.dtypes import DTYPES, numpy_dtype
+from opc.ir.functions import FUNCTIONS
+from opc.testing.oracle.enclosures import numpy_function
 from tests.emit.compilers import COMPILERS, run_compiler
 from tests.emit.kernel_library import INCLUDE
 
@@ -24,20 +28,39 @@ Convert = Callable[[str, Array, Any], Array]
 
 UNARY = (
     "exp", "expm1", "exp2", "tanh", "sinh", "cosh", "sigmoid", "log", "log2", "log10", "log1p", "asinh", "acosh", "atanh",
-    "erf", "erfc", "asin", "acos", "atan",
+    "erf", "erfc", "asin", "acos", "atan", "cbrt", "sinc", "erfinv", "lgamma", "digamma", "trigamma", "i0", "i1",
 )  # fmt: skip
+HIDDEN = ("sinc_slope", "tetragamma", "pentagamma")
+"""What derivatives alone call."""
 
-WHOLE = ("int8", "uint8", "int16", "int32", "int64")
+WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+OTHERS = {
+    "float8_e3m4": "float8_e3m4, uint8_t, 4, 3, ieee",
+    "float8_e4m3fnuz": "float8_e4m3fnuz, uint8_t, 3, 8, finite",
+    "float8_e5m2fnuz": "float8_e5m2fnuz, uint8_t, 2, 16, finite",
+}
+"""Formats that no dtype of opc has, and that a row would be enough for."""
+
+MINIFLOATS = {d.value: numpy_dtype(d) for d in DTYPES if d.row.minifloat} | {n: np.dtype(getattr(ml_dtypes, n)) for n in OTHERS}
 
 SOURCE = """
 #include "opc/loops.h"
 extern "C" {
 #define EXPORT __attribute__((visibility("default")))
 #define LOOP OPC_SIMD for (int64_t i = 0; i < n; ++i)
-EXPORT void widen_float16(float *to, const uint16_t *from, int64_t n) { opc::widen_float16(to, from, n); }
-EXPORT void widen_bfloat16(float *to, const uint16_t *from, int64_t n) { opc::widen_bfloat16(to, from, n); }
-EXPORT void narrow_float16(uint16_t *to, const float *from, int64_t n) { opc::narrow_float16(to, from, n); }
-EXPORT void narrow_bfloat16(uint16_t *to, const float *from, int64_t n) { opc::narrow_bfloat16(to, from, n); }
+#define FORMAT(name, word, fraction_bits, exponent_bias, encodings) \\
+  struct name { \\
+    typedef word bits_type; \\
+    enum { fraction = fraction_bits, bias = exponent_bias }; \\
+    static constexpr opc::top_encodings top = opc::top_encodings::encodings; \\
+    word bits; \\
+  };
+#define CONVERSIONS(name, word, ...) \\
+  EXPORT void widen_##name(float *to, const word *from, int64_t n) { opc::widen_row<name>(to, from, n); } \\
+  EXPORT void narrow_##name(word *to, const float *from, int64_t n) { opc::narrow_row<name>(to, from, n); }
+using namespace opc;
+OPC_MINIFLOATS(CONVERSIONS)
 EXPORT void exp_below_float(float *to, const float *from, int64_t n) { LOOP to[i] = opc::exp_below(from[i] > 89 ? 89 : from[i]); }
 EXPORT void exp_below_double(double *to, const double *from, int64_t n) {
   LOOP to[i] = opc::exp_below(from[i] > 710 ? 710 : from[i]);
@@ -47,15 +70,21 @@ EXPORT void pow_double(double *to, const double *from, int64_t n) { LOOP to[i] =
 EXPORT void same_float(float *to, const float *from, int64_t n, float y) { LOOP to[i] = from[i] / opc::pow(1 + from[i], y); }
 EXPORT void same_double(double *to, const double *from, int64_t n, double y) { LOOP to[i] = from[i] / opc::pow(1 + from[i], y); }
 """ + "".join(
-    f"EXPORT void {name}_{kind}({kind} *to, const {kind} *from, int64_t n) {{ LOOP to[i] = opc::{name}(from[i]); }}\n"
-    for name in UNARY
+    f"EXPORT void {name}_{kind}({kind} *to, const {kind} *from, int64_t n) {{"
+    f" LOOP to[i] = {FUNCTIONS[name].c.format('from[i]')}; }}\n"
+    for name in (*UNARY, *HIDDEN)
+    for kind in ("float", "double")
+) + "".join(
+    f"EXPORT void {name}_{kind}({kind} *to, const {kind} *from, int64_t n) {{"
+    f" LOOP to[i] = opc::{name}(from[i], from[i + n]); }}\n"
+    for name in ("hypot", "atan2")
     for kind in ("float", "double")
 ) + "".join(
     f"EXPORT void through_{whole}_{kind}({kind} *to, const {kind} *from, int64_t n) {{"
     f" LOOP to[i] = opc::cast<{kind}>(opc::cast<{whole}_t>(from[i])); }}\n"
     for whole in WHOLE
     for kind in ("float", "double")
-) + "}\n"  # fmt: skip
+) + "".join(f"FORMAT({f})\nCONVERSIONS({f})\n" for f in OTHERS.values()) + "}\n"  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[(c, m) for c in COMPILERS for m in ("baseline", "v3")], ids="-".join)
@@ -87,10 +116,18 @@ def floats(step: int) -> Array:
     return np.concatenate([bits, special]).view(np.float32)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
-def test_widening_is_exact(convert: Convert, name: str, dtype: Any) -> None:
-    bits = np.arange(1 << 16, dtype=np.uint16)
-    np.testing.assert_array_equal(convert(f"widen_{name}", bits, np.float32), bits.view(dtype).astype(np.float32))
+def every(dtype: Any) -> Array:
+    """Return every value of a dtype, by its bits."""
+    size = np.dtype(dtype).itemsize
+    return np.arange(1 << 8 * size).astype(f"u{size}").view(dtype)
+
+
+@pytest.mark.parametrize("name", MINIFLOATS)
+def test_widening_is_exact(convert: Convert, name: str) -> None:
+    values = every(MINIFLOATS[name])
+    got, want = convert(f"widen_{name}", values, np.float32), values.astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -104,19 +141,24 @@ def test_zeros_that_were_integers_have_no_sign(convert: Convert, whole: str, kin
     assert not np.signbit(got[got == 0]).any()
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)])
-def test_narrowing_rounds_to_nearest_even(convert: Convert, name: str, dtype: Any) -> None:
-    values = floats(4099)
-    # Every half-way point between neighbours, too.
-    halves = np.arange(1 << 16, dtype=np.uint16).view(dtype).astype(np.float32)
+@pytest.mark.parametrize("name", MINIFLOATS)
+def test_narrowing_rounds_to_nearest_even(convert: Convert, name: str) -> None:
+    values, dtype = floats(4099), MINIFLOATS[name]
+    # Every half-way point between neighbours, too, and what is next to it and to the ends.
+    stored = every(dtype).astype(np.float32)
     with np.errstate(all="ignore"):
-        middles = (halves[1:].astype(np.float64) + halves[:-1].astype(np.float64)) / 2
-        values = np.concatenate([values, middles.astype(np.float32)])
+        middles = ((stored[1:].astype(np.float64) + stored[:-1].astype(np.float64)) / 2).astype(np.float32)
+        largest = np.nanmax(np.where(np.isinf(stored), 0, stored)) * np.linspace(1, 2, 65, dtype=np.float32)
+        exact = np.concatenate([middles, stored, largest, -largest])
+        values = np.concatenate(
+            [values, exact, np.nextafter(exact, np.float32(-np.inf)), np.nextafter(exact, np.float32(np.inf))]
+        )
         want = values.astype(dtype)
-    got = convert(f"narrow_{name}", values, np.uint16).view(dtype)
+    bits = f"u{dtype.itemsize}"
+    got = convert(f"narrow_{name}", values, bits).view(dtype)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     number = ~np.isnan(want)
-    np.testing.assert_array_equal(got.view(np.uint16)[number], want.view(np.uint16)[number])
+    np.testing.assert_array_equal(got.view(bits)[number], want.view(bits)[number])
 
 
 def doubles(count: int) -> Array:
@@ -136,19 +178,26 @@ def sigmoid(x: Array) -> Array:
 
 def by_mpmath(name: str) -> Callable[[Array], Array]:
     """Return a function with 90 bits, as the sum of what long double holds of it and the rest."""
+    row = FUNCTIONS[name]
+    number, special = eval(f"lambda x: {row.mp.format('x')}", {"mp": mpmath}), numpy_function(row.numpy)
 
-    def one(value: float) -> Any:
-        if math.isnan(value):
-            return np.longdouble(np.nan)
+    @cache
+    def one(value: float, sign: float) -> Any:
+        if not math.isfinite(value) or value == 0 or not row.domain[0] < value < row.domain[1]:
+            with np.errstate(all="ignore"):
+                return np.longdouble(special(np.float64(value)))
         with mpmath.workprec(90):
-            # Far out they are what they are at 10^4, which mpmath can still take.
-            exact = mpmath.ldexp(getattr(mpmath, name)(mpmath.mpf(max(min(value, 1e4), -1e4))), 900)
+            exact = mpmath.ldexp(number(mpmath.mpf(value)), 900)
+            if not mpmath.isfinite(exact) or exact == 0:
+                return np.longdouble(special(np.float64(value)))  # at a pole, or of this sign
             whole = float(mpmath.ldexp(exact, -900))
+            if math.isinf(whole):
+                return np.longdouble(whole)
             if abs(whole) > 1e-280:
                 return np.longdouble(whole) + np.longdouble(float(mpmath.ldexp(exact, -900) - whole))
-            return np.copysign(np.ldexp(np.longdouble(float(exact)), -900), whole if whole else np.longdouble(value))
+            return np.copysign(np.ldexp(np.longdouble(float(exact)), -900), whole if whole else np.longdouble(mpmath.sign(exact)))
 
-    return lambda x: np.array([one(float(v)) for v in x], np.longdouble)
+    return lambda x: np.array([one(float(v), math.copysign(1.0, v)) for v in x], np.longdouble)
 
 
 # The bounds that the functions' comments state, in units in the last place; each row with what it is held against.
@@ -157,12 +206,15 @@ ACCURACY: Mapping[str, tuple[Callable[[Array], Array], float]] = {
     "sinh": (np.sinh, 3.5), "cosh": (np.cosh, 2.5), "sigmoid": (sigmoid, 3.2), "log": (np.log, 1.5), "log2": (np.log2, 3.0),
     "log10": (np.log10, 3.0), "log1p": (np.log1p, 2.0), "asinh": (np.arcsinh, 2.5), "acosh": (np.arccosh, 2.5),
     "atanh": (np.arctanh, 2.5), "erf": (by_mpmath("erf"), 1.9), "erfc": (by_mpmath("erfc"), 4.0), "asin": (np.arcsin, 2.5),
-    "acos": (np.arccos, 2.5), "atan": (np.arctan, 2.5),
+    "acos": (np.arccos, 2.5), "atan": (np.arctan, 2.5), "cbrt": (by_mpmath("cbrt"), 1.0), "sinc": (by_mpmath("sinc"), 2.5),
+    "sinc_slope": (by_mpmath("sinc_slope"), 4.0), "erfinv": (by_mpmath("erfinv"), 3.5), "lgamma": (by_mpmath("lgamma"), 5.0),
+    "digamma": (by_mpmath("digamma"), 5.0), "trigamma": (by_mpmath("trigamma"), 5.0), "i0": (by_mpmath("i0"), 5.0),
+    "tetragamma": (by_mpmath("tetragamma"), 8.0), "pentagamma": (by_mpmath("pentagamma"), 10.0), "i1": (by_mpmath("i1"), 5.0),
 }  # fmt: skip
 
 
-def hold(got: Array, want: Array, ulp: float) -> None:
-    """Assert that values are within so many units in the last place of those wanted, given in long double."""
+def hold(got: Array, want: Array, ulp: float, absolute: float = 0.0) -> None:
+    """Assert that values are within so many units in the last place of those wanted, given in long double, and of 1 beside."""
     kind = got.dtype.type
     with np.errstate(all="ignore"):
         rounded = want.astype(kind)
@@ -176,7 +228,8 @@ def hold(got: Array, want: Array, ulp: float) -> None:
     # The unit in the last place below a power of two is half the one above it.
     unit = np.spacing(np.nextafter(np.abs(rounded[finite]), kind(0)))
     unit = np.maximum(unit, np.finfo(kind).smallest_subnormal).astype(np.longdouble)
-    error = np.abs(got[finite].astype(np.longdouble) - want[finite]) / unit
+    lost = np.abs(got[finite].astype(np.longdouble) - want[finite]) - absolute * np.longdouble(np.finfo(kind).eps)
+    error = lost / unit
     worst = int(error.argmax())
     assert float(error[worst]) < ulp, got[finite][worst]
 
@@ -185,14 +238,49 @@ def hold(got: Array, want: Array, ulp: float) -> None:
 @pytest.mark.parametrize("name", ACCURACY)
 def test_accuracy(convert: Convert, name: str, kind: Any) -> None:
     reference, ulp = ACCURACY[name]
-    slow = reference.__module__ == __name__ and name.startswith("erf")
-    values = floats(800_029 if slow else 4099) if kind is np.float32 else doubles(1000 if slow else 60_000)
+    slow = reference.__module__ == __name__ and name != "sigmoid"
+    values = floats(2_000_003 if slow else 4099) if kind is np.float32 else doubles(400 if slow else 60_000)
     if name == "exp_below":
         values = np.minimum(values, kind(89 if kind is np.float32 else 710))
     with np.errstate(all="ignore"):
         want = reference(values.astype(np.longdouble if kind is np.float64 else np.float64)).astype(np.longdouble)
     got = convert(f"{name}_{'float' if kind is np.float32 else 'double'}", values, kind)
-    hold(got, want, ulp)
+    hold(got, want, ulp, FUNCTIONS[name].absolute if name in FUNCTIONS else 0.0)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(("name", "ulp"), [("hypot", 1.5), ("atan2", 3.5)])
+def test_accuracy_of_two_arguments(convert: Convert, name: str, ulp: float, kind: Any) -> None:
+    rng, row = np.random.default_rng(5), FUNCTIONS[name]
+    every = floats(1_600_021) if kind is np.float32 else doubles(250)
+    x = every[np.isfinite(every)]
+    with np.errstate(all="ignore"):
+        near = (x * np.exp2(rng.uniform(-30, 30, x.size))).astype(kind)
+    y = np.where(np.isfinite(near) & (rng.random(x.size) < 0.8), near, rng.permutation(x))
+    number = eval(f"lambda x, y: {row.mp.format('x', 'y')}", {"mp": mpmath})
+    with mpmath.workprec(140):
+        exact = [mpmath.ldexp(number(mpmath.mpf(float(a)), mpmath.mpf(float(b))), 900) for a, b in zip(x, y)]
+        parts = [(v, float(mpmath.ldexp(v, -900))) for v in exact]
+        want = np.array(
+            [
+                np.longdouble(w) + np.longdouble(0 if math.isinf(w) else float(mpmath.ldexp(v, -900) - w))
+                if abs(w) > 1e-280
+                else np.longdouble(float(v))
+                for v, w in parts
+            ]
+        )
+    small = np.array([abs(w) <= 1e-280 for _, w in parts])
+    want[small] = np.ldexp(want[small], -900)
+    sure = (x != 0) & (y != 0)
+    hold(convert(f"{name}_{'float' if kind is np.float32 else 'double'}", np.stack([x[sure], y[sure]]), kind), want[sure], ulp)
+    # C's annex F, as NumPy has it.
+    edges = np.array([0.0, 1.0, 2.5, np.inf, np.nan, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
+    x, y = (a.ravel() for a in np.meshgrid(*[np.concatenate([edges, -edges])] * 2))
+    with np.errstate(all="ignore"):
+        want = numpy_function(row.numpy)(x, y)
+    got = convert(f"{name}_{'float' if kind is np.float32 else 'double'}", np.stack([x, y]), kind)
+    np.testing.assert_array_equal(np.signbit(got) & ~np.isnan(got), np.signbit(want) & ~np.isnan(want))
+    np.testing.assert_allclose(got, want, rtol=4 * float(np.finfo(kind).eps))
 
 
 EDGES = [
@@ -249,7 +337,7 @@ def test_loops_over_functions_are_vectorised(compiler: str, tmp_path: Path) -> N
     run_compiler(COMPILERS[compiler], *flags, "-S", tmp_path / "runtime.cpp", "-o", tmp_path / "runtime.s")
     parts = re.split(r"^([a-z]\w*):", (tmp_path / "runtime.s").read_text(), flags=re.MULTILINE)
     bodies = dict(zip(parts[1::2], parts[2::2]))
-    names = [f"{name}_{kind}" for name in (*UNARY, "pow", "same") for kind in ("float", "double")]
+    names = [f"{name}_{kind}" for name in (*UNARY, *HIDDEN, "hypot", "atan2", "pow", "same") for kind in ("float", "double")]
     scalar = [n for n in names if not re.search(r"\bvfn?m(add|sub)\w+p[sd]\s.*%ymm", bodies[n])]
     assert not scalar
     assert not [n for n in names if re.search(r"^\s+call", bodies[n], re.MULTILINE)]
@@ -264,7 +352,7 @@ def test_compilers_agree_to_the_bit(tmp_path: Path) -> None:
         run_compiler(compiler, *flags, "-o", tmp_path / f"{name}.o")
         subprocess.run(["g++", "-shared", tmp_path / f"{name}.o", "-o", tmp_path / f"{name}.so"], check=True)
         loaded.append(ctypes.CDLL(str(tmp_path / f"{name}.so")))
-    for name in UNARY:
+    for name in (*UNARY, *HIDDEN):
         for kind, values in (("float", floats(40_009)), ("double", doubles(4000))):
             results = [np.empty_like(values) for _ in loaded]
             for library, result in zip(loaded, results):

@@ -47,7 +47,7 @@ class Context(c.Structure):
 
 
 def data_type(dtype: DType) -> DataType:
-    return DataType(abi.DLPACK_CODE[dtype], dtype.bits, 1)
+    return DataType(dtype.row.dlpack, dtype.bits, 1)
 
 
 def tensor(shape: Sequence[int], dtype: DType = DType.FLOAT32, strides: Sequence[int] | None = None) -> Tensor:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from opc.analysis.shapes.attributes import fill
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.analysis.shapes.scalar import evaluate
+from opc.emit.python.carried import SCALAR_FUNCTIONS
 from opc.emit.python.scalars import ScalarText
 from opc.emit.shapes import python as shape_python
-from opc.emit.shapes import python_prelude
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, Weak, resolve
 from opc.ir.expr import AttrRef, Call, Const, IndexValue
@@ -233,7 +233,7 @@ def test_functions_of_conditions(name: str) -> None:
     arguments = tuple(AttrRef(n, Weak.FLOAT) for n in "xy"[: fn.arity])
     code = text.condition(Call(name, arguments, Weak.FLOAT))
     scope: dict[str, Any] = {}
-    for helper in (python_prelude.IEEE, python_prelude.DIVIDE, python_prelude.POWER, python_prelude.MAXIMUM):
+    for helper in SCALAR_FUNCTIONS.values():
         exec("import math\nfrom typing import Any\n" + helper, scope)
     for values in itertools.product(VALUES, repeat=fn.arity):
         if name in ("floordiv", "mod") and values[1] == 0:

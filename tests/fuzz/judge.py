@@ -13,13 +13,13 @@ import yaml
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.emit.numpy.reference import function_name, numpy_module
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.op import AttributeKind, Family, Op
 from opc.names import spelled
 from opc.pipeline import compile_text
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import derived_inputs, gradient, gradient_names, second_gradient
-from opc.testing.oracle.bounds import Array, Bounds, exact, numpy_dtype
+from opc.testing.oracle.bounds import Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError, UndecidedError
 from tests.fuzz import brute

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import opc
 from opc.backends.kernel.backend import COMMON_FLAGS, VARIANTS
+from opc.emit.dtypes import c_compute, c_storage
 from opc.emit.kernel.files import kernel_files
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import Family
 from tests.emit.kernel_library import KernelLibrary
 
 INCLUDE = Path(opc.__file__).parent.parent / "runtime" / "include"
 LINK = ("-lmvec", "-lm")
 VARIANT = "v3"
+NAMED_TYPES = re.compile(r"^#define (OPC_STORED_MINIFLOATS|OPC_COMPUTED_TYPES) .*\n", re.MULTILINE)
+"""The types that a kernel names for itself; files that are included one after the other have all of them in common."""
+EVERY_TYPE = [
+    f"-DOPC_STORED_MINIFLOATS={','.join(c_storage(d) for d in DTYPES if d.row.minifloat is not None)}",
+    f"-DOPC_COMPUTED_TYPES={','.join(c_compute(d) for d in DTYPES if d.compute is d)}",
+]
 POISON = ("-include", str(Path(__file__).parent / "poison.h"), "-ftrivial-auto-var-init=pattern")
 """Memory of temporaries and buffers holds no numbers before it is written; the outputs' holds some that no op computes."""
 
@@ -36,13 +45,15 @@ def compile_together(
     Raises:
         CalledProcessError: when the compiler refuses them; its message is there.
     """
+    types: list[str] = []
     for family in families:
         for path, text in kernel_files(family).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(change(text))
+            (folder / path).write_text(change(NAMED_TYPES.sub("", text)))
+            types = types or (EVERY_TYPE if NAMED_TYPES.search(text) else [])
     (folder / "loops.cpp").write_text("".join(f'#include "kernel/{f.name}_loops.cpp"\n' for f in families))
     (folder / "entries.cpp").write_text("".join(f'#include "kernel/{f.name}.cpp"\n' for f in families))
-    flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", *POISON, f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
+    flags = [*COMMON_FLAGS, "-fopenmp-simd", "-w", *types, *POISON, f"-I{INCLUDE}", f"-I{folder}", f"-I{folder / 'kernel'}"]
     for source, own in (
         ("loops", (optimise, f"-DOPC_VARIANT={VARIANT}", *VARIANTS[VARIANT])),
         # Rows of float32 take the way of large tensors, past the caches; those of float64 do not.

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import mpmath
+
 INF, NAN = math.inf, math.nan
-BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8}
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
+FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
 class NoValueError(Exception):
@@ -32,7 +34,9 @@ def cast_to_int(value: Any, dtype: str) -> int:
         return wrapped(int(value), dtype)
     if math.isnan(value):
         return 0
-    least, most = (0, 255) if dtype == "uint8" else (-(1 << (BITS[dtype] - 1)), (1 << (BITS[dtype] - 1)) - 1)
+    least, most = 0, (1 << BITS[dtype]) - 1
+    if not dtype.startswith("u"):
+        least, most = -(1 << (BITS[dtype] - 1)), (1 << (BITS[dtype] - 1)) - 1
     return most if value >= most else least if value <= least else int(value)
 
 
@@ -108,6 +112,11 @@ def sign(x: float) -> float:
     return x if x != x else float((x > 0) - (x < 0))
 
 
+def _mpmath(fn: Callable[[Any], Any]) -> Callable[[float], float]:
+    """Return a function of mpmath, where its arguments are drawn: away from poles."""
+    return lambda x: float(fn(mpmath.mpf(x))) if math.isfinite(x) else NAN
+
+
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "acos": _guard(math.acos), "acosh": _guard(math.acosh), "asin": _guard(math.asin), "asinh": math.asinh, "atan": math.atan,
     "atanh": lambda x: math.copysign(INF, x) if abs(x) == 1 else _guard(math.atanh)(x), "ceil": _whole(math.ceil),
@@ -116,9 +125,14 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "log10": _log(math.log10, 0), "log1p": _log(math.log1p, -1), "log2": _log(math.log2, 0), "round": _whole(round),
     "rsqrt": lambda x: div(1.0, sqrt(x)), "sigmoid": sigmoid, "sign": sign, "sin": _guard(math.sin),
     "sinh": _growing(math.sinh, True), "sqrt": sqrt, "tan": _guard(math.tan), "tanh": math.tanh, "trunc": _whole(math.trunc),
-    "abs": abs,
+    "abs": abs, "cbrt": math.cbrt, "lgamma": _mpmath(lambda x: mpmath.re(mpmath.loggamma(x))), "digamma": _mpmath(mpmath.digamma),
+    "trigamma": _mpmath(lambda x: mpmath.psi(1, x)), "erfinv": _mpmath(mpmath.erfinv), "sinc": _mpmath(mpmath.sincpi),
+    "i0": _mpmath(lambda x: mpmath.besseli(0, x)), "i1": _mpmath(lambda x: mpmath.besseli(1, x)),
 }  # fmt: skip
 """The functions of one floating argument."""
+
+TWO: dict[str, Callable[[float, float], float]] = {"hypot": math.hypot, "atan2": math.atan2}
+"""Those of two."""
 
 
 def floor_mod(x: Any, y: Any) -> Any:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from opc.emit.onnx.function import Refusal, function_body
-from opc.ir.dtypes import FLOATING, INTEGER, DType
+from opc.ir.dtypes import TYPE_SETS, DType, numpy_dtype
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family
 from opc.pipeline import compile_text
 from opc.testing.cases.arguments import TensorArg, special_values
 from opc.testing.cases.calls import Maker
 from opc.testing.cases.sizes import Sizes
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.tolerance import compare
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary
@@ -25,14 +25,18 @@ from tests.fuzz.kernels import compile_together
 from tests.fuzz.proof import expected, reference, with_signs_of, wrong_answer, wrong_kernel
 
 COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+_OF_FLOATS = [n for n, f in FUNCTIONS.items() if f.types in ("float", "number", "test") and not f.hidden]
 OF = {
-    "floats": (FLOATING, [n for n, f in FUNCTIONS.items() if f.types in ("float", "number", "test")]),
-    "integers": (INTEGER, [n for n, f in FUNCTIONS.items() if f.types == "number"]),
+    "floats": (TYPE_SETS["floating"], _OF_FLOATS),
+    "integers": (TYPE_SETS["integer"], [n for n, f in FUNCTIONS.items() if f.types == "number"]),
+    "unsigned": (TYPE_SETS["unsigned"], [n for n, f in FUNCTIONS.items() if f.types == "number"]),
+    "float8": (TYPE_SETS["float8"], _OF_FLOATS),
     "bools": ((DType.BOOL,), ["and", "or", "not"]),
 }
 """Element types, and what takes them beside comparisons."""
 
-WITHOUT_BODY: dict[str, list[str]] = {"floats": ["floordiv", "mod"]}
+_NOT_ELEMENTARY = ["floordiv", "mod", "lgamma", "digamma", "trigamma"]
+WITHOUT_BODY: dict[str, list[str]] = {"floats": _NOT_ELEMENTARY, "float8": _NOT_ELEMENTARY}
 """What no standard operator of ONNX computes of a kind of element types."""
 
 IN_FLOAT32 = ("erf",)

@@ -321,6 +321,8 @@ class Translator:
                 return self.cast(self.call.dtype(ast.unparse(e.args[0])), *self.value(e.args[1]))
             case "maximum" | "minimum":
                 return self.binary(name, self.value(e.args[0]), self.value(e.args[1]))
+            case "hypot" | "atan2":
+                return f"fn_{name}({', '.join(as_type(*self.value(a), 'f') for a in e.args)})", "f"
         code, kind = self.value(e.args[0])
         if name == "stop_gradient":
             return f"stop_({code})", kind

@@ -16,6 +16,8 @@ TWOFOLD = (
     "(asinh({0}) / (1 + exp2(sin({0}))))", "(expm1(sin({0})) + log2(2 + cos({0})))", "(cosh(sin({0})) - log10(2 + cos({0})))",
     "(sinh(cos({0})) * atan({0}))", "(acos(0.9*sin({0})) + asin(0.9*cos({0})))", "(atanh(0.9*sin({0})) - acosh(2 + sin({0})))",
     "(tan(sin({0})) + sqrt(1 + cos({0})))", "(round({0}) + ceil({0}))", "(floor({0}) - trunc({0}))",
+    "(cbrt(2 + sin({0})) * sinc({0}))", "(erfinv(0.9*sin({0})) + lgamma(2 + sin({0})))", "(hypot({0}, 1) - i0(sin({0})))",
+    "(digamma(2 + cos({0})) * trigamma(2 + sin({0})))", "(i1(cos({0})) + atan2({0}, 2 + cos({0})))",
     "(sign({0}) * (0 if isnan({0}) else 1))", "({0}) * (0.5 if isinf({0}) else exp(sin({0})))",
 )  # fmt: skip
 """Functions of what is short enough to be written twice."""

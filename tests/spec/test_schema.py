@@ -10,9 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from opc.diagnostics import Diagnostics, Source
-from opc.ir.dtypes import TYPE_SETS, DType
 from opc.spec.loader import _Table, loads
-from opc.spec.model import DTYPE_NAMES, TYPE_SET_NAMES
 from opc.spec.schema import schema
 from opc.spec.yaml_tree import parse_yaml
 from tests.diagnostics import body_cases, signature_cases
@@ -45,11 +43,6 @@ def problems(text: str) -> list[str]:
 
 def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(schema())
-
-
-def test_the_names_of_dtypes_are_those_of_the_language() -> None:
-    assert tuple(d.value for d in DType) == DTYPE_NAMES
-    assert set(TYPE_SET_NAMES) == set(TYPE_SETS)
 
 
 @pytest.mark.parametrize(("name", "text"), [*SPECS, *IN_DOCS], ids=[n for n, _ in (*SPECS, *IN_DOCS)])

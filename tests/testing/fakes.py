@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from opc.backends.base import Availability, BuildStep, Check, OpError, Session, Unsupported
-from opc.diagnostics import Diagnostic
+from opc.backends.base import Availability, Backend, Check, OpError, Session, Unsupported
 from opc.ir.op import Family
 from opc.testing.oracle.bounds import Array
 
 
-class ReluSession:
+class ReluSession(Session):
     """relu in NumPy; derived ops are not carried."""
 
-    def __init__(self, family: Family) -> None:
-        self.family = family
+    no_autograd = "no autograd"
 
     def call(
         self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], only: Sequence[str] | None = None
@@ -31,15 +29,6 @@ class ReluSession:
         if x is None or x.dtype.name not in {d.value for d in self.family.forward.types[0].dtypes}:
             raise OpError("x is missing or of the wrong dtype")
         return {"y": np.asarray(np.where((x > 0) | np.isnan(x.astype(np.float64)), x, np.zeros((), x.dtype)))}
-
-    def gradient(self, *_: object) -> dict[str, Array]:
-        raise Unsupported("no autograd")
-
-    def second_gradient(self, *_: object) -> dict[str, Array]:
-        raise Unsupported("no autograd")
-
-    def checks(self) -> Sequence[Check]:
-        return [Check("holds", lambda: None), Check("fails", _fail)]
 
 
 def _fail() -> None:
@@ -67,7 +56,7 @@ class CarelessSession(ReluSession):
         return {"y": np.asarray(np.where(x > 0, x, np.zeros((), x.dtype)))}
 
 
-class Relu:
+class Relu(Backend):
     """The backend around `ReluSession`."""
 
     name = "fake"
@@ -77,17 +66,14 @@ class Relu:
     def probe(self) -> Availability:
         return Availability(True, "1.0")
 
-    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        return ()
-
     def emit(self, family: Family) -> dict[str, str]:
         return {}
 
-    def build(self, family: Family) -> tuple[BuildStep, ...]:
-        return ()
-
     def session(self, family: Family, package: Path) -> Session:
-        return self.kind(family)
+        return self.kind(family, package)
+
+    def checks(self, session: object) -> Sequence[Check]:
+        return [Check("holds", lambda: None), Check("fails", _fail)]
 
 
 class Crashing(Relu):

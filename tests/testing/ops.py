@@ -19,8 +19,9 @@ from opc.ir.expr import (
     Reduce,
     Select,
 )
-from opc.ir.functions import FUNCTIONS, result_type
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Attribute, AttributeKind, DimSpec, Group, Op, Operand
+from opc.ir.promotion import result_type
 
 FLOATS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
 T = TypeVar("T", FLOATS)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from opc.ir.dtypes import DType
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, choose, exact, flushed, multiply, rounded, square, union
-from opc.testing.oracle.enclosures import binary, compare, unary
+from opc.testing.oracle.enclosures import binary, compare, numpy_function, unary
 from opc.testing.oracle.reductions import reduce
 
 SINGLE = PRECISIONS[DType.FLOAT32]
@@ -70,6 +68,8 @@ OPERATORS = {
     "pow": np.power,
     "floordiv": lambda x, y: np.floor(x / y),
     "mod": np.mod,
+    "hypot": np.hypot,
+    "atan2": np.arctan2,
 }
 
 
@@ -84,16 +84,7 @@ def test_operators(name: str) -> None:
 def test_functions(name: str) -> None:
     a, x, _, _ = member_pairs()
     with np.errstate(all="ignore"):
-        if name in ("erf", "erfc"):
-            got = np.vectorize(getattr(math, name), otypes=[np.float64])(x.astype(np.float64))
-        elif name == "sigmoid":
-            wide = x.astype(np.float64)
-            got = np.where(wide >= 0, 1 / (1 + np.exp(-np.abs(wide))), np.exp(-np.abs(wide)) / (1 + np.exp(-np.abs(wide))))
-        else:
-            names = {"rsqrt": lambda v: 1 / np.sqrt(v), "stop_gradient": lambda v: v, "neg": np.negative, "round": np.rint}
-            arcs = {n: f"arc{n[1:]}" for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh")}
-            fn = names.get(name) or getattr(np, arcs.get(name, name))
-            got = fn(x.astype(np.float64))
+        got = numpy_function(FUNCTIONS[name].numpy)(x.astype(np.float64))
         check(unary(name, a, SINGLE), np.asarray(got).astype(np.float32), x)
 
 
@@ -196,3 +187,13 @@ def test_sets_without_infinities_take_no_other_way() -> None:
         for own, other in zip((alone.low, alone.high, alone.nan), (among.low, among.high, among.nan)):
             np.testing.assert_array_equal(own, other[finite])
             np.testing.assert_array_equal(np.signbit(own), np.signbit(other[finite]))
+
+
+def test_sets_of_two_shapes() -> None:
+    a, _, b, _ = member_pairs(12)
+    row, column = a.map(lambda v: v.reshape(1, 12)), b.map(lambda v: v.reshape(12, 1))
+    with np.errstate(all="ignore"):
+        found = binary("hypot", row, column, SINGLE)
+        one = binary("hypot", a.map(lambda v: v[:1]), b.map(lambda v: v[5:6]), SINGLE)
+    assert found.low.shape == (12, 12)
+    assert (found.low[5, 0], found.high[5, 0]) == (one.low[0], one.high[0])

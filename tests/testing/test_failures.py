@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opc.backends.base import Check, Session
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.op import Family
 from opc.pipeline import load_family
 from opc.testing.cases.arguments import TensorArg
@@ -20,7 +20,7 @@ from opc.testing.cases.derived import gradient, second_gradient
 from opc.testing.execution import Step, run, steps
 from opc.testing.explanation import inputs_of
 from opc.testing.lineage import UntoldError, lineage
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.oracle.wording import number_text
@@ -46,11 +46,8 @@ examples:
 """
 
 
-class WrongSession:
+class WrongSession(Session):
     """Right but for the last element of each answer, which is 1 too much."""
-
-    def __init__(self, family: Family) -> None:
-        self.family = family
 
     def call(
         self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any], only: Sequence[str] | None = None
@@ -69,9 +66,6 @@ class WrongSession:
         assert family.backward_backward is not None
         return spoiled(second_gradient(family.forward, family.backward, family.backward_backward, inputs, attributes, *seeds))
 
-    def checks(self) -> Sequence[Check]:
-        return ()
-
 
 def spoiled(sets: Mapping[str, Bounded]) -> dict[str, Array]:
     """The middle of each set, with 1 added to the last element."""
@@ -88,7 +82,10 @@ class Wrong(fakes.Relu):
     name = "wrong"
 
     def session(self, family: Family, package: Path) -> Session:
-        return WrongSession(family)
+        return WrongSession(family, package)
+
+    def checks(self, session: object) -> Sequence[Check]:
+        return ()
 
 
 def family_of(folder: Path, text: str) -> Family:

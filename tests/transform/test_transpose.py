@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from opc.analysis.bounds.checker import Knowledge
 from opc.ir.affine import Affine, AttrInt, Dim, Index
-from opc.ir.dtypes import FLOATING, TypeVar
+from opc.ir.dtypes import TYPE_SETS, TypeVar
 from opc.ir.expr import Axis, BroadcastAxis, GroupAxis, GroupRef, Read, Reduce
 from opc.ir.op import Group
 from opc.ir.printer import format_expr
@@ -20,7 +20,7 @@ from opc.transform.transpose import transpose
 from tests.amounts import examples
 from tests.transform.evaluator import Point
 
-T = TypeVar("T", FLOATING)
+T = TypeVar("T", TYPE_SETS["floating"])
 LOOPS = ("i", "j")
 
 

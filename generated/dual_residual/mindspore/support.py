@@ -25,8 +25,13 @@ DTYPES = (
     mindspore.int64,
     mindspore.uint8,
     mindspore.bool_,
+    mindspore.uint16,
+    mindspore.uint32,
+    mindspore.uint64,
+    None,
+    None,
 )
-"""The dtypes that opc knows; attributes carry their positions."""
+"""The dtypes that opc knows; attributes carry their positions. MindSpore may lack one."""
 
 
 ABSENT, NO_TENSOR = -1, -2
@@ -90,7 +95,7 @@ class Attribute:
             case "dtype":
                 if isinstance(value, str):
                     value = getattr(mindspore, value, None)
-                if value not in DTYPES:
+                if value is None or value not in DTYPES:
                     raise ValueError(
                         f"{op}: {self.name} must be a dtype that opc knows, "
                         f"not {value!r}"

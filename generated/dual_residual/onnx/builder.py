@@ -27,10 +27,19 @@ from .windows import Windows
 OPSET = 21
 """The version of the standard operators that functions are written in."""
 
-HALF = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+NARROW = {
+    "float16": TensorProto.FLOAT16,
+    "bfloat16": TensorProto.BFLOAT16,
+    "float8_e4m3fn": TensorProto.FLOAT8E4M3FN,
+    "float8_e5m2": TensorProto.FLOAT8E5M2,
+}
+"""The floating types that are computed in float32."""
 
-FLOATING = ("float16", "float32", "float64")
-"""How the names of floating types end."""
+BYTES = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2)
+"""Those of 8 bits."""
+
+FLOATING = (*NARROW, "float32", "float64")
+"""The floating types."""
 
 
 def first(*values: str | None) -> str | None:
@@ -63,7 +72,7 @@ class Body(Arrays, Functions, Windows):
     def __init__(self, schema: OpSchema, dtypes: Mapping[str, str]) -> None:
         self._schema = schema
         self._dtypes = dtypes
-        self._half = {t: HALF[dtype] for t, dtype in dtypes.items() if dtype in HALF}
+        self._narrow = {t: NARROW[d] for t, d in dtypes.items() if d in NARROW}
         self._nodes: list[NodeProto] = []
         self._count = 0
         self._known: dict[str, str] = {}
@@ -108,6 +117,8 @@ class Body(Arrays, Functions, Windows):
     def number(self, value: float, like: str | int | None = None) -> str:
         """Add a number, an int64 or double one unless `like` tells another type."""
         dtype = np.float64 if isinstance(value, float) else np.int64
+        if value >= 2**63 and dtype is np.int64:
+            dtype = np.uint64
         constant = self.Constant(value=numpy_helper.from_array(np.array(value, dtype)))
         return constant if like is None else self.cast(constant, like)
 
@@ -130,23 +141,24 @@ class Body(Arrays, Functions, Windows):
         )
 
     def compute(self, x: str | None, variable: str) -> str | None:
-        """Bring an input to the type it is computed in: float32 for the half types."""
-        if x is None or variable not in self._half:
+        """Bring an input to the type it is computed in: float32 for narrower types."""
+        if x is None or variable not in self._narrow:
             return x
         return self.Cast(x, to=TensorProto.FLOAT)
 
     def store(self, x: str, kind: str | int) -> str:
         """Bring an output to its own type; an accumulator is computed in its own."""
-        if isinstance(kind, int):
-            return self.Cast(x, to=kind)
-        return self.Cast(x, to=self._half[kind]) if kind in self._half else x
+        if isinstance(kind, str):
+            return self.store(x, self._narrow[kind]) if kind in self._narrow else x
+        # What is beyond the numbers of 8 bits is infinity or nan, as in wider types.
+        return self.Cast(x, to=kind, **({"saturate": 0} if kind in BYTES else {}))
 
     def element_type(self, variable: str) -> int:
         """Return what a type variable stands for, where a value needs to know it."""
         if variable not in self._dtypes:
             raise ValueError(f"say in dtypes what {variable} stands for")
         dtype = self._dtypes[variable]
-        return HALF.get(dtype) or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return NARROW.get(dtype) or helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def extreme(self, variable: str, sign: int, like: str | int) -> str:
         """Add infinity, or of an integer type the number that stands for it."""
@@ -166,12 +178,12 @@ class Body(Arrays, Functions, Windows):
 
     def computed_type(self, variable: str) -> int:
         """Return the type that values of a type variable are computed in."""
-        half = variable in self._half
-        return TensorProto.FLOAT if half else self.element_type(variable)
+        narrow = variable in self._narrow
+        return TensorProto.FLOAT if narrow else self.element_type(variable)
 
     def is_floating(self, variable: str) -> bool:
         """Whether a type variable stands for a floating type; it does where none is given."""
-        return self._dtypes.get(variable, "float32").endswith(FLOATING)
+        return self._dtypes.get(variable, "float32") in FLOATING
 
     def has_convolution(self, variable: str) -> bool:
         """Whether runtimes have convolutions of a type variable: none does of float64."""
@@ -190,13 +202,30 @@ class Body(Arrays, Functions, Windows):
         node.attribute.extend(self.handed_on(n, v) for n, v in attributes.items())
         return self._node(node)
 
+    def convert(self, x: str, floating: bool, kind: str | int, like: str | int) -> str:
+        """Add x in another type: a type variable's, or an ONNX type."""
+        to = self.element_type(kind) if isinstance(kind, str) else kind
+        if floating and helper.tensor_dtype_to_np_dtype(to).kind in "iu":
+            return self.truncate(x, to)
+        return self.cast(x, like)
+
+    def ordered(self, x: str, variable: str) -> str:
+        """Add x in a type that has maxima: the standard has none of 16-bit integers."""
+        narrow = self._dtypes.get(variable) in ("int16", "uint16")
+        return self.Cast(x, to=TensorProto.INT64) if narrow else x
+
     def accumulate(self, x: str, variable: str) -> str:
-        """Bring what is summed to the type it is summed in: int64 for integers."""
-        return x if self.is_floating(variable) else self.Cast(x, to=TensorProto.INT64)
+        """Bring what is summed to the type it is summed in."""
+        if self.is_floating(variable):
+            return x
+        return self.cast(x, self.accumulator(x, variable))
 
     def accumulator(self, like: str, variable: str) -> str | int:
-        """Return what has the type that sums are held in: int64 for integers."""
-        return like if self.is_floating(variable) else TensorProto.INT64
+        """Return what has the type that sums are held in: of integers int64 or uint64."""
+        if self.is_floating(variable):
+            return like
+        unsigned = self._dtypes[variable] == "uint64"
+        return TensorProto.UINT64 if unsigned else TensorProto.INT64
 
     # ---- shapes ----
 

@@ -26,6 +26,11 @@ DLPACK: Mapping[str, tuple[int, int]] = {
     "int64": (0, 64),
     "uint8": (1, 8),
     "bool": (6, 8),
+    "uint16": (1, 16),
+    "uint32": (1, 32),
+    "uint64": (1, 64),
+    "float8_e4m3fn": (10, 8),
+    "float8_e5m2": (12, 8),
 }
 """Type code and bits of each dtype in DLPack. A `dtype` attribute is the position in
 this table.
@@ -149,11 +154,14 @@ def weak_array(op: str, spec: Input, value: Any, known: np.dtype[Any] | None) ->
     array = np.asarray(value)
     names = (array.dtype.name, "float64", "float32") if known is None else (known.name,)
     for name in names:
-        # NumPy has no rule for bfloat16, which takes what any floating dtype takes.
-        kind = "float16" if name == "bfloat16" else name
-        if name in spec.dtypes and np.can_cast(array.dtype, kind, "same_kind"):
+        if name not in spec.dtypes:
+            continue
+        dtype = known or dtype_of(*DLPACK[name])
+        # NumPy has no rules for dtypes that are not its own: floating ones.
+        kind = dtype if dtype.isbuiltin == 1 else np.float16
+        if np.can_cast(array.dtype, kind, "same_kind"):
             try:
-                return np.asarray(value, dtype=known or name)
+                return np.asarray(value, dtype=dtype)
             except OverflowError as error:
                 raise ValueError(f"{op}: {spec.name}: {error}") from None
     takes = ", ".join(spec.dtypes if known is None else names)
@@ -201,9 +209,10 @@ def _from_dlpack(name: str, value: Any) -> Array:
 def dtype_of(code: int, bits: int) -> np.dtype[Any]:
     """Return the NumPy dtype of a DLPack type code and number of bits."""
     name = next(name for name, known in DLPACK.items() if known == (code, bits))
-    if name == "bfloat16":
+    try:
+        return np.dtype(name)
+    except TypeError:
         import ml_dtypes
 
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    return np.dtype(name)
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found

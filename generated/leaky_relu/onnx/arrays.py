@@ -122,12 +122,13 @@ class Arrays:
         whole = self.trunc(x)
         above = self.Greater(whole, self.number(float(low), x))
         fits = self.And(above, self.Less(whole, self.number(float(high), x)))
+        wide = None if high < 2**63 else TensorProto.UINT64
         inside = self.Cast(
-            self.Where(fits, whole, self.number(0.0, x)), to=TensorProto.INT64
+            self.Where(fits, whole, self.number(0.0, x)), to=wide or TensorProto.INT64
         )
         positive = self.Greater(whole, self.number(0.0, x))
-        bound = self.Where(positive, self.number(high), self.number(low))
-        bound = self.Where(self.IsNaN(x), self.number(0), bound)
+        bound = self.Where(positive, self.number(high, wide), self.number(low, wide))
+        bound = self.Where(self.IsNaN(x), self.number(0, wide), bound)
         return self.Cast(self.Where(fits, inside, bound), to=dtype)
 
     def inside(self, index: str, size: str) -> str:

@@ -82,4 +82,4 @@ def _empty(shape: Any, dtype: str | None) -> Any:
 
 
 def _numpy_dtype(name: str) -> Any:
-    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name, name))

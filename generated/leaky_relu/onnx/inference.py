@@ -20,6 +20,11 @@ DTYPES = {
     TensorProto.INT64: "int64",
     TensorProto.UINT8: "uint8",
     TensorProto.BOOL: "bool",
+    TensorProto.UINT16: "uint16",
+    TensorProto.UINT32: "uint32",
+    TensorProto.UINT64: "uint64",
+    TensorProto.FLOAT8E4M3FN: "float8_e4m3fn",
+    TensorProto.FLOAT8E5M2: "float8_e5m2",
 }
 """The dtype names of ONNX's element types."""
 

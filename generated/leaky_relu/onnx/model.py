@@ -145,7 +145,7 @@ def _dtype(type_string: str, variables: Mapping[str, str]) -> str:
 
 def accumulator(dtype: str) -> str:
     """Return the dtype that sums of a dtype are held in."""
-    if dtype == "float64":
+    if dtype in ("float32", "float64", "int64", "uint64"):
         return dtype
     return "float32" if "float" in dtype else "int64"
 

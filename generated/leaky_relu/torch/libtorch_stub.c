@@ -2,21 +2,26 @@
  *
  * The functions of libtorch that the operators' library calls, empty: it is linked against these and runs
  * with torch's own. */
-void aoti_torch_check(void) {}
-void aoti_torch_delete_tensor_object(void) {}
-void aoti_torch_device_type_cpu(void) {}
-void aoti_torch_dtype_bfloat16(void) {}
-void aoti_torch_dtype_bool(void) {}
-void aoti_torch_dtype_complex128(void) {}
-void aoti_torch_dtype_complex64(void) {}
 void aoti_torch_dtype_float16(void) {}
+void aoti_torch_dtype_bfloat16(void) {}
 void aoti_torch_dtype_float32(void) {}
 void aoti_torch_dtype_float64(void) {}
+void aoti_torch_dtype_int8(void) {}
 void aoti_torch_dtype_int16(void) {}
 void aoti_torch_dtype_int32(void) {}
 void aoti_torch_dtype_int64(void) {}
-void aoti_torch_dtype_int8(void) {}
 void aoti_torch_dtype_uint8(void) {}
+void aoti_torch_dtype_bool(void) {}
+void aoti_torch_dtype_uint16(void) {}
+void aoti_torch_dtype_uint32(void) {}
+void aoti_torch_dtype_uint64(void) {}
+void aoti_torch_dtype_float8_e4m3fn(void) {}
+void aoti_torch_dtype_float8_e5m2(void) {}
+void aoti_torch_check(void) {}
+void aoti_torch_delete_tensor_object(void) {}
+void aoti_torch_device_type_cpu(void) {}
+void aoti_torch_dtype_complex128(void) {}
+void aoti_torch_dtype_complex64(void) {}
 void aoti_torch_empty_strided(void) {}
 void aoti_torch_get_dim(void) {}
 void aoti_torch_get_dtype(void) {}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from opc.analysis.bounds.quotients import Parts, cleared, divisions, parts_of_index, quotient, split_off
+from opc.analysis.bounds.quotients import Parts, cleared, divisions, factors, parts_of_index, quotient, split_off
 from opc.analysis.value_types import affine_of, flag_of
 from opc.ir.affine import Affine, Dim, FloorDiv, GroupSize, Index, Minimum, Mod, Symbol
 from opc.ir.expr import Call, Expr
@@ -79,6 +79,12 @@ def _divisible(a: Affine, b: Affine) -> list[Affine]:
     return []
 
 
+@lru_cache(maxsize=4096)
+def _answers(facts: tuple[Affine, ...], ranges: tuple[tuple[str, Affine], ...], most_steps: int) -> dict[Affine, bool]:
+    """Return what has been asked before where the same is known: in other ops of a family, and in the cases of each."""
+    return {}
+
+
 @dataclass
 class Prover:
     """Proves that polynomials are not negative, given facts and the ranges of index variables (outermost first)."""
@@ -89,30 +95,50 @@ class Prover:
     most_steps: int = _MAX_STEPS
 
     def __post_init__(self) -> None:
-        # A loop that runs has at least one point.
-        self.known = [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
-        self.indexed = [f for f in self.known if f.indices()]
+        self._answers = _answers(self.facts, tuple(self.ranges.items()), self.most_steps)
         self._shown_without: dict[Affine, bool] = {}
-        self.lower: dict[Symbol, int] = {}
+
+    @cached_property
+    def known(self) -> list[Affine]:
+        """The facts, and that a loop that runs has at least one point; without those that are numbers."""
+        return [f for f in (*self.facts, *(e - 1 for e in self.ranges.values())) if f.constant is None]
+
+    @cached_property
+    def indexed(self) -> list[Affine]:
+        """Those of the facts that hold an index variable."""
+        return [f for f in self.known if f.indices()]
+
+    @cached_property
+    def lower(self) -> dict[Symbol, int]:
+        """A lower bound of each symbol that a fact gives one."""
+        lower: dict[Symbol, int] = {}
+
+        def at_least(symbol: Symbol, bound: int) -> None:
+            lower[symbol] = max(lower.get(symbol, bound), bound)
+
         for fact in self.known:
             # A fact `symbol - c` is a lower bound of the symbol.
             rest = [(m, c) for m, c in fact.terms if m]
             if len(rest) == 1 and rest[0][1] == 1 and len(rest[0][0]) == 1:
                 symbol = rest[0][0][0]
                 if not isinstance(symbol, FloorDiv | Mod | Minimum):
-                    self._at_least(symbol, -dict(fact.terms).get((), 0))
+                    at_least(symbol, -dict(fact.terms).get((), 0))
         for extent in self.ranges.values():
             # A product that is not zero has no factor that is zero.
             if len(extent.terms) == 1:
                 for atom in extent.terms[0][0]:
                     if isinstance(atom, Dim | GroupSize):
-                        self._at_least(atom, 1)
-
-    def _at_least(self, symbol: Symbol, bound: int) -> None:
-        self.lower[symbol] = max(self.lower.get(symbol, bound), bound)
+                        at_least(atom, 1)
+        return lower
 
     def nonnegative(self, f: Affine) -> bool:
         """Whether `f` is proved not negative at every point of the ranges where the facts hold."""
+        answer = self._answers.get(f)
+        if answer is None:
+            answer = self._answers[f] = self._proved(f)
+        return answer
+
+    def _proved(self, f: Affine) -> bool:
         if self._with_facts(f):
             return True
         known = [f, *self.known]
@@ -200,7 +226,7 @@ class Prover:
 
     def _eliminate_inside(self, f: Affine, name: str) -> Affine | None:
         """Replace the divisions that hold an index by their bounds: `n // d` grows with n, and `n % d` is in [0, d - 1]."""
-        for atom in sorted(divisions(f), key=str):
+        for atom in divisions(f):
             if name not in atom.numerator.indices() | atom.denominator.indices():
                 continue
             coefficient, rest = split_off(f, atom)
@@ -278,7 +304,7 @@ class Prover:
         return self._shown_without[f]
 
     def _is_shown_without(self, f: Affine) -> bool:
-        for atom in sorted(divisions(f), key=str):
+        for atom in divisions(f):
             reduced = self._bounded(f, atom)
             return reduced is not None and self._withoutdivisions(reduced)
         return self._coefficients(f)
@@ -330,5 +356,5 @@ class Prover:
 
 
 def _related(f: Affine, g: Affine) -> bool:
-    mine = {a for m, c in f.terms if c < 0 for a in m} | {a for m, _ in f.terms for a in m}
-    return bool(mine & {a for m, _ in g.terms for a in m})
+    """Whether two expressions have an atom in common."""
+    return not factors(f).isdisjoint(factors(g))

@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from math import gcd
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, parts_of
+from opc.ir.node import memoised, remembered
 
 _MAX_CLEARED = 3
 """How many quotients are taken out of one inequality."""
 
 
-def divisions(f: Affine) -> set[FloorDiv | Mod]:
-    """Return the quotients and remainders that are factors of `f`, not those inside others."""
-    return {a for m, _ in f.terms for a in m if isinstance(a, FloorDiv | Mod)}
+@remembered("_factors")
+def factors(f: Affine) -> frozenset[Atom]:
+    """Return the atoms that are factors of `f`, not those inside others."""
+    return frozenset([a for m, _ in f.terms for a in m])
+
+
+@memoised
+def divisions(f: Affine) -> tuple[FloorDiv | Mod, ...]:
+    """Return the quotients and remainders that are factors of `f`, not those inside others, in the order of their text."""
+    return tuple(sorted((a for a in factors(f) if isinstance(a, FloorDiv | Mod)), key=str))
 
 
 def every_division(f: Affine) -> Iterator[FloorDiv | Mod]:
@@ -27,6 +35,7 @@ def every_division(f: Affine) -> Iterator[FloorDiv | Mod]:
                     yield from every_division(part)
 
 
+@memoised
 def split_off(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
     """Return the coefficient of an atom (None when it stands in a power) and the terms without it."""
     coefficient, rest = Affine.of(0), Affine.of(0)
@@ -43,6 +52,7 @@ def split_off(f: Affine, atom: Atom) -> tuple[Affine | None, Affine]:
     return coefficient, rest
 
 
+@memoised
 def quotient(f: Affine, d: Affine) -> Affine | None:
     """Return f / d where d is one product that divides every term, else None."""
     if len(d.terms) != 1:
@@ -67,7 +77,7 @@ def cleared(f: Affine, positive: Callable[[Affine], bool], left: int = _MAX_CLEA
     For whole numbers and d > 0, `n // d <= c` holds just where `n <= d*c + d - 1`, and `n // d >= c` just where `n >= d*c`.
     """
     f = _primitive(f)
-    for atom in sorted(divisions(f), key=str) if left else ():
+    for atom in divisions(f) if left else ():
         coefficient, rest = split_off(f, atom)
         sign = None if coefficient is None else coefficient.constant
         if isinstance(atom, Mod) or sign not in (1, -1) or not positive(atom.denominator):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from opc.analysis.bounds.checker import knowledge_of, ranges_of
 from opc.ir.affine import Affine, GroupSize
-from opc.ir.dtypes import DType, Weak, is_integer
+from opc.ir.dtypes import DType, Weak, is_integer, is_whole
 from opc.ir.expr import (
     Axis,
     Call,
@@ -78,7 +78,7 @@ class Values:
                 return Range((e.value,), (e.value,))
             case Place():
                 return Range((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
-            case Cast(type=DType.INT64) if is_integer(e.arg.type):
+            case Cast(type=DType.INT64) if is_whole(e.arg.type):
                 return self.range(e.arg, ranges)
             case Select():
                 then, other = self.range(e.then, ranges), self.range(e.other, ranges)

@@ -12,7 +12,7 @@ from opc.analysis.shapes.scalar import evaluate
 from opc.analysis.wording import count
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, AttrInt, Dim, Symbol
-from opc.ir.dtypes import ANY, DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.expr import AttrRef, Call, Expr, rewrite
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Operand
 from opc.lang.parse import parse_expression
@@ -173,7 +173,7 @@ class AttributeTyper:
                     return None
                 return value
             case AttributeKind.DTYPE, str():
-                members = self.scope.types[a.binds].dtypes if a.binds in self.scope.types else ANY
+                members = self.scope.types[a.binds].dtypes if a.binds in self.scope.types else DTYPES
                 if value not in {d.value for d in members}:
                     names = [d.value for d in members]
                     hint = did_you_mean(value, names) or f"the dtypes are {', '.join(names)}"

@@ -80,7 +80,8 @@ class CallTyper:
                 return self.typer.reads.pad(tree)
             case "size" | "position":
                 return self._of_group(tree)
-        if name not in CALLABLE:
+        # Derivatives are written over given expressions, and call hidden functions too.
+        if name not in CALLABLE and not (self.scope.bound and name in FUNCTIONS and FUNCTIONS[name].hidden):
             for a in tree.args:
                 if not isinstance(a, Dots | Star | Range):
                     self.typer.value(a)

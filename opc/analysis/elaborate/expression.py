@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
-from opc.analysis.elaborate.scope import CONSTANTS, DTYPES, FORMS, Scope
+from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
 from opc.analysis.elaborate.widths import Widths
 from opc.analysis.value_types import affine_of, presence
 from opc.analysis.wording import article, type_text
@@ -18,8 +18,9 @@ from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import REDUCTIONS, AttrRef, Call, Const, Expr, IndexValue, Select, StrConst
-from opc.ir.functions import CALLABLE, FUNCTIONS, join, result_type
+from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
+from opc.ir.promotion import join, result_type
 from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, Reduction, Subscript, Tree
 
 _KIND_TYPE: dict[AttributeKind, ValueType] = {
@@ -121,7 +122,7 @@ class ExpressionTyper:
             return  # a dimension, by its look
         if name in scope.later:
             self._error(f"'{name}' is used before it is assigned", span, "a statement reads only what stands above it")
-        elif name in scope.types or name in DTYPES:
+        elif name in scope.types or name in DTYPE_NAMES:
             self._error(f"'{name}' is a type, not a value", span, f"convert with cast({name}, x)")
         elif name in CALLABLE or name in FORMS:
             self._error(f"'{name}' is a function: call it", span, f"write {name}(x)")

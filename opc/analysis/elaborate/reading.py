@@ -10,7 +10,7 @@ from opc.analysis.value_types import affine_of
 from opc.analysis.wording import count, dim_text, indexed, shape_text, type_text
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, Weak, is_integer
+from opc.ir.dtypes import DType, Weak, is_integer, is_whole
 from opc.ir.expr import (
     ELLIPSIS,
     REDUCTIONS,
@@ -26,8 +26,8 @@ from opc.ir.expr import (
     Select,
     walk,
 )
-from opc.ir.functions import join
 from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
 
@@ -171,6 +171,10 @@ class ReadTyper:
             return found
         if not is_integer(e.type):
             self._error(f"an index is a whole number; this is {type_text(e.type)}", item.span, "convert it: cast(int64, ...)")
+            return None
+        if not is_whole(e.type):
+            what = f"an index is one of int64's numbers; {type_text(e.type)} has larger ones"
+            self._error(what, item.span, "convert it: cast(int64, ...)")
             return None
         return e
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,9 +17,10 @@ from opc.ir.op import Attribute, Operand
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 FORMS = ("cast", "present", "pad", "size", "position")
 """What is called like a function and is none."""
-DTYPES = tuple(d.value for d in DType)
-RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPES, "acc", "broadcast"))
-"""The language's own words, which nothing else may be called."""
+DTYPE_NAMES = tuple(d.value for d in DType)
+_SHORT = frozenset(name for name in CALLABLE if re.fullmatch("[a-z][0-9]", name))
+RESERVED = frozenset((*CALLABLE, *CONSTANTS, *DTYPE_NAMES, "acc", "broadcast")) - _SHORT
+"""The language's own words, which nothing else may be called. But indices are called i0 and i1: parentheses tell a call apart."""
 WORDS = RESERVED | frozenset((*REDUCTIONS, *FORMS))
 """The words that can't name an index or dimension. Reductions and forms can name operands: brackets tell them apart."""
 

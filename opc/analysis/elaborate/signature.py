@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from opc.analysis.elaborate.attribute_types import AttributeTyper
 from opc.analysis.elaborate.expression import ExpressionTyper
-from opc.analysis.elaborate.scope import DTYPES, RESERVED, WORDS, Scope
+from opc.analysis.elaborate.scope import DTYPE_NAMES, RESERVED, WORDS, Scope
 from opc.analysis.value_types import element_type
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim
-from opc.ir.dtypes import ANY, TYPE_SETS, Acc, DType, ElementType, TypeVar
+from opc.ir.dtypes import TYPE_SETS, Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
@@ -61,7 +61,7 @@ class Signature:
         for section in ("types", "inputs", "attributes", "outputs", "shape"):
             for key in getattr(model, section):
                 name = key.removesuffix("?")
-                if section == "types" and name in DTYPES:
+                if section == "types" and name in DTYPE_NAMES:
                     continue  # said where types are read
                 if name in (WORDS if section == "shape" else RESERVED):
                     message = f"'{name}' is a word of the language, so nothing else can be called that"
@@ -76,21 +76,21 @@ class Signature:
                 at = self.spec.span(*(path if path in self.spec.values else path[:2]))
                 if member in TYPE_SETS:
                     dtypes += TYPE_SETS[member]
-                elif member in DTYPES:
+                elif member in DTYPE_NAMES:
                     dtypes.append(DType(member))
                 else:
-                    hint = did_you_mean(member, [*TYPE_SETS, *DTYPES])
+                    hint = did_you_mean(member, [*TYPE_SETS, *DTYPE_NAMES])
                     if member.startswith("complex"):
                         hint = "complex types are not part of version 1"
-                    self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(str(d) for d in ANY)}")
+                    self._error(f"unknown dtype '{member}'", at, hint or f"the dtypes are {', '.join(DTYPE_NAMES)}")
             if not members:
                 self._error(f"the type '{name}' stands for no dtype", self.spec.key_span("types", name))
-            if name in DTYPES or name in TYPE_SETS:
+            if name in DTYPE_NAMES or name in TYPE_SETS:
                 self._error(f"'{name}' is a dtype, so no type variable", self.spec.key_span("types", name))
             # Even an empty set declares the name: one mistake is told once.
             if len(self.found.items) > before:
                 self.broken_types.add(name)
-            self.scope.types[name] = TypeVar(name, tuple(dict.fromkeys(dtypes)) or ANY)
+            self.scope.types[name] = TypeVar(name, tuple(dict.fromkeys(dtypes)) or TYPE_SETS["any"])
 
     # operands
 

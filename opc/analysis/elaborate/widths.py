@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from opc.ir.dtypes import ElementType, ValueType, Weak, candidates, is_bool
 from opc.ir.expr import Const, Expr, Read, Select
-from opc.ir.rules import common_type, converted, needs_width, wide_type
+from opc.ir.rules import common_type, converted, needs_width, wide, wide_type
 
 
 class Widths:
@@ -53,11 +53,10 @@ class Widths:
         if own is None or isinstance(own, Weak):
             return args
         wider = any(self.own(a) != a.type and a.type != own for a in args)
-        wide = wide_type(own)
-        whole = any(id(a) in self._whole for a in args) and wide != own and not is_bool(own)
+        whole = any(id(a) in self._whole for a in args) and wide_type(own) != own and not is_bool(own)
         if not wider and not whole and not needs_width(args, own):
             return args
-        return tuple(a if isinstance(a.type, Weak) else converted(a, wide) for a in args)
+        return wide(args, own)
 
     def stored(self, value: Expr, t: ElementType) -> Expr:
         """Return a value as it is stored in type `t`, which its own type mixes with."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opc.diagnostics import did_you_mean
-from opc.ir.dtypes import ANY, DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Op
 from opc.names import in_words
 
@@ -50,7 +50,7 @@ def _str(value: Any) -> str:
 
 def _dtype(value: Any) -> str:
     name = value.value if isinstance(value, DType) else value
-    if name in {d.value for d in ANY}:
+    if name in {d.value for d in DTYPES}:
         return str(name)
     raise TypeError
 

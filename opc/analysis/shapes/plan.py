@@ -36,6 +36,7 @@ from opc.analysis.shapes.steps import (
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import Expr, IndexValue, walk
+from opc.ir.node import remembered
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
 
 
@@ -52,9 +53,10 @@ def group_key(group: Group) -> GroupKey:
     return group.name, group.of
 
 
-def symbols_of(e: Expr) -> set[Symbol]:
+@remembered("_symbols")
+def symbols_of(e: Expr) -> frozenset[Symbol]:
     """Return the dimensions, group sizes and integer attributes that a condition's index values use."""
-    return {s for node in walk(e) if isinstance(node, IndexValue) for s in node.value.atoms()}
+    return frozenset(s for node in walk(e) if isinstance(node, IndexValue) for s in node.value.atoms())
 
 
 def _needs_sizes(e: Expr) -> bool:

@@ -1,25 +1,26 @@
 """The MindSpore backend: functions for `ops.Custom(..., func_type="aot")`, built without MindSpore's headers.
 
 A package's `mindspore/` holds the C++ library (`library`), its primitives with gradients (`operators`), and the function people
-call (`front`).
+call (`api`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.backends import environments
-from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
+from opc.backends import environments, example_text
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
-from opc.backends.mindspore import generated_tests
-from opc.backends.mindspore.front import front_source
-from opc.backends.mindspore.library import MAX_OPERANDS, cuda_source, library_source, native_code, threads_source
+from opc.backends.mindspore.api import api_source
+from opc.backends.mindspore.library import MAX_OPERANDS, cuda_source, library_source, native_code, templates, threads_source
 from opc.backends.mindspore.operators import operators_source, support_source
 from opc.diagnostics import Diagnostic, SpecError
 from opc.emit.kernel.native import native_files, source_path
+from opc.emit.python.text import Bracket, quoted
 from opc.ir.op import AttributeKind, Family, Op
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ TORCH_LIBRARIES = ("torch_cpu", "c10")
 """What code on at::Tensor is linked with."""
 
 
-class MindSporeBackend:
+class MindSporeBackend(Backend):
     """Emits, builds and runs an op family for MindSpore."""
 
     name = "mindspore"
     title = "MindSpore"
+    tensor = "mindspore.Tensor"
     wraps = True
     environment = Environment("mindspore")
 
@@ -47,19 +49,20 @@ class MindSporeBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family MindSpore's custom ops can't carry."""
-        return tuple(d for op in family.ops for d in _requires(op))
+        lacked = lacking(family.ops, self.title, lambda d: d.row.mindspore is not None)
+        return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the files of `mindspore/` and its test."""
         return {
-            "mindspore/__init__.py": front_source(family),
+            "mindspore/__init__.py": api_source(family),
             "mindspore/operators.py": operators_source(family),
             "mindspore/support.py": support_source(family),
             "mindspore/threads.c": threads_source(family),
             f"mindspore/{family.name}_mindspore.cpp": library_source(family),
             f"mindspore/{family.name}_mindspore.cu": cuda_source(family),
             **(native_files(family, "torch") if native_code(family) else {}),
-            **generated_tests.files(family),
+            **_test(family),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
@@ -89,10 +92,21 @@ class MindSporeBackend:
 
         return MindSporeSession(family, package)
 
+    def checks(self, session: MindSporeSession) -> Sequence[Check]:
+        """Return what MindSpore promises of an op beyond values and gradients."""
+        from opc.backends.mindspore.checks import MindSporeChecks
+
+        return MindSporeChecks(session).all()
+
 
 def library_path(family: Family) -> str:
     """Return the path of the built library, relative to the package directory."""
     return f"build/lib{family.name}_mindspore.so"
+
+
+def _test(family: Family) -> dict[str, str]:
+    dtypes = [f"{quoted(x.name)}: {quoted(example_text.precise(x).value)}" for x in family.forward.inputs]
+    return example_text.test_file(family, templates, "mindspore", dtypes=Bracket("DTYPES = {", dtypes, "}").render())
 
 
 def _requires(op: Op) -> Iterator[Diagnostic]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from opc.backends.templates import environment
+from opc.backends.derived import title
+from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
@@ -15,25 +15,11 @@ from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType
 from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
 
-if TYPE_CHECKING:
-    import jinja2
-
 MAX_OPERANDS = 32
 """`opc::mindspore::max_operands`."""
 
-DERIVED = {
-    "": "The op itself.",
-    "_backward": "The gradient.",
-    "_backward_backward": "The gradient of the gradient.",
-    "_jvp": "Forward mode.",
-    "_backward_jvp": "Forward mode of the gradient.",
-}
-"""What the ops of a family are, by the ends of their names."""
 
-
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.mindspore")
+templates = Templates("opc.backends.mindspore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +83,24 @@ def native_code(family: Family) -> Native | None:
 def library_source(family: Family) -> str:
     """Return the text of `mindspore/<op>_mindspore.cpp`."""
     native = native_code(family) is not None
-    return (
-        templates()
-        .get_template("library.cpp.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            header=native_header_path(family) if native else header_path(family),
-            attributes_type=attributes_type(family),
-            attributes=[_take(a) for a in family.forward.attributes],
-            ops=[
-                _op(family, op, torch_function(op) if native and op is family.forward else function_name(op)) for op in family.ops
-            ],
-        )
+    return templates.render(
+        "library.cpp.j2",
+        family,
+        header=native_header_path(family) if native else header_path(family),
+        attributes_type=attributes_type(family),
+        attributes=[_take(a) for a in family.forward.attributes],
+        ops=[_op(family, op, torch_function(op) if native and op is family.forward else function_name(op)) for op in family.ops],
     )
 
 
 def cuda_source(family: Family) -> str:
     """Return the text of `mindspore/<op>_mindspore.cu`."""
-    return templates().get_template("library.cu.j2").render(source=family.source_name, family=family.name)
+    return templates.render("library.cu.j2", family)
 
 
 def threads_source(family: Family) -> str:
     """Return the text of `mindspore/threads.c`."""
-    return templates().get_template("threads.c.j2").render(source=family.source_name)
+    return templates.render("threads.c.j2", family)
 
 
 def _op(family: Family, op: Op, kernel: str) -> _Op:
@@ -128,7 +108,7 @@ def _op(family: Family, op: Op, kernel: str) -> _Op:
     return _Op(
         name=op.name,
         symbol=symbol(op),
-        title=DERIVED[op.name.removeprefix(family.name)],
+        title=title(family, op),
         inputs=len(op.inputs),
         outputs=len(op.outputs),
         several=is_several(op),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opc.backends.derived import derivation, differentiable, gradient_of
+from opc.backends.mindspore.api import dtype_name
 from opc.backends.mindspore.library import symbol, templates
 from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, literal, quoted
-from opc.ir.dtypes import candidates
-from opc.ir.op import Attribute, Derivation, Family, Group, Op, Operand, Role
+from opc.ir.dtypes import DTYPES
+from opc.ir.op import Attribute, Family, Group, Op, Role
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
 """What a `bprop` calls things by; an operand of such a name gets an underscore."""
@@ -32,36 +34,21 @@ def operators_source(family: Family) -> str:
     kinds = {"Op", "constant"} | ({"Attribute"} if op.attributes else set())
     kinds |= {"Rule"} if family.backward is not None else set()
     kinds |= {"zero"} if any("zero(" in o.rule for o in operators) else set()
-    return (
-        templates()
-        .get_template("operators.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            imported=sorted(kinds),
-            attributes=Bracket("ATTRIBUTES = (", [_attribute(a) for a in op.attributes], ")", single=True).render()
-            if op.attributes
-            else "",
-            operators=operators,
-        )
+    return templates.render(
+        "operators.py.j2",
+        family,
+        imported=sorted(kinds),
+        attributes=Bracket("ATTRIBUTES = (", [_attribute(a) for a in op.attributes], ")", single=True).render()
+        if op.attributes
+        else "",
+        operators=operators,
     )
 
 
 def support_source(family: Family) -> str:
     """Return the text of `mindspore/support.py`, which is the same for every family."""
-    return templates().get_template("support.py.j2").render(source=family.source_name)
-
-
-def gradient_of(family: Family, op: Op) -> Op | None:
-    """Return the op that computes the gradient of `op`, None where there is none."""
-    if op is family.forward:
-        return family.backward
-    return family.backward_backward if op is family.backward else None
-
-
-def is_differentiable(operand: Operand) -> bool:
-    """Whether an operand may have a floating dtype."""
-    return any(d.is_floating for d in candidates(operand.type))
+    names = ["None" if d.row.mindspore is None else f"mindspore.{dtype_name(d)}" for d in DTYPES]
+    return templates.render("support.py.j2", family, dtypes=Bracket("DTYPES = (", names, ")").render())
 
 
 def _attribute(a: Attribute) -> Bracket:
@@ -83,7 +70,7 @@ def _operator(family: Family, op: Op) -> _Operator:
     if gradient is not None:
         items.append(_rule_of(op, gradient))
         rule = "\n".join(_bprop(op, gradient))
-    elif op is family.forward and not any(is_differentiable(o) for o in op.outputs):
+    elif op is family.forward and not any(differentiable(o) for o in op.outputs):
         items.append(f"zeros=_{op.name}_zeros")
         rule = "\n".join(_zeros(op))
     return _Operator(op.name, Bracket(f"{op.name} = Op(", items, ")").render(), rule)
@@ -102,20 +89,14 @@ def _axes(op: Op) -> list[str]:
     return [str(every - groups) if groups else "-1" for groups, every in counts]
 
 
-def _derivation(op: Op) -> Derivation:
-    if op.derivation is None:
-        raise ValueError(f"{op.name} is not derived")
-    return op.derivation
-
-
 def _rule_of(op: Op, gradient: Op) -> Bracket:
     inputs = [x.name for x in op.inputs]
     outputs = [o.name for o in op.outputs]
     places = []
-    for role, name in _derivation(gradient).inputs:
+    for role, name in derivation(gradient).inputs:
         side = int(role is not Role.INPUT)
         places.append(f"({side}, {(outputs if side else inputs).index(name)})")
-    of = [str(inputs.index(name)) for name in _derivation(gradient).outputs]
+    of = [str(inputs.index(name)) for name in derivation(gradient).outputs]
     items: list[str | Bracket] = [gradient.name]
     items += [Bracket("(", places, ")", single=True), Bracket("(", of, ")", single=True), f"_{op.name}_bprop"]
     return Bracket("rule=Rule(", items, ")")
@@ -141,7 +122,7 @@ def _bprop(op: Op, gradient: Op) -> Iterator[str]:
 def _arguments(op: Op, gradient: Op) -> Iterator[str]:
     """Yield what a gradient is called with."""
     outputs = [o.name for o in op.outputs]
-    for role, name in _derivation(gradient).inputs:
+    for role, name in derivation(gradient).inputs:
         if role is Role.INPUT:
             yield _local(name)
             continue
@@ -157,7 +138,7 @@ def _arguments(op: Op, gradient: Op) -> Iterator[str]:
 
 def _gradients(op: Op, gradient: Op) -> Iterator[str]:
     """Yield what `bprop` returns for each input."""
-    of = _derivation(gradient).outputs
+    of = derivation(gradient).outputs
     for i, x in enumerate(op.inputs):
         name = _local(x.name)
         if x.name not in of:

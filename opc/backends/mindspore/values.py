@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opc.backends.base import Unsupported
-from opc.backends.mindspore.front import dtype_name
+from opc.backends.dtypes import as_bits, of_bits, require_dtype
+from opc.backends.mindspore.api import dtype_name
 from opc.ir.dtypes import DType
-from opc.ir.op import AttributeKind, Op
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -30,6 +30,7 @@ def to_mindspore(array: Array) -> Any:
     """Return a tensor with the array's values, and its strides where none is negative."""
     import mindspore
 
+    require_dtype(array, "MindSpore", lambda d: d.row.mindspore is not None)
     if array.flags.c_contiguous:
         return mindspore.Tensor(array)
     if any(s < 0 for s in array.strides):
@@ -46,25 +47,17 @@ def to_numpy(tensor: Any) -> Array:
     """Return an array with the tensor's values."""
     array: Array = tensor.asnumpy()
     if array.dtype.name == "bfloat16":
-        import ml_dtypes
-
-        return array.view(np.uint16).view(ml_dtypes.bfloat16)
+        return of_bits(as_bits(array), "bfloat16")  # MindSpore has a type of that name of its own
     return array
 
 
-def attribute_values(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attribute values with defaults, as MindSpore's functions take them: dtypes are its own, lists are tuples."""
+def dtype(name: str) -> Any:
+    """Return MindSpore's dtype of a name, the name itself where it has none."""
     import mindspore
 
-    values = {a.name: a.default for a in op.attributes if not a.required} | dict(given)
-    for a in op.attributes:
-        value = values.get(a.name)
-        if isinstance(value, list):
-            values[a.name] = tuple(value)
-        if a.kind is AttributeKind.DTYPE and isinstance(value, str | DType):
-            known = str(value) in [d.value for d in DType]
-            values[a.name] = getattr(mindspore, dtype_name(DType(value))) if known else value
-    return values
+    return (
+        getattr(mindspore, dtype_name(DType(name))) if name in {d.value for d in DType if d.row.mindspore is not None} else name
+    )
 
 
 def message(error: Exception) -> str:

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, BuildStep, Session
+from opc.backends.base import Availability, Backend, BuildStep, Check
 from opc.backends.kernel.backend import KernelBackend
-from opc.backends.numpy import binding, face, generated_tests
-from opc.backends.templates import environment
+from opc.backends.numpy import api, binding, generated_tests
+from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install
 from opc.emit.python.layout import bracketed
-from opc.emit.python.text import docstring, quoted
+from opc.emit.python.text import Bracket, docstring, quoted
+from opc.ir.dtypes import DTYPES
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
-    import jinja2
+    from opc.backends.numpy.session import NumpySession
 
+templates = Templates("opc.backends.numpy")
 _HEADERS = "Debian, Ubuntu: sudo apt install python3-dev; Fedora: sudo dnf install python3-devel"
 
 
-class NumpyBackend:
+class NumpyBackend(Backend):
     """Functions on NumPy arrays."""
 
     name = "numpy"
     title = "NumPy"
+    tensor = "numpy.ndarray"
     wraps = True
 
     def probe(self) -> Availability:
@@ -42,29 +46,23 @@ class NumpyBackend:
         except PackageNotFoundError:
             return Availability(True)
 
-    def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return nothing: NumPy carries every op."""
-        return ()
-
     def emit(self, family: Family) -> dict[str, str]:
         """Return the binding, the functions and their tests."""
-        files = {
-            "numpy/__init__.py": _face(family),
+        return {
+            "numpy/__init__.py": _api(family),
             "numpy/_signature.py": _shipped(family, "signature"),
             "numpy/_support.py": _shipped(family, "support"),
-            "numpy/binding.h": _render(
+            "numpy/binding.h": templates.render(
                 "binding.h.j2", family, definitions=[binding.definitions(family, op) for op in family.ops]
             ),
-            "numpy/bindings.py": _render(
+            "numpy/bindings.py": templates.render(
                 "bindings.py.j2",
                 family,
                 cdef=f"{binding.CDEF}\n\n{binding.declarations(family)}",
                 module=binding.module_name(family),
             ),
+            **generated_tests.files(family, templates),
         }
-        if family.examples:
-            files["tests/test_numpy.py"] = _render("test_numpy.py.j2", family, **generated_tests.values(family))
-        return files
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
         """Return the steps that make the extension module.
@@ -80,11 +78,17 @@ class NumpyBackend:
         kernel = KernelBackend()
         return binding.steps(family, str(include), kernel.objects(family), kernel.link_flags(family))
 
-    def session(self, family: Family, package: Path) -> Session:
+    def session(self, family: Family, package: Path) -> NumpySession:
         """Load the built functions."""
         from opc.backends.numpy.session import NumpySession
 
         return NumpySession(family, package)
+
+    def checks(self, session: NumpySession) -> Sequence[Check]:
+        """Return what NumPy users expect beyond values."""
+        from opc.backends.numpy.checks import NumpyChecks
+
+        return NumpyChecks(session).all()
 
 
 def _python_include() -> Path | None:
@@ -94,31 +98,28 @@ def _python_include() -> Path | None:
     return folder if (folder / "Python.h").is_file() else None
 
 
-def _face(family: Family) -> str:
+def _api(family: Family) -> str:
     about = f"{family.name} on NumPy arrays.\n\nOutputs are new arrays unless `out` gives them. Inputs may have any strides."
-    functions = face.functions(family)
+    functions = api.functions(family)
     names = ["__package__", quoted(binding.module_name(family)), quoted(family.name)]
-    return _render(
-        "face.py.j2",
+    return templates.render(
+        "api.py.j2",
         family,
         about=docstring(about),
         extension=bracketed("_extension = _support.extension(", names, indent=0),
         functions=functions,
         code="\n".join(f.description + f.definition for f in functions),
-        constants=face.dtype_constants(family) + face.value_constants(family),
+        constants=api.dtype_constants(family) + api.value_constants(family),
     )
 
 
 def _shipped(family: Family, name: str) -> str:
-    """Return a module that is the same in every package; there its neighbours have a leading underscore."""
+    """Return a module that is the same in every package.
+
+    There its neighbours have a leading underscore, and the table of dtypes is filled in.
+    """
     text = (Path(__file__).parent / "shipped" / f"{name}.py").read_text(encoding="utf-8")
     header = f"# Generated by opc from {family.source_name}; edits are lost.\n"
+    table = Bracket("{", [f"{quoted(d.value)}: ({d.row.dlpack}, {d.bits})" for d in DTYPES], "}").render()
+    text = text.replace("DLPACK: Mapping[str, tuple[int, int]] = {}", f"DLPACK: Mapping[str, tuple[int, int]] = {table}")
     return header + text.replace("from opc.backends.numpy.shipped.", "from ._")
-
-
-def _render(template: str, family: Family, **values: object) -> str:
-    return _templates().get_template(template).render(spec=family.source_name, name=family.name, **values)
-
-
-def _templates() -> jinja2.Environment:
-    return environment("opc.backends.numpy")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, BuildStep, Session
-from opc.backends.onnx import emit, generated_tests
+from opc.backends.base import Availability, Backend, Check
+from opc.backends.dtypes import lacking
+from opc.backends.example_text import test_file
+from opc.backends.onnx import emit
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
+from opc.emit.onnx.function import FunctionBody, function_body
+from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.op import Family
 
+if TYPE_CHECKING:
+    from opc.backends.onnx.session import OnnxSession
 
-class OnnxBackend:
+
+class OnnxBackend(Backend):
     """Operator schemas, FunctionProto bodies and reference ops."""
 
     name = "onnx"
@@ -26,21 +35,25 @@ class OnnxBackend:
             return Availability(False, reason="onnx is not installed", install=install_extra("onnx"))
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why ONNX can't carry the family: native code without a body."""
+        """Return why ONNX can't carry the family: native code without a body, or dtypes that it lacks."""
+        found = list(lacking(family.ops, self.title, TENSOR_TYPE.__contains__))
         if family.forward.opaque:
-            return (Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"),)
-        return ()
+            found.append(Diagnostic(f"{family.name} has native code only, and ONNX's reference ops are made from a body"))
+        return tuple(found)
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the subpackage `onnx` and its tests."""
-        return {**emit.files(family), **generated_tests.files(family)}
+        function = isinstance(function_body(family.forward), FunctionBody)
+        return {**emit.files(family), **test_file(family, emit.templates, "onnx", function=function)}
 
-    def build(self, family: Family) -> tuple[BuildStep, ...]:
-        """Return nothing: the subpackage is plain Python."""
-        return ()
-
-    def session(self, family: Family, package: Path) -> Session:
+    def session(self, family: Family, package: Path) -> OnnxSession:
         """Load the reference ops."""
         from opc.backends.onnx.session import OnnxSession
 
         return OnnxSession(family, package)
+
+    def checks(self, session: OnnxSession) -> Sequence[Check]:
+        """Return what ONNX's tools promise of the op: checker, inference, function, inliner, text."""
+        from opc.backends.onnx.checks import OnnxChecks
+
+        return OnnxChecks(session).all()

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opc.analysis.shapes.inference import ShapeError, infer
-from opc.backends.base import Check, Unsupported
-from opc.backends.example_call import ExampleCall, assert_alike, example_calls
+from opc.analysis.shapes.inference import infer
+from opc.backends.base import Unsupported
+from opc.backends.checks import Checks, assert_alike, check, misshapen, shapes
+from opc.backends.example_call import ExampleCall, example_calls
+from opc.backends.onnx.session import OnnxSession
 from opc.emit.onnx.function import Refusal, function_body
 from opc.emit.onnx.types import used_variables
-from opc.ir.op import Family, Op
+from opc.ir.dtypes import DType
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
 
-class OnnxChecks:
+class OnnxChecks(Checks[OnnxSession]):
     """The checks of one op."""
 
-    def __init__(self, family: Family, module: Any) -> None:
-        self.family, self.module, self.op = family, module, family.forward
+    @property
+    def module(self) -> Any:
+        """The package's ONNX module."""
+        return self.session.module
 
-    def all(self) -> tuple[Check, ...]:
-        """Return every check that the op has something for."""
-        halves = [d for v in used_variables(self.op) for d in v.dtypes if d.compute is not d]
-        checks = (
-            Check("checker", self.checker),
-            Check("shape inference", self.shape_inference),
-            Check("symbolic sizes", self.symbolic_sizes),
-            Check("unknown rank", self.unknown_rank),
-            Check("wrong type", self.wrong_type),
-            Check("wrong shape", self.wrong_shape),
-            Check("function", self.function),
-            Check("inliner", self.inliner),
-            Check("text format", self.text_format),
-        )
-        return (*checks, Check("half function", self.half_function)) if halves else checks
+    @property
+    def halves(self) -> list[DType]:
+        """The dtypes of the op that are computed in a wider one."""
+        return list(dict.fromkeys(d for v in used_variables(self.op) for d in v.dtypes if d.compute is not d))
 
+    @check("checker")
     def checker(self) -> None:
         """ONNX's checker accepts a model by the registered schema, whose defaults are the spec's."""
         import onnx
@@ -63,19 +57,21 @@ class OnnxChecks:
         found = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         return {o.name: o.type.tensor_type for o in found.graph.output}
 
+    @check("shape inference")
     def shape_inference(self) -> None:
         """Sizes that are numbers give the outputs' sizes."""
         for call in example_calls(self.family):
-            expected = infer(self.op, {n: a.shape for n, a in call.feeds.items()}, _spec_attributes(self.op, call.attributes))
+            expected = infer(self.op, shapes(call.feeds), call.attributes)
             inferred = self._inferred(call.model(self.module, shapes=call.shapes()))
             for name, shape in expected.outputs.items():
                 sizes = [d.dim_value for d in inferred[name].shape.dim]
                 assert sizes == list(shape), f"{name} is {sizes}, not {list(shape)}"
 
+    @check("symbolic sizes")
     def symbolic_sizes(self) -> None:
         """Sizes that are names, or unknown, give as many axes, and a name where the size is an input's."""
         for call in example_calls(self.family):
-            expected = infer(self.op, {n: a.shape for n, a in call.feeds.items()}, _spec_attributes(self.op, call.attributes))
+            expected = infer(self.op, shapes(call.feeds), call.attributes)
             named = self._inferred(call.model(self.module, shapes=call.shapes(symbolic=True)))
             unknown = self._inferred(call.model(self.module, shapes={n: [None] * len(s) for n, s in call.shapes().items()}))
             sizes = {f"size_{size}" for shape in call.shapes().values() for size in shape}
@@ -86,6 +82,7 @@ class OnnxChecks:
                 names = set(re.findall(r"[A-Za-z_]\w*", " ".join(found))) - {"True", "False", "minimum"}
                 assert names <= sizes, f"{name} has sizes of {sorted(names - sizes)}, which no input has"
 
+    @check("unknown rank")
     def unknown_rank(self) -> None:
         """Inputs of unknown rank give the outputs' types."""
         for call in example_calls(self.family):
@@ -93,6 +90,7 @@ class OnnxChecks:
             for o in self.op.outputs:
                 assert inferred[o.name].elem_type, o.name
 
+    @check("wrong type")
     def wrong_type(self) -> None:
         """An element type the op does not take is refused, and so is one that disagrees with another input's."""
         from onnx import TensorProto
@@ -103,23 +101,20 @@ class OnnxChecks:
                 model.graph.input[index].type.tensor_type.elem_type = TensorProto.COMPLEX64
                 self._assert_refused(model, f"complex64 for {model.graph.input[index].name}")
 
+    @check("wrong shape")
     def wrong_shape(self) -> None:
         """A shape that the op refuses is refused by shape inference."""
         from onnx.onnx_pb import TensorShapeProto
 
         Dimension = TensorShapeProto.Dimension  # noqa: N806
         for call in example_calls(self.family):
-            for name in call.feeds:
-                shapes = call.shapes() | {name: [7, *call.shapes()[name], 7]}
-                try:
-                    infer(self.op, shapes, _spec_attributes(self.op, call.attributes))
-                except ShapeError:
-                    model = call.model(self.module, shapes=call.shapes())
-                    for value in model.graph.input:
-                        if value.name == name:
-                            value.type.tensor_type.shape.dim.add().dim_value = 7
-                            value.type.tensor_type.shape.dim.insert(0, Dimension(dim_value=7))
-                    self._assert_refused(model, f"shape {shapes[name]} for {name}")
+            for name, wrong, _ in misshapen(self.op, call.sample):
+                model = call.model(self.module, shapes=call.shapes())
+                for value in model.graph.input:
+                    if value.name == name:
+                        value.type.tensor_type.shape.dim.add().dim_value = 7
+                        value.type.tensor_type.shape.dim.insert(0, Dimension(dim_value=7))
+                self._assert_refused(model, f"shape {wrong.given[name].shape} for {name}")
 
     def _assert_refused(self, model: Any, what: str) -> None:
         from onnx.checker import ValidationError
@@ -145,6 +140,7 @@ class OnnxChecks:
         names = [o.name for o in model.graph.output]
         return dict(zip(names, ReferenceEvaluator(model, new_ops=list(ops)).run(None, call.feeds), strict=True))
 
+    @check("function")
     def function(self) -> None:
         """The function computes what the reference op does, and ONNX's checker accepts it."""
         import onnx
@@ -153,14 +149,15 @@ class OnnxChecks:
             onnx.checker.check_model(model)
             assert_alike(self._evaluated(model, call), self._evaluated(call.model(self.module), call, self.module.OPS))
 
+    @check("half function", lambda checks: checks.halves)
     def half_function(self) -> None:
         """In a half type the function computes in float32 and rounds once, as the op does."""
-        halves = [d for v in used_variables(self.op) for d in v.dtypes if d.compute is not d]
-        for dtype in dict.fromkeys(halves):
+        for dtype in self.halves:
             for call, model in self._functions(dtype.value):
                 expected = self._evaluated(call.model(self.module), call, self.module.OPS)
                 assert_alike(self._evaluated(model, call), expected)
 
+    @check("inliner")
     def inliner(self) -> None:
         """ONNX's inliner leaves standard operators only, which compute the same."""
         import numpy as np
@@ -172,6 +169,7 @@ class OnnxChecks:
             for name, value in self._evaluated(inlined, call).items():
                 np.testing.assert_array_equal(value, self._evaluated(model, call)[name], err_msg=name)
 
+    @check("text format")
     def text_format(self) -> None:
         """The model survives being written as text and read again."""
         import numpy as np
@@ -182,8 +180,3 @@ class OnnxChecks:
             again = onnx.parser.parse_model(onnx.printer.to_text(model))
             for name, value in self._evaluated(again, call).items():
                 np.testing.assert_array_equal(value, self._evaluated(model, call)[name], err_msg=name)
-
-
-def _spec_attributes(op: Op, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a node's attributes as the analysis takes them."""
-    return {a.name: attributes[a.name] for a in op.attributes if a.name in attributes}

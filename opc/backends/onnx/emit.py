@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from opc.backends.templates import environment
+from opc.backends.templates import Templates
 from opc.emit.numpy.reference import function_name, numpy_module
+from opc.emit.onnx.formulas import methods
 from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
+from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 
-if TYPE_CHECKING:
-    import jinja2
-
-SHARED = ("arrays", "builder", "functions", "inference", "evaluator", "model", "windows")
+SHARED = ("arrays", "builder", "inference", "evaluator", "model", "windows")
 """The modules that are the same in every package but for their first line."""
 
 _DERIVED = {
@@ -31,13 +28,15 @@ _DERIVED = {
 
 def files(family: Family) -> dict[str, str]:
     """Return the files of the family, by path relative to the package directory."""
+    function = function_module(family)
     return {
         "onnx/__init__.py": _render("init.py.j2", family),
         "onnx/schema.py": schema_module(family),
-        "onnx/function.py": function_module(family),
+        "onnx/function.py": function,
+        "onnx/functions.py": _render("functions.py.j2", family, methods=methods(function)),
         "onnx/reference.py": numpy_module(family),
         "onnx/op_run.py": op_run_module(family),
-        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family) for name in SHARED},
+        **{f"onnx/{name}.py": _render(f"{name}.py.j2", family, **_dtype_tables()) for name in SHARED},
     }
 
 
@@ -48,13 +47,24 @@ def summary(family: Family, op: Op) -> str:
     return _DERIVED[op.name.removeprefix(family.name)].format(family.forward.class_name)
 
 
+def _dtype_tables() -> dict[str, str]:
+    """Return the tables of dtypes that shared modules have: what inference, and what the builder knows."""
+    known = [(d, f"TensorProto.{TENSOR_TYPE[d]}") for d in DTYPES if d in TENSOR_TYPE]
+    narrow = [(d, name) for d, name in known if d.row.minifloat is not None]
+    eight = [name for d, name in narrow if d.bits == 8]
+    return {
+        "dtypes": Bracket("DTYPES = {", [f"{name}: {quoted(d.value)}" for d, name in known], "}").render(),
+        "narrow": Bracket("NARROW = {", [f"{quoted(d.value)}: {name}" for d, name in narrow], "}").render(),
+        "wide": ", ".join(quoted(d.value) for d in DTYPES if d.accumulator is d),
+        "bytes": Bracket("BYTES = (", eight, ")", single=True).render(),
+    }
+
+
 def _render(template: str, family: Family, **values: object) -> str:
-    return templates().get_template(template).render(spec=family.source_name, name=family.name, **values)
+    return templates.render(template, family, **values)
 
 
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.onnx")
+templates = Templates("opc.backends.onnx")
 
 
 # ---- schemas -------------------------------------------------------------------------------------------------------------

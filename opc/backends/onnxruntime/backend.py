@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opc.backends.base import Availability, BuildStep, Compile, Link, Session
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.dtypes import lacking
+from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
-from opc.backends.onnxruntime import generated_tests
-from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source
+from opc.backends.onnxruntime.library import MAX_OPERANDS, library_source, package_source, templates
 from opc.diagnostics import Diagnostic
 from opc.distribution import install_extra
-from opc.emit.onnx.types import type_variable, used_variables
+from opc.emit.onnx.types import TENSOR_TYPE, type_variable, used_variables
 from opc.ir.op import AttributeKind, Family, Op
+
+if TYPE_CHECKING:
+    from opc.backends.onnxruntime.session import OnnxRuntimeSession
+
 
 FLAGS = ("-O2", "-fno-exceptions", "-fno-rtti")
 
 
-class OnnxRuntimeBackend:
+class OnnxRuntimeBackend(Backend):
     """Custom-op libraries of ONNX Runtime."""
 
     name = "onnxruntime"
@@ -35,14 +41,15 @@ class OnnxRuntimeBackend:
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
         """Return what of a family ONNX Runtime's custom ops can't carry."""
-        return tuple(d for op in family.ops for d in _requires(op))
+        lacked = lacking(family.ops, self.title, TENSOR_TYPE.__contains__)
+        return (*lacked, *(d for op in family.ops for d in _requires(op)))
 
     def emit(self, family: Family) -> dict[str, str]:
         """Return the library's source, the module that finds the library, and their tests."""
         return {
             f"onnxruntime/{family.name}_ort.cpp": library_source(family),
             "onnxruntime/__init__.py": package_source(family),
-            **generated_tests.files(family),
+            **test_file(family, templates, "onnxruntime"),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
@@ -54,11 +61,17 @@ class OnnxRuntimeBackend:
             Link((object_, *kernel.objects(family)), library_path(family), kernel.link_flags(family)),
         )
 
-    def session(self, family: Family, package: Path) -> Session:
+    def session(self, family: Family, package: Path) -> OnnxRuntimeSession:
         """Load the built library."""
         from opc.backends.onnxruntime.session import OnnxRuntimeSession
 
         return OnnxRuntimeSession(family, package)
+
+    def checks(self, session: OnnxRuntimeSession) -> Sequence[Check]:
+        """Return what ONNX Runtime users expect beyond values."""
+        from opc.backends.onnxruntime.checks import OnnxRuntimeChecks
+
+        return OnnxRuntimeChecks(session).all()
 
 
 def library_path(family: Family) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from opc.backends.templates import environment
+from opc.backends.derived import title
+from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type
 from opc.emit.abi_defaults import default_arrays, default_members
-from opc.emit.onnx.types import TENSOR_TYPE, bindings
+from opc.emit.onnx.types import bindings
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
-
-if TYPE_CHECKING:
-    import jinja2
 
 MAX_OPERANDS = 32
 """`opc::ort::kMaxOperands`."""
@@ -28,28 +26,18 @@ _KIND = {
     AttributeKind.BOOL: "kBoolean",
     AttributeKind.DTYPE: "kDtype",
 }
-_ELEMENT = {name: f"k{name.capitalize()}" for name in TENSOR_TYPE.values()} | {"FLOAT": "kFloat32", "DOUBLE": "kFloat64"}
-_DERIVED = {
-    "": "The op itself.",
-    "_backward": "The gradient.",
-    "_backward_backward": "The gradient of the gradient.",
-    "_jvp": "Forward mode.",
-    "_backward_jvp": "Forward mode of the gradient.",
-}
 
 
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.onnxruntime")
+templates = Templates("opc.backends.onnxruntime")
 
 
 def library_source(family: Family) -> str:
     """Return the text of `onnxruntime/<op>_ort.cpp`."""
     attributes = family.forward.attributes
     ops = [_op(family, op) for op in family.ops]
-    return templates().get_template("library.cpp.j2").render(
-        source=family.source_name,
-        family=family.name,
+    return templates.render(
+        "library.cpp.j2",
+        family,
         domain=family.forward.domain,
         types=[op.class_name for op in family.ops],
         attributes_type=attributes_type(family),
@@ -93,7 +81,7 @@ def _op(family: Family, op: Op) -> dict[str, Any]:
     return {
         "name": op.name,
         "type": op.class_name,
-        "title": _DERIVED[op.name.removeprefix(family.name)],
+        "title": title(family, op),
         "version": op.version,
         "maker": _maker(op),
         "inputs": [_operand(o) for o in op.inputs],
@@ -124,10 +112,10 @@ def _types(op: Op) -> Iterator[dict[str, str]]:
     """Yield the element types of the op's operands for each choice of its type variables."""
     for binding in bindings(op):
         suffix = "_".join(str(d) for d in binding.values())
-        elements = [_ELEMENT[TENSOR_TYPE[resolve(o.type, binding)]] for o in (*op.inputs, *op.outputs)]
+        elements = [f"k{resolve(o.type, binding).value.capitalize()}" for o in (*op.inputs, *op.outputs)]
         yield {"name": f"{op.name}_{suffix}" if suffix else f"{op.name}_types", "text": ", ".join(elements)}
 
 
 def package_source(family: Family) -> str:
     """Return the text of `onnxruntime/__init__.py`."""
-    return templates().get_template("init.py.j2").render(source=family.source_name, family=family.name)
+    return templates.render("init.py.j2", family)

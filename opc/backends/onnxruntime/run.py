@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.array_files import Output, load_array, save_array
-from opc.backends.onnxruntime.values import from_value, to_value
+from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
+from opc.backends.onnxruntime.values import run
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
-from opc.pipeline import load_family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -75,15 +74,7 @@ def _specs_used(model: Any, path: Path, specs: Sequence[Path]) -> list[Path]:
         SpecError: when a spec is wrong, or a custom op of the model has neither a spec nor a function in the model.
     """
     found = Diagnostics()
-    owners: dict[tuple[str, str], Path] = {}
-    for spec in specs:
-        try:
-            family = load_family(spec)
-        except SpecError as error:
-            found.extend(error.diagnostics)
-            continue
-        owners |= {(op.domain, op.class_name): spec for op in family.ops}
-    found.raise_errors()
+    owners = {(op.domain, op.class_name): spec for family, spec in load_families(specs) for op in family.ops}
     functions = {(f.domain, f.name) for f in model.functions}
     used: dict[Path, None] = {}
     missing: dict[tuple[str, str], str] = {}
@@ -106,32 +97,15 @@ def _specs_used(model: Any, path: Path, specs: Sequence[Path]) -> list[Path]:
 
 
 def _load_inputs(model: Any, path: Path, files: Mapping[str, Path]) -> dict[str, Array]:
-    """Return the arrays of the model's inputs.
-
-    Raises:
-        SpecError: with every input that is missing, unknown, unreadable, or of a wrong dtype or shape.
-    """
-    found = Diagnostics()
-    initialised = {i.name for i in model.graph.initializer}
-    expected = {i.name: i for i in model.graph.input}
-    for name in files:
-        if name not in expected:
-            found.error(f"{path} has no input '{name}'", hint=did_you_mean(name, expected) or _inputs_hint(expected))
-    feeds: dict[str, Array] = {}
+    """Return the arrays of the model's inputs; see `load_inputs`."""
+    inputs = {i.name: i for i in model.graph.input}
     sizes: dict[str, tuple[int, str]] = {}
-    for name, value in expected.items():
-        if name in files:
-            array = _load_array(name, files[name], value, sizes, found)
-            if array is not None:
-                feeds[name] = array
-        elif name not in initialised:
-            found.error(f"the input '{name}' is missing", hint=f"give it as --input {name}=FILE.npy: {_type_text(value)}")
-    found.raise_errors()
-    return feeds
 
+    def load(name: str, file: Path, found: Diagnostics) -> Array | None:
+        return _load_array(name, file, inputs[name], sizes, found)
 
-def _inputs_hint(expected: Mapping[str, Any]) -> str:
-    return f"its inputs are {', '.join(expected)}" if expected else "it has no inputs"
+    texts = {name: _type_text(value) for name, value in inputs.items()}
+    return load_inputs(path, texts, files, load, [i.name for i in model.graph.initializer])
 
 
 def _type_text(value: Any) -> str:
@@ -143,10 +117,8 @@ def _type_text(value: Any) -> str:
 
 
 def _dtype_name(element: int) -> str:
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    if element == TensorProto.BFLOAT16:
-        return "bfloat16"
     return str(helper.tensor_dtype_to_np_dtype(element).name)
 
 
@@ -198,9 +170,7 @@ def _run(path: Path, built: Sequence[Path], feeds: Mapping[str, Array]) -> dict[
     try:
         # By its path: data that lies outside of the model is found relative to it.
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [o.name for o in session.get_outputs()]
-        values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
-        return {n: from_value(v) for n, v in zip(names, values, strict=True)}
+        return dict(zip((o.name for o in session.get_outputs()), run(session, feeds), strict=True))
     except Exception as error:  # ONNX Runtime's errors share no base class.
         raise _refused(f"ONNX Runtime can't run {path}: {_message(error)}") from error
 

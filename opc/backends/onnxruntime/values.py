@@ -1,44 +1,64 @@
-"""NumPy arrays to ONNX Runtime's values and back, bfloat16 too, for which ONNX Runtime's Python has no NumPy type."""
+"""Sessions of ONNX Runtime on NumPy arrays, those of ml_dtypes too, for which ONNX Runtime's Python has no NumPy type."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from opc.backends.dtypes import as_bits, foreign, require_dtype
+from opc.ir.dtypes import DTYPES, numpy_dtype
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
 
-BFLOAT16 = 16
-"""`TensorProto.BFLOAT16`."""
+_FOREIGN = {d.row.onnx[1]: d for d in DTYPES if d.row.numpy != "numpy" and d.row.onnx is not None}
+"""The dtypes that NumPy lacks, by ONNX's number."""
 
 
 def to_value(array: Array) -> Any:
-    """Return an array as an `OrtValue`; a strided one is copied."""
+    """Return an array as an `OrtValue`; a strided one is copied.
+
+    Raises:
+        Unsupported: when ONNX has no such dtype.
+    """
     import numpy as np
     from onnxruntime import OrtValue
 
+    require_dtype(array, "ONNX", lambda d: d.row.onnx is not None)
     array = np.require(array, requirements="C")
-    if array.dtype.name == "bfloat16":
-        return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), BFLOAT16)
+    own = foreign(array)
+    if own is not None and own.row.onnx is not None:
+        return OrtValue.ortvalue_from_numpy_with_onnx_type(as_bits(array), own.row.onnx[1])
     return OrtValue.ortvalue_from_numpy(array)
 
 
 def from_value(value: Any) -> Array:
     """Return an `OrtValue` as a new array."""
-    if value.element_type() != BFLOAT16:
+    own = _FOREIGN.get(value.element_type())
+    if own is None:
         array: Array = value.numpy()
         return array
     import numpy as np
-    from ml_dtypes import bfloat16
 
     shape = value.shape()
-    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * 2) if np.prod(shape) else b""
-    return np.frombuffer(data, dtype=bfloat16).reshape(shape).copy()
+    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * own.itemsize) if np.prod(shape) else b""
+    return np.frombuffer(data, dtype=numpy_dtype(own)).reshape(shape).copy()
 
 
-def quiet(options: Any, threads: int = 2) -> Any:
-    """Return session options whose threads sleep while there is nothing to do: hundreds of sessions would wait by spinning."""
+def inference_session(model: Any, options: Any = None, *, threads: int = 2) -> Any:
+    """Return a session on the CPU whose idle threads sleep: hundreds of sessions would wait by spinning."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions() if options is None else options
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    return options
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: Any, feeds: Mapping[str, Array]) -> list[Array]:
+    """Return the outputs of a session in order."""
+    names = [o.name for o in session.get_outputs()]
+    values = session.run_with_ort_values(names, {n: to_value(a) for n, a in feeds.items()})
+    return [from_value(v) for v in values]

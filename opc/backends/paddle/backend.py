@@ -1,21 +1,23 @@
 """The backends of Paddle: one on its dynamic and static graphs, one on its inference library. They share a package's library.
 
-A package's `paddle/` holds the C++ library, which registers the operators (`library`), and its Python side (`front`). Of Paddle's
+A package's `paddle/` holds the C++ library, which registers the operators (`library`), and its Python side (`api`). Of Paddle's
 headers two are compiled, in less than two seconds an op.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.backends import environments
-from opc.backends.base import Availability, BuildStep, Compile, Environment, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Environment, Link
+from opc.backends.dtypes import lacking
+from opc.backends.example_text import test_file
 from opc.backends.kernel.backend import KernelBackend
+from opc.backends.paddle.api import api_source, dispatch_source, operators_source
 from opc.backends.paddle.embedding import embedding_files
-from opc.backends.paddle.front import dispatch_source, front_source, operators_source
-from opc.backends.paddle.generated_tests import test_files
-from opc.backends.paddle.library import cuda_source, library_source, threads_source
+from opc.backends.paddle.library import cuda_source, library_source, templates, threads_source
 from opc.backends.paddle.signature import MAX_OPERANDS, operator_name
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
@@ -36,11 +38,12 @@ def library_path(family: Family) -> str:
     return f"build/lib{family.name}_paddle.so"
 
 
-class PaddleBackend:
+class PaddleBackend(Backend):
     """Emits, builds and runs an op family for Paddle."""
 
     name = "paddle"
     title = "Paddle"
+    tensor = "paddle.Tensor"
     wraps = True
     environment = Environment("paddle")
 
@@ -49,8 +52,8 @@ class PaddleBackend:
         return environments.probe(self.name, "paddlepaddle", versions=VERSIONS)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why Paddle can't carry the family: its name, or too many operands."""
-        found = []
+        """Return why Paddle can't carry the family: dtypes that it lacks, its name, or too many operands."""
+        found = list(lacking(family.ops, "Paddle", lambda d: d.row.paddle is not None))
         if "_grad" in operator_name(family, family.forward):
             reason = f"Paddle takes the '_grad' in the name {operator_name(family, family.forward)} for a gradient's"
             found.append(Diagnostic(reason, hint="use another name"))
@@ -63,14 +66,14 @@ class PaddleBackend:
         """Return the files of `paddle/` and its test."""
         name = family.name
         return {
-            "paddle/__init__.py": front_source(family),
+            "paddle/__init__.py": api_source(family),
             "paddle/dispatch.py": dispatch_source(family),
             "paddle/operators.py": operators_source(family),
             f"paddle/{name}_paddle.cpp": library_source(family),
             f"paddle/{name}_paddle.cu": cuda_source(family),
             "paddle/threads.c": threads_source(family),
             **embedding_files(family),
-            **test_files(family),
+            **test_file(family, templates, "paddle"),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
@@ -114,12 +117,19 @@ class PaddleBackend:
 
         return PaddleSession(family, package)
 
+    def checks(self, session: PaddleSession) -> Sequence[Check]:
+        """Return what Paddle promises of an op beyond values and gradients."""
+        from opc.backends.paddle.checks import PaddleChecks
+
+        return PaddleChecks(session).all()
+
 
 class PaddleInferenceBackend(PaddleBackend):
     """Runs the same operators from saved models, in Paddle Inference."""
 
     name = "paddle_inference"
     title = "Paddle Inference"
+    tensor = ""  # a model of it has no tensors that users hold
 
     def session(self, family: Family, package: Path) -> InferenceSession:  # type: ignore[override]  # another session, same protocol
         """Load the built library.
@@ -130,3 +140,7 @@ class PaddleInferenceBackend(PaddleBackend):
         from opc.backends.paddle.inference import InferenceSession
 
         return InferenceSession(family, package)
+
+    def checks(self, session: object) -> Sequence[Check]:
+        """Return nothing that the calls themselves do not prove."""
+        return ()

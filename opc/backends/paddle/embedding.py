@@ -13,17 +13,16 @@ def embedding_files(family: Family) -> dict[str, str]:
     if family.native_for("cpp") is not None:
         return {}
     variants = [(name, flags) for name, flags in VARIANTS.items() if flags]
-    named = {"source": family.source_name, "family": family.name}
-    setup = templates().get_template("setup.py.j2").render(
-        **named,
+    setup = templates.render(
+        "setup.py.j2",
+        family,
         kernel_flags=_list(COMMON_FLAGS, len("KERNEL = ")),
         entry_flags=_list(ENTRY_FLAGS),
         loop_flags=_list(LOOP_FLAGS),
         variants=[(name, _list(flags)) for name, flags in variants],
-    )  # fmt: skip
-    cmake = templates().get_template("CMakeLists.txt.j2").render(
-        **named, kernel_flags=COMMON_FLAGS, entry_flags=ENTRY_FLAGS, loop_flags=LOOP_FLAGS, variants=variants
-    )  # fmt: skip
+    )
+    flags = {"kernel_flags": COMMON_FLAGS, "entry_flags": ENTRY_FLAGS, "loop_flags": LOOP_FLAGS}
+    cmake = templates.render("CMakeLists.txt.j2", family, **flags, variants=variants)
     return {"paddle/setup.py": setup, "paddle/CMakeLists.txt": cmake}
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from opc.backends.paddle.signature import MASK, attribute_type, derivation, has_mask, in_place_name, likes, operator_name, vjp
-from opc.backends.templates import environment
-from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.backends.attribute_code import read_attribute
+from opc.backends.derived import derivation, gradient_of
+from opc.backends.paddle.signature import MASK, attribute_type, has_mask, in_place_name, likes, operator_name
+from opc.backends.templates import Templates
+from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import WIDTH, string_literal
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
-from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
+from opc.ir.op import AttributeKind, Family, Op, Operand, Role
 
-if TYPE_CHECKING:
-    import jinja2
-
-
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.paddle")
+templates = Templates("opc.backends.paddle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +64,19 @@ def library_source(family: Family) -> str:
     """Return the text of `paddle/<op>_paddle.cpp`."""
     op = family.forward
     axis = next((a for a in op.attributes if a.kind is AttributeKind.AXIS), None)
-    return (
-        templates()
-        .get_template("library.cpp.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            header=header_path(family),
-            attributes_type=attributes_type(family),
-            choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in op.attributes if a.values],
-            attributes=[_take(a) for a in op.attributes],
-            axis=axis.name if axis else None,
-            operators=[_operator(op) for op in family.ops],
-            gradients=_gradient_ops(family),
-            in_place=in_place_positions(op),
-            registrations=_registrations(family),
-        )
+    return templates.render(
+        "library.cpp.j2",
+        family,
+        header=header_path(family),
+        attributes_type=attributes_type(family),
+        choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in op.attributes if a.values],
+        attributes=[read_attribute(a, named=True) for a in op.attributes],
+        axis=axis.name if axis else None,
+        operators=[_operator(op) for op in family.ops],
+        gradients=_gradient_ops(family),
+        in_place=in_place_positions(op),
+        registrations=_registrations(family),
     )
-
-
-def _take(attribute: Attribute) -> str:
-    """Return the statement that reads an attribute into the struct."""
-    field, name = f"attributes.{attribute.name}", string_literal(attribute.name)
-    if attribute.length is not None:
-        element = c_type(attribute)
-        if attribute.length < 0:
-            return f"{field} = arguments.list<{element}>({name}, &{field}_length);"
-        return f"arguments.list<{element}>({name}, {field}, {attribute.length});"
-    if attribute.values:
-        admitted = string_literal(", ".join(f"'{v}'" for v in attribute.values))
-        return f"{field} = arguments.choice({name}, {attribute.name}_values, {len(attribute.values)}, {admitted});"
-    reader = {
-        AttributeKind.FLOAT: "number",
-        AttributeKind.BOOL: "boolean",
-        AttributeKind.STR: "text",
-        AttributeKind.DTYPE: "dtype",
-    }.get(attribute.kind, "integer")
-    return f"{field} = arguments.{reader}({name});"
 
 
 def _operator(op: Op) -> _Operator:
@@ -240,7 +211,7 @@ def _gradients(family: Family) -> list[_Registration]:
     of |= {x.name: _input_name(x) for x in op.inputs}
     found = []
     for macro, base in (("PD_BUILD_GRAD_OP", op), ("PD_BUILD_DOUBLE_GRAD_OP", family.backward)):
-        gradient = None if base is None else vjp(family, base)
+        gradient = None if base is None else gradient_of(family, base)
         if base is None or gradient is None:
             break
         inputs, outputs = gradient_names(base, gradient, of)
@@ -262,7 +233,7 @@ class _Gradient:
 def _gradient_ops(family: Family) -> list[_Gradient]:
     found = []
     for op in (family.forward, family.backward):
-        gradient = None if op is None else vjp(family, op)
+        gradient = None if op is None else gradient_of(family, op)
         if op is None or gradient is None:
             break
         names = [x.name for x in gradient.inputs]
@@ -273,9 +244,9 @@ def _gradient_ops(family: Family) -> list[_Gradient]:
 
 def cuda_source(family: Family) -> str:
     """Return the text of `paddle/<op>_paddle.cu`."""
-    return templates().get_template("library.cu.j2").render(source=family.source_name, family=family.name)
+    return templates.render("library.cu.j2", family)
 
 
 def threads_source(family: Family) -> str:
     """Return the text of `paddle/threads.c`."""
-    return templates().get_template("threads.c.j2").render(source=family.source_name)
+    return templates.render("threads.c.j2", family)

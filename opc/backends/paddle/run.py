@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
-from opc.backends.array_files import Output, load_array, save_array
+from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
 from opc.backends.paddle.signature import operator_name
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
-from opc.ir.op import Family
-from opc.pipeline import load_family
 
 if TYPE_CHECKING:
     from opc.backends.base import Array
@@ -57,7 +55,9 @@ def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], ou
     """
     program = _load_model(model)
     used = _specs_used(program, model, specs)
-    feeds = _load_inputs(_inputs(program), model, inputs)
+    declared = _inputs(program)
+    texts = {name: str(value) for name, value in declared.items()}
+    feeds = load_inputs(model, texts, inputs, lambda name, file, found: _load_input(declared[name], file, found))
     packages = build(list(used.values())) if used else ()
     libraries = [folder / "build" / f"lib{family}_paddle.so" for family, folder in zip(used, packages, strict=True)]
     results = _run(model, libraries, feeds)
@@ -114,15 +114,7 @@ def _specs_used(program: Any, path: Path, specs: Sequence[Path]) -> dict[str, Pa
         SpecError: when a spec is wrong, or a custom op of the model has no spec.
     """
     found = Diagnostics()
-    owners: dict[str, tuple[Family, Path]] = {}
-    for spec in specs:
-        try:
-            family = load_family(spec)
-        except SpecError as error:
-            found.extend(error.diagnostics)
-            continue
-        owners |= {operator_name(family, op): (family, spec) for op in family.ops}
-    found.raise_errors()
+    owners = {operator_name(family, op): (family, spec) for family, spec in load_families(specs) for op in family.ops}
     used: dict[str, Path] = {}
     for name in dict.fromkeys(_custom_names(program)):
         known = owners.get(name) or owners.get(name.removesuffix("_in_place"))
@@ -143,32 +135,16 @@ def _custom_names(program: Any) -> Iterator[str]:
             yield re.sub(r"(_grad)+$", "", name)
 
 
-def _load_inputs(expected: Mapping[str, _Input], path: Path, files: Mapping[str, Path]) -> dict[str, Array]:
-    """Return the arrays of the model's inputs.
-
-    Raises:
-        SpecError: with every input that is missing, unknown, unreadable, or of a wrong dtype or shape.
-    """
-    found = Diagnostics()
-    listed = f"its inputs are {', '.join(expected)}" if expected else "it has no inputs"
-    for name in files:
-        if name not in expected:
-            found.error(f"{path} has no input '{name}'", hint=did_you_mean(name, expected) or listed)
-    feeds: dict[str, Array] = {}
-    for name, declared in expected.items():
-        if name not in files:
-            found.error(f"the input '{name}' is missing", hint=f"give it as --input {name}=FILE.npy: {declared}")
-            continue
-        array = load_array(name, files[name], declared.dtype, found)
-        if array is None:
-            continue
-        fits = len(array.shape) == len(declared.sizes)
-        if not fits or any(want not in (-1, size) for want, size in zip(declared.sizes, array.shape, strict=True)):
-            found.error(f"the input '{name}' must be {declared}, but {files[name]} has shape {list(array.shape)}")
-            continue
-        feeds[name] = array
-    found.raise_errors()
-    return feeds
+def _load_input(declared: _Input, file: Path, found: Diagnostics) -> Array | None:
+    """Return one input, or None after recording what is wrong with it."""
+    array = load_array(declared.name, file, declared.dtype, found)
+    if array is None:
+        return None
+    fits = len(array.shape) == len(declared.sizes)
+    if not fits or any(want not in (-1, size) for want, size in zip(declared.sizes, array.shape, strict=True)):
+        found.error(f"the input '{declared.name}' must be {declared}, but {file} has shape {list(array.shape)}")
+        return None
+    return array
 
 
 def _run(model: Path, libraries: Sequence[Path], feeds: Mapping[str, Array]) -> dict[str, Array]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from opc.ir.dtypes import candidates
-from opc.ir.op import Attribute, AttributeKind, Derivation, Family, Op, Operand, Role
+from opc.backends.derived import chooses_outputs, derivation
+from opc.ir.op import Attribute, AttributeKind, Family, Op, Role
 from opc.names import registered
 
 MAX_RANK = 9
@@ -55,33 +55,7 @@ def attribute_type(attribute: Attribute) -> str:
 
 def has_mask(op: Op) -> bool:
     """Whether the caller says which outputs of a derived op are wanted: there are several, and some may be left out."""
-    return op.derivation is not None and len(op.outputs) > 1 and any(o.optional for o in op.outputs)
-
-
-def differentiable(operand: Operand) -> bool:
-    """Whether an operand can be floating, and then takes part in differentiation."""
-    return any(d.is_floating for d in candidates(operand.type))
-
-
-def cotangent(name: str) -> str:
-    """Return the name of the cotangent of an output."""
-    return f"d_{name}"
-
-
-def derivation(op: Op) -> Derivation:
-    """Return how a derived op came about.
-
-    Raises:
-        ValueError: when it is not derived.
-    """
-    if op.derivation is None:
-        raise ValueError(f"{op.name} was not derived from another op")
-    return op.derivation
-
-
-def vjp(family: Family, op: Op) -> Op | None:
-    """Return the op that is the gradient of another of the family, None when there is none."""
-    return {family.name: family.backward, f"{family.name}_backward": family.backward_backward}.get(op.name)
+    return op.derivation is not None and chooses_outputs(op)
 
 
 def likes(op: Op, gradient: Op) -> tuple[str | None, ...]:

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opc.backends import environments
-from opc.backends.base import Availability, BuildStep, Environment, Session
+from opc.backends.base import Availability, Backend, BuildStep, Environment, Session
+from opc.backends.dtypes import lacking
 from opc.backends.rknn import board, emit
+from opc.backends.rknn.graph import SIMULATED
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType, candidates
 from opc.ir.op import AttributeKind, Family, Operand
 
-SIMULATED = (DType.FLOAT16, DType.FLOAT32, DType.INT8, DType.INT32, DType.INT64, DType.UINT8, DType.BOOL)
-"""The dtypes of tensors in the toolkit's models."""
 
-
-class RknnBackend:
+class RknnBackend(Backend):
     """Custom ops of RKNN's toolkit and runtime."""
 
     name = "rknn"
@@ -57,15 +56,13 @@ def _requires(family: Family) -> Iterator[Diagnostic]:
     for a in op.attributes:
         if a.kind is AttributeKind.STR and a.length is not None:
             yield Diagnostic(f"RKNN's C interface has no lists of strings such as '{a.name}'", a.span)
+    yield from lacking([op], "RKNN", SIMULATED.__contains__)
     for operands, what in ((op.inputs, "inputs"), (op.outputs, "outputs")):
         if len(operands) > board.MAX_OPERANDS:
             yield Diagnostic(f"{op.name} has {len(operands)} {what}; RKNN's adapter takes {board.MAX_OPERANDS}")
     for o in (*op.inputs, *op.outputs):
         dtypes = candidates(o.type)
-        if not set(dtypes) & set(SIMULATED):
-            names = ", ".join(map(str, dtypes))
-            yield Diagnostic(f"{o.name} of {op.name} is {names}, which RKNN has no tensors of", o.span)
-        elif _only_half(o):
+        if set(dtypes) & set(SIMULATED) and _only_half(o):
             yield Diagnostic(
                 f"{o.name} of {op.name} can't be float32, as which RKNN's toolkit gives every floating tensor", o.span
             )

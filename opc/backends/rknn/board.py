@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
 from opc.backends.rknn.graph import Call
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
@@ -38,16 +38,7 @@ ROOT = "RKNN_API_ROOT"
 INSTALL = "install it: sudo apt install g++-aarch64-linux-gnu qemu-user"
 """How Debian gets what is needed to build and run programs of boards."""
 
-_TYPES: Mapping[DType, int] = {
-    DType.FLOAT32: 0,
-    DType.FLOAT16: 1,
-    DType.INT8: 2,
-    DType.UINT8: 3,
-    DType.INT16: 4,
-    DType.INT32: 6,
-    DType.INT64: 8,
-    DType.BOOL: 9,
-}
+_TYPES: Mapping[DType, int] = {d: d.row.rknn for d in DTYPES if d.row.rknn is not None}
 """`rknn_tensor_type` of each dtype."""
 
 

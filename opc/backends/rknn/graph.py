@@ -10,11 +10,14 @@ from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.node_call import node_attributes, trimmed
 from opc.backends.rknn.names import Name
 from opc.emit.onnx.types import TENSOR_TYPE
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DTYPES, DType, resolve
 from opc.ir.op import Op
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
+
+SIMULATED = tuple(d for d in DTYPES if d.row.rknn_models)
+"""The dtypes of tensors in the toolkit's models."""
 
 OPSET = 17
 """The version of the standard operators that models import."""
@@ -33,7 +36,7 @@ class Call:
     outputs: dict[str, tuple[DType, tuple[int, ...]]]
 
 
-def make_call(op: Op, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> Call:
+def make_call(op: Op, inputs: Inputs, attributes: Attributes) -> Call:
     """Return a call with what its outputs are.
 
     Raises:

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError
 from opc.backends import package as packages
-from opc.backends.base import Check, OpError, Unsupported, WithoutAutograd
-from opc.backends.rknn.backend import SIMULATED
+from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.rknn.board import MACHINE, Board
-from opc.backends.rknn.graph import Call, make_call, model_of, node
+from opc.backends.rknn.graph import SIMULATED, Call, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
 from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_apart
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
 
 if TYPE_CHECKING:
-    from opc.backends.base import Array
+    from opc.backends.base import Array, Attributes, Inputs
 
 INFERENCE_ONLY = "RKNN runs inference only, without gradients"
 
@@ -35,7 +34,7 @@ Arguments = tuple[str, Mapping[str, "Array | None"], Mapping[str, Any]]
 """The op, inputs and attributes of a call."""
 
 
-class RknnSession(WithoutAutograd):
+class RknnSession(Session):
     """Runs calls as nodes of models on the simulator."""
 
     no_autograd = INFERENCE_ONLY
@@ -51,7 +50,7 @@ class RknnSession(WithoutAutograd):
         """
         import rknn.api  # noqa: F401 - so that its absence shows here
 
-        self.family, self.package = family, package
+        super().__init__(family, package)
         self.op, self.name = family.forward, rknn_name(family)
         self.module = packages.load(package, "rknn")
         self.custom_op = packages.load(package, "rknn.custom_op")
@@ -75,13 +74,7 @@ class RknnSession(WithoutAutograd):
         for start in range(0, len(items), MOST_NODES):
             self._run(items[start : start + MOST_NODES])
 
-    def call(
-        self,
-        op: str,
-        inputs: Mapping[str, Array | None],
-        attributes: Mapping[str, Any],
-        only: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
+    def call(self, op: str, inputs: Inputs, attributes: Attributes, only: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the op; see `opc.backends.base.Session`."""
         call = self._accepted(op, inputs, attributes)
         key = _key(inputs, attributes)
@@ -96,9 +89,7 @@ class RknnSession(WithoutAutograd):
         """Return, by a kind of results, what calls the C++ op on an emulation of RKNN's runtime, one for each machine."""
         return {f"emulated on {m}": partial(self._emulate, m) for m in dict.fromkeys((platform.machine(), MACHINE))}
 
-    def _emulate(
-        self, machine: str, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]
-    ) -> dict[str, Array]:
+    def _emulate(self, machine: str, op: str, inputs: Inputs, attributes: Attributes) -> dict[str, Array]:
         """Run the C++ op; the first call runs all prepared ones, since a process and more so an emulator is slow to start."""
         call = self._accepted(op, inputs, attributes)
         if "float16" in _dtypes(call):
@@ -136,7 +127,7 @@ class RknnSession(WithoutAutograd):
         for key, call in items:
             self._answers[key] = {name: next(outputs).astype(dtype.value) for name, (dtype, _) in call.outputs.items()}
 
-    def _accepted(self, op: str, inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> Call:
+    def _accepted(self, op: str, inputs: Inputs, attributes: Attributes) -> Call:
         """Return a call that the custom op does not refuse.
 
         Raises:
@@ -199,17 +190,13 @@ class RknnSession(WithoutAutograd):
             return Unsupported("RKNN's toolkit gives every floating tensor to the op as float32")
         return OpError(f"accepted by RKNN: {refusal}")
 
-    def checks(self) -> Sequence[Check]:
-        """Return what RKNN's users expect beyond values."""
-        return ()
-
 
 def _dtypes(call: Call) -> set[str]:
     """Return the dtypes of the inputs that are given."""
     return {array.dtype.name for array in call.feeds.values()}
 
 
-def _key(inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> bytes:
+def _key(inputs: Inputs, attributes: Attributes) -> bytes:
     """Return what tells calls of the op apart: the values themselves."""
     import numpy as np
 

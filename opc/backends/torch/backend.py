@@ -1,23 +1,25 @@
 """The PyTorch backend: operators on libtorch's stable C shim, built without torch's headers.
 
 A package's `torch/` holds the C++ library, which registers schemas and CPU kernels (`library`), its Python side with fake
-kernels, derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`front`), and the export to ONNX
+kernels, derivatives and vmap (`operators`, `derivatives`, `batching`), the function people call (`api`), and the export to ONNX
 (`export`). The shim's functions that are used are those of torch 2.10 and later.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from opc.backends.base import Availability, BuildStep, Compile, Link
+from opc.backends.base import Availability, Backend, BuildStep, Check, Compile, Link
+from opc.backends.dtypes import lacking
 from opc.backends.kernel import libraries
 from opc.backends.kernel.backend import NATIVE_FLAGS, KernelBackend
+from opc.backends.torch import generated_tests
+from opc.backends.torch.api import api_source
 from opc.backends.torch.export import onnx_source
-from opc.backends.torch.front import front_source
-from opc.backends.torch.generated_tests import test_source
 from opc.backends.torch.library import library_source, stub_source
 from opc.backends.torch.operators import dispatch_source, late_source, operators_source
 from opc.backends.torch.sharding import sharding_source
@@ -50,11 +52,12 @@ def _native(family: Family) -> tuple[tuple[Compile, ...], tuple[str, ...]]:
     return (Compile(source_path(family, "torch"), f"build/{family.name}_torch_native.o", flags),), needs.link
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """Emits, builds and runs an op family for PyTorch."""
 
     name = "torch"
     title = "PyTorch"
+    tensor = "torch.Tensor"
     wraps = True
     imports = (
         "torch",
@@ -81,9 +84,9 @@ class TorchBackend:
         return Availability(True, version)
 
     def requires(self, family: Family) -> tuple[Diagnostic, ...]:
-        """Return why torch can't carry the family: no input to choose a device by."""
+        """Return why torch can't carry the family: dtypes that it lacks, or no input to choose a device by."""
         op = family.forward
-        found = []
+        found = list(lacking(family.ops, self.title, lambda d: d.row.torch is not None))
         if all(x.optional for x in op.inputs):
             found.append(Diagnostic(f"{op.name} has no input that is always given, by which torch could choose a device"))
         return tuple(found)
@@ -92,7 +95,7 @@ class TorchBackend:
         """Return the files of `torch/` and its test."""
         name = family.name
         return {
-            "torch/__init__.py": front_source(family),
+            "torch/__init__.py": api_source(family),
             "torch/dispatch.py": dispatch_source(family),
             "torch/late.py": late_source(family),
             "torch/libtorch_stub.c": stub_source(family),
@@ -101,7 +104,7 @@ class TorchBackend:
             "torch/sharding.py": sharding_source(family),
             f"torch/{name}_torch.cpp": library_source(family),
             **native_files(family, "torch"),
-            **({"tests/test_torch.py": test_source(family)} if family.examples else {}),
+            **generated_tests.files(family),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:
@@ -136,3 +139,17 @@ class TorchBackend:
         from opc.backends.torch.session import TorchSession
 
         return TorchSession(family, package)
+
+    def checks(self, session: TorchSession) -> Sequence[Check]:
+        """Return what torch promises of an op beyond values and gradients."""
+        from opc.backends.torch.checks import TorchChecks
+
+        return TorchChecks(session).all()
+
+    def unreadable(self, value: Any) -> str:
+        """Return what keeps a tensor from a kernel for dense ones in the CPU's memory."""
+        if str(value.layout) != "torch.strided":
+            return f"has the layout {value.layout}"
+        if value.is_quantized:
+            return "is quantized"
+        return "" if value.device.type in ("cpu", "meta") else f"is on {value.device}"

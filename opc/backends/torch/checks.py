@@ -1,4 +1,4 @@
-"""What torch promises of an operator beyond values and gradients, checked on a session."""
+"""What torch promises of an operator beyond values and gradients."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import ShapeError, infer
-from opc.backends.base import Check
-from opc.backends.torch.derivatives import differentiable
-from opc.backends.torch.samples import Sample, assert_equal, assert_refused, loop, operator_calls, outputs, sample, single
+from opc.backends.base import Check, Unsupported
+from opc.backends.checks import Checks, Sample, check, has_gradient
+from opc.backends.sessions import as_tuple
+from opc.backends.torch.limits import where_torch_computes
+from opc.backends.torch.samples import assert_equal, assert_refused, loop, operator_calls, single
+from opc.backends.torch.session import TorchSession
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-    from opc.backends.torch.session import TorchSession
 
 HUGE = 1 << 19
 """Elements of the outputs that the leak check makes: large enough for pages of their own."""
@@ -28,56 +29,31 @@ CALLS = 128
 """How many of them it makes: forgotten, they would be far more memory than anything else the check uses."""
 
 
-def checks(session: TorchSession) -> tuple[Check, ...]:
-    """Return the checks of a family's operators; those that need a gradient only where there is one."""
-    run = _Checks(session)
-    found = [
-        Check("non-contiguous inputs", run.strides),
-        Check("out", run.out),
-        Check("no leak", run.leak),
-        Check("opcheck", run.opcheck),
-        Check("vmap", run.vmap),
-        Check("torch.compile", partial(run.compile, "inductor", None)),
-        Check("torch.compile dynamic", partial(run.compile, "aot_eager", True)),
-        Check("torch.export dynamic", run.export),
-        Check("onnx export", run.onnx),
-        Check("onnx export, torchscript", run.onnx_torchscript),
-    ]
-    if session.family.backward is not None:
-        found += [
-            Check("gradcheck", run.gradcheck),
-            Check("jvp", run.jvp),
-            Check("vmap of grad", run.vmap_grad),
-            Check("hessian", run.hessian),
-            Check("torch.compile gradient", run.compile_gradient),
-        ]
-    return tuple(found)
-
-
-class _Checks:
+class TorchChecks(Checks[TorchSession]):
     """The checks of one session's family."""
 
-    def __init__(self, session: TorchSession) -> None:
-        self.session = session
-        self.family = session.family
-        self.op = session.family.forward
+    def all(self) -> tuple[Check, ...]:
+        """Return the checks that the op has."""
+        return tuple(Check(c.name, where_torch_computes()(c.run)) for c in super().all())
 
     def function(self, attributes: Mapping[str, Any]) -> Callable[..., Any]:
         """Return the op's function on tensors alone."""
-        return partial(self.session.function, **self.session.attributes(self.op, attributes))
+        return partial(self.session.function, **self.session.values(self.op, attributes))
 
     def on(self, given: Sample) -> tuple[Callable[..., Any], list[Tensor]]:
         """Return the op as a function of the tensors that are given, and these."""
-        call, names = self.function(given.attributes), given.present
-        absent = {n: None for n in given.tensors if n not in names}
-        return (lambda *tensors: call(**dict(zip(names, tensors, strict=True)), **absent)), [
-            t for t in given.tensors.values() if t is not None
-        ]
+        call, tensors = self.function(given.attributes), self.tensors(given)
+        names = [n for n, t in tensors.items() if t is not None]
+        absent = {n: None for n in tensors if n not in names}
+        return (lambda *present: call(**dict(zip(names, present, strict=True)), **absent)), [tensors[n] for n in names]
+
+    def tensors(self, given: Sample) -> dict[str, Any]:
+        """Return the inputs as tensors, None for absent ones."""
+        return self.session.tensors(self.op, given.arrays)
 
     def leaves(self, given: Sample) -> tuple[int, ...]:
         """Return the positions of the differentiable tensors among those given."""
-        inputs = {x.name: x for x in self.op.inputs}
-        return tuple(i for i, n in enumerate(given.present) if differentiable(inputs[n]))
+        return tuple(i for i, n in enumerate(given.given) if n in self.moving)
 
     def scalar(self, given: Sample) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """Return a number that depends on every output, nonlinearly, as a function of the tensors."""
@@ -86,16 +62,17 @@ class _Checks:
         function, tensors = self.on(given)
 
         def total(*arguments: Tensor) -> Tensor:
-            floating = [o for o in outputs(function(*arguments)) if o.is_floating_point()]
+            floating = [o for o in as_tuple(function(*arguments)) if o.is_floating_point()]
             return torch.stack([(o * o * o + o).sum().to(torch.float64) for o in floating]).sum()
 
         return total, tensors
 
+    @check("non-contiguous inputs")
     def strides(self) -> None:
         """Strided, transposed and expanded inputs give what contiguous ones give."""
         import torch
 
-        function, tensors = self.on(sample(self.family))
+        function, tensors = self.on(self.sample(times=2))
         expected = function(*tensors)
         layouts: dict[str, Callable[[Tensor], Tensor]] = {
             "every second element": lambda t: torch.stack([t, t], -1).flatten(-2)[..., ::2] if t.ndim else t,
@@ -114,25 +91,27 @@ class _Checks:
         else:
             assert_equal(function(*one), expected, "expanded")
 
+    @check("out")
     def out(self) -> None:
         """`out` is written to, and the results are those of a fresh call; wrong outputs and gradients are refused."""
         import torch
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         function, tensors = self.on(given)
-        expected = outputs(function(*tensors))
-        call, operands = self.function(given.attributes), given.tensors
+        expected = as_tuple(function(*tensors))
+        call, operands = self.function(given.attributes), self.tensors(given)
         made = tuple(torch.full_like(o, 7) for o in expected)
         call(**operands, out=made if len(made) > 1 else made[0])
         assert_equal(made, expected, "out")
         wrong = tuple(o.new_empty((*o.shape, 2)) for o in expected)
         assert_refused(lambda: call(**operands, out=wrong if len(wrong) > 1 else wrong[0]), "an out of a wrong shape")
 
+    @check("no leak")
     def leak(self) -> None:
         """Large fresh outputs and refused calls leave no memory behind."""
         import torch
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         function, tensors = self.on(given)
         # The first calls bring what is allocated once.
         for _ in range(20):
@@ -142,59 +121,64 @@ class _Checks:
         call = self.function(given.attributes)
         for _ in range(CALLS):
             call(**large)
-        bad = {n: t if t is None else t.to(torch.complex64) for n, t in given.tensors.items()}
+        bad = {n: t if t is None else t.to(torch.complex64) for n, t in self.tensors(given).items()}
         for _ in range(CALLS):
             assert_refused(lambda: call(**bad), "complex numbers")
         grown = _resident() - before
-        size = sum(o.numel() * o.element_size() for o in outputs(call(**large)))
+        size = sum(o.numel() * o.element_size() for o in as_tuple(call(**large)))
         assert grown < 8 * size + (16 << 20), (
             f"{CALLS} calls with {size >> 20} MiB of outputs grew the process by {grown >> 20} MiB"
         )
 
     def _large(self, given: Sample) -> dict[str, Tensor | None]:
         """Return the sample with its first axis longer, where the op has a group of axes in front."""
-        shapes = {n: None if t is None else (HUGE // max(1, t.numel()), *t.shape) for n, t in given.tensors.items()}
+        tensors = self.tensors(given)
+        large = {n: None if a is None else (HUGE // max(1, a.size), *a.shape) for n, a in given.arrays.items()}
         try:
-            infer(self.op, shapes, given.attributes)
+            infer(self.op, large, given.attributes)
         except ShapeError:
-            return dict(given.tensors)
-        return {n: None if t is None else t.expand(shapes[n] or ()).contiguous() for n, t in given.tensors.items()}
+            return tensors
+        return {n: None if t is None else t.expand(large[n]).contiguous() for n, t in tensors.items()}
 
+    @check("opcheck")
     def opcheck(self) -> None:
         """torch's own test of custom operators passes, on every operator of the family."""
         import torch
         from torch.library import opcheck
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         for op, arguments in operator_calls(self.session, given):
             operator = getattr(self.session.operators, op)
             opcheck(operator.op, arguments)
             opcheck(operator.raw, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
 
+    @check("gradcheck", has_gradient)
     def gradcheck(self) -> None:
         """Gradients of first and second order, forward mode and batched gradients agree with differences."""
         import torch
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         function, tensors = self.on(given)
         moving = self.leaves(given)
         arguments = [t.clone().requires_grad_(i in moving) for i, t in enumerate(tensors)]
+        if any(tensors[i].dtype != torch.float64 for i in moving):
+            raise Unsupported("gradcheck compares with differences, for which it needs float64")
 
         def floating(*values: Tensor) -> Any:
-            found = tuple(o for o in outputs(function(*values)) if o.is_floating_point())
+            found = tuple(o for o in as_tuple(function(*values)) if o.is_floating_point())
             return found if len(found) > 1 else found[0]
 
         torch.autograd.gradcheck(floating, arguments, check_forward_ad=True, check_batched_grad=True)
         torch.autograd.gradgradcheck(floating, arguments, check_batched_grad=True)
 
+    @check("vmap")
     def vmap(self) -> None:
         """vmap gives what a loop gives, for every choice of batched tensors, also nested."""
         import torch
 
-        items = [sample(self.family, seed) for seed in range(3)]
+        items = [self.sample(seed, 2) for seed in range(3)]
         function, tensors = self.on(items[0])
-        columns = [[s.tensors[n] for s in items] for n in items[0].present]
-        stacked = [torch.stack([t for t in column if t is not None]) for column in columns]
+        stacked = [torch.stack(column) for column in zip(*(self.on(s)[1] for s in items), strict=True)]
         for batched in itertools.product((True, False), repeat=len(tensors)):
             if not any(batched):
                 continue
@@ -209,11 +193,12 @@ class _Checks:
         expected = loop(lambda *a: loop(function, a, every), twice, every)
         assert_equal(torch.vmap(torch.vmap(function))(*twice), expected, "nested vmap")
 
+    @check("vmap of grad", has_gradient)
     def vmap_grad(self) -> None:
         """vmap of a gradient gives a loop of gradients, and the gradient of a vmapped function is right."""
         import torch
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
         gradient = torch.func.grad(total, leaves)
@@ -225,11 +210,12 @@ class _Checks:
         inner = torch.func.grad(lambda *a: torch.vmap(total)(*a).sum(), leaves)
         assert_equal(inner(*stacked), loop(gradient, stacked, (0,) * len(stacked)), "grad of vmap")
 
+    @check("jvp", has_gradient)
     def jvp(self) -> None:
         """Forward mode agrees with reverse mode: <c, J t> = <J^T c, t>."""
         import torch
 
-        given = sample(self.family)
+        given = self.sample(times=2)
         function, tensors = self.on(given)
         leaves = self.leaves(given)
         generator = torch.Generator().manual_seed(1)
@@ -238,7 +224,7 @@ class _Checks:
             arguments = list(tensors)
             for i, value in zip(leaves, values, strict=True):
                 arguments[i] = value
-            return tuple(o for o in outputs(function(*arguments)) if o.is_floating_point())
+            return tuple(o for o in as_tuple(function(*arguments)) if o.is_floating_point())
 
         primals = tuple(tensors[i] for i in leaves)
         tangents = tuple(torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in primals)
@@ -250,18 +236,20 @@ class _Checks:
         reverse = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
         terms = sum(float((g * t).abs().sum()) for g, t in zip(pulled, tangents, strict=True))
         terms += sum(float((c * p).abs().sum()) for c, p in zip(cotangents, pushed, strict=True))
-        bound = 64 * torch.finfo(torch.float64).eps * max(terms, 1.0)
+        unit = max(torch.finfo(t.dtype).eps for t in (*pulled, *pushed))
+        bound = 64 * unit * max(terms, 1.0)
         assert abs(forward - reverse) <= bound, f"<c, J t> = {forward}, but <J^T c, t> = {reverse}"
         with torch.autograd.forward_ad.dual_level():
             duals = [torch.autograd.forward_ad.make_dual(p, t) for p, t in zip(primals, tangents, strict=True)]
             unpacked = [torch.autograd.forward_ad.unpack_dual(o).tangent for o in moving(*duals)]
         assert_equal(unpacked, list(pushed), "forward_ad")
 
+    @check("hessian", has_gradient)
     def hessian(self) -> None:
         """Forward over reverse and reverse over reverse give one symmetric matrix."""
         import torch
 
-        given = sample(self.family, times=1)
+        given = self.sample()
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
         mixed = torch.func.hessian(total, leaves)(*tensors)
@@ -271,30 +259,40 @@ class _Checks:
         matrix = torch.cat([torch.cat(row, 1) for row in rows], 0)
         assert_equal(matrix, matrix.mT.contiguous(), "the Hessian's transpose")
 
-    def compile(self, backend: str, dynamic: bool | None) -> None:
-        """torch.compile with fullgraph takes the op; with dynamic sizes it does so for other sizes without compiling again."""
+    @check("torch.compile")
+    def compile(self) -> None:
+        """torch.compile with fullgraph takes the op."""
+        self._compile("inductor", None)
+
+    @check("torch.compile dynamic")
+    def compile_dynamic(self) -> None:
+        """With dynamic sizes it does so for other sizes without compiling again."""
+        self._compile("aot_eager", True)
+
+    def _compile(self, backend: str, dynamic: bool | None) -> None:
         import torch
         import torch._dynamo.testing
 
         torch._dynamo.reset()
-        given = sample(self.family)
+        given = self.sample(times=2)
         function, tensors = self.on(given)
         counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
         compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=counter)
         assert_equal(compiled(*tensors), function(*tensors), "compiled")
         count = counter.frame_count
         if dynamic:
-            _, longer = self.on(sample(self.family, times=3))
+            _, longer = self.on(self.sample(times=3))
             if [t.shape for t in longer] != [t.shape for t in tensors]:
                 assert_equal(compiled(*longer), function(*longer), "compiled, other sizes")
                 assert counter.frame_count == count, "other sizes made torch compile again"
 
+    @check("torch.compile gradient", has_gradient)
     def compile_gradient(self) -> None:
         """A compiled function has the gradients of the plain one."""
         import torch
 
         torch._dynamo.reset()
-        given = sample(self.family)
+        given = self.sample(times=2)
         total, tensors = self.scalar(given)
         leaves = self.leaves(given)
 
@@ -317,35 +315,38 @@ class _Checks:
 
         return Model(), tuple(tensors)
 
+    @check("torch.export dynamic")
     def export(self) -> None:
         """torch.export takes the op with every axis dynamic that may be, and the program runs on other sizes."""
         import torch
 
-        model, tensors = self._module(sample(self.family))
+        model, tensors = self._module(self.sample(times=2))
         program = torch.export.export(model, tensors, dynamic_shapes=_every_axis(tensors))
         assert_equal(program.module()(*tensors), model(*tensors), "exported")
-        _, longer = self._module(sample(self.family, times=3))
+        _, longer = self._module(self.sample(times=3))
         if [t.shape for t in longer] != [t.shape for t in tensors]:
             assert_equal(program.module()(*longer), model(*longer), "exported, other sizes")
 
+    @check("onnx export")
     def onnx(self) -> None:
         """The exporter on torch.export makes one node of our domain, with dynamic sizes."""
         import onnx
         import torch
 
-        model, tensors = self._module(single(sample(self.family)))
+        model, tensors = self._module(single(self.sample(times=2)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(model, tensors, dynamo=True, dynamic_shapes=_every_axis(tensors), verbose=False)
-        _, longer = self._module(single(sample(self.family, times=3)))
+        _, longer = self._module(single(self.sample(times=3)))
         self._check_model(onnx.load_from_string(program.model_proto.SerializeToString()), model, [tensors, longer])
 
+    @check("onnx export, torchscript")
     def onnx_torchscript(self) -> None:
         """The older exporter makes the same node."""
         import onnx
         import torch
 
-        model, tensors = self._module(single(sample(self.family)))
+        model, tensors = self._module(single(self.sample(times=2)))
         self.session.module.register_onnx_symbolic(17)
         file = io.BytesIO()
         with warnings.catch_warnings():
@@ -378,7 +379,7 @@ class _Checks:
         names = [i.name for i in runtime.get_inputs()]
         for tensors in calls:
             found = runtime.run(None, dict(zip(names, (t.numpy() for t in tensors), strict=True)))
-            assert_equal([torch.from_numpy(f) for f in found], list(outputs(model(*tensors))), "ONNX Runtime")
+            assert_equal([torch.from_numpy(f) for f in found], list(as_tuple(model(*tensors))), "ONNX Runtime")
 
 
 def _every_axis(tensors: Sequence[Tensor]) -> tuple[Any, ...]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from opc.analysis.unchanged import unchanged
-from opc.ir.dtypes import candidates
+from opc.backends.derived import cotangent, derivation
 from opc.ir.expr import reads
-from opc.ir.op import Derivation, Family, Op, Operand, Role
+from opc.ir.op import Family, Op, Operand, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,9 @@ class Rule:
         return tuple(o.name for o in (*self.op.inputs, *self.op.outputs) if o.name in used)
 
 
-def cotangent(name: str) -> str:
-    """Return the name of the cotangent of an output."""
-    return f"d_{name}"
-
-
 def tangent(name: str) -> str:
     """Return the name of the tangent of an operand."""
     return f"t_{name}"
-
-
-def differentiable(operand: Operand) -> bool:
-    """Whether an operand can be floating, and then takes part in differentiation."""
-    return any(d.is_floating for d in candidates(operand.type))
 
 
 def rules(family: Family) -> tuple[Rule, ...]:
@@ -114,16 +104,10 @@ def rules(family: Family) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _derivation(op: Op) -> Derivation:
-    if op.derivation is None:
-        raise ValueError(f"{op.name} was not derived from another op")
-    return op.derivation
-
-
 def _derived(op: Op, derived: Op) -> Call:
     """Return the call of an op that was derived from the differentiated one."""
     given = []
-    for x, (role, name) in zip(derived.inputs, _derivation(derived).inputs, strict=True):
+    for x, (role, name) in zip(derived.inputs, derivation(derived).inputs, strict=True):
         # By broadcasting, the shape of a result may come from an operand whose own value is missing.
         unsure = derived.broadcast and x.optional
         if role is Role.COTANGENT:
@@ -132,16 +116,16 @@ def _derived(op: Op, derived: Op) -> Call:
             given.append(Given(tangent(name), name if unsure else None))
         else:
             given.append(Given(name))
-    return Call(derived, tuple(given), _derivation(derived).outputs, _handed(derived))
+    return Call(derived, tuple(given), derivation(derived).outputs, _handed(derived))
 
 
 def _handed(derived: Op) -> dict[str, Handed]:
     """Return the gradients among the results of a derived op that are cotangents, by the operand each belongs to."""
-    derivation = _derivation(derived)
-    sources = dict(zip((x.name for x in derived.inputs), derivation.inputs, strict=True))
-    known = {name for role, name in derivation.inputs if role is Role.INPUT}
+    how = derivation(derived)
+    sources = dict(zip((x.name for x in derived.inputs), how.inputs, strict=True))
+    known = {name for role, name in how.inputs if role is Role.INPUT}
     found = {}
-    for output, of in zip(derived.outputs, derivation.outputs, strict=True):
+    for output, of in zip(derived.outputs, how.outputs, strict=True):
         same = unchanged(derived).get(output.name)
         role, name = sources[same.operand] if same else (None, "")
         # An operand that the gradient does not take has no shape to compare with.
@@ -160,8 +144,8 @@ class _JvpRule:
 
     def __init__(self, forward: Op, backward: Op, backward_jvp: Op, jvp: Op) -> None:
         self.forward, self.backward, self.backward_jvp, self.jvp = forward, backward, backward_jvp, jvp
-        self.place = {key: x.name for key, x in zip(_derivation(jvp).inputs, jvp.inputs, strict=True)}
-        self.pushed = dict(zip(_derivation(jvp).outputs, (o.name for o in jvp.outputs), strict=True))
+        self.place = {key: x.name for key, x in zip(derivation(jvp).inputs, jvp.inputs, strict=True)}
+        self.pushed = dict(zip(derivation(jvp).outputs, (o.name for o in jvp.outputs), strict=True))
         self.place |= {(Role.COTANGENT, name): cotangent(output) for name, output in self.pushed.items()}
         self.again: Call | None = None
 
@@ -180,17 +164,17 @@ class _JvpRule:
 
     def by_tangent(self) -> Call:
         """Return the call of the backward op on the cotangents of the tangents."""
-        derivation = _derivation(self.backward)
-        given = tuple(Given(self.find(key)) for key in derivation.inputs)
-        return Call(self.backward, given, tuple(self.place.get((Role.TANGENT, x)) for x in derivation.outputs))
+        how = derivation(self.backward)
+        given = tuple(Given(self.find(key)) for key in how.inputs)
+        return Call(self.backward, given, tuple(self.place.get((Role.TANGENT, x)) for x in how.outputs))
 
     def by_primal(self) -> Call:
         """Return the call of the backward op's jvp in the direction of the tangents, at the cotangents of the tangents."""
         op = self.backward_jvp
-        roles = dict(zip((x.name for x in self.backward.inputs), _derivation(self.backward).inputs, strict=True))
-        primal = dict(zip((o.name for o in self.backward.outputs), _derivation(self.backward).outputs, strict=True))
+        roles = dict(zip((x.name for x in self.backward.inputs), derivation(self.backward).inputs, strict=True))
+        primal = dict(zip((o.name for o in self.backward.outputs), derivation(self.backward).outputs, strict=True))
         given, moving = [], set()
-        for x, (role, name) in zip(op.inputs, _derivation(op).inputs, strict=True):
+        for x, (role, name) in zip(op.inputs, derivation(op).inputs, strict=True):
             of, operand = roles[name]
             unsure = op.broadcast and x.optional
             if role is Role.INPUT:
@@ -204,7 +188,7 @@ class _JvpRule:
                 given.append(Given(self.place[(Role.TANGENT, operand)]))
                 moving.add(x.name)
         results = []
-        for output, name in zip(op.outputs, _derivation(op).outputs, strict=True):
+        for output, name in zip(op.outputs, derivation(op).outputs, strict=True):
             # What no tangent reaches is zero, and need not be called for.
             results.append(self.place[(Role.INPUT, primal[name])] if moving & _depends(op, output.name) else None)
         return Call(op, tuple(given), tuple(results))

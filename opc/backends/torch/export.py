@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opc.backends.torch.api import API
 from opc.backends.torch.batching import needs_batch_axes
-from opc.backends.torch.front import FACE
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import namespace
 from opc.emit.onnx.types import TYPE_STRING, attribute_type
@@ -47,39 +47,35 @@ def onnx_source(family: Family) -> str:
     alike = [i for i, o in enumerate(op.outputs) if (o.type, o.dims) == (op.inputs[0].type, op.inputs[0].dims)]
     batch = ["batch_axes: int = 0"] if batched else []
     translate = [(f"{x.name}: Any", "None" if x.optional else None) for x in op.inputs]
-    translate += [(f"{a.name}: {FACE.annotation(a)}", FACE.default(a)) for a in op.attributes]
+    translate += [(f"{a.name}: {API.annotation(a)}", API.default(a)) for a in op.attributes]
     translate += [("batch_axes: int", "0")] * batched
     symbolic = ["graph: Any", *(f"{n}: Any" for n in (*names, *(a.name for a in attributes))), *(b.split(" =")[0] for b in batch)]
     node = [quoted(f"{op.domain}::{op.class_name}"), *names, *(f"{a.name}_{a.suffix}={a.value}" for a in attributes)]
     node += [f"outputs={count}"] if count > 1 else []
     parsers = ["v"] * len(names) + [a.parser for a in attributes] + ["i"] * batched
-    return (
-        templates()
-        .get_template("onnx.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            forward=registered(op.name),
-            namespace=namespace(family),
-            domain=op.domain,
-            version=op.version,
-            class_name=op.class_name,
-            inputs=[(x.name, str(x.type), x.optional) for x in op.inputs],
-            outputs=[(o.name, str(o.type)) for o in op.outputs],
-            types=[(name, [quoted(TYPE_STRING[d]) for d in candidates(t)]) for name, t in _types(op).items()],
-            attributes=attributes,
-            batched=batched,
-            translate=bracketed("def translate(", _defaulted(translate), ") -> Any:", 4),
-            call=bracketed("return node(", [*names, *(f"{a.name}={a.value}" for a in attributes)], ")", 8),
-            parse=bracketed("@symbolic_helper.parse_args(", [quoted(p) for p in parsers], ")", 4),
-            symbolic=bracketed("def symbolic(", symbolic, ") -> Any:", 4),
-            node=bracketed("results = graph.op(", node, ")", 8),
-            several=count > 1,
-            alike=alike,
-            like=names[0],
-            lists=any(a.length is not None for a in op.attributes),
-            dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
-        )
+    return templates.render(
+        "onnx.py.j2",
+        family,
+        forward=registered(op.name),
+        namespace=namespace(family),
+        domain=op.domain,
+        version=op.version,
+        class_name=op.class_name,
+        inputs=[(x.name, str(x.type), x.optional) for x in op.inputs],
+        outputs=[(o.name, str(o.type)) for o in op.outputs],
+        types=[(name, [quoted(TYPE_STRING[d]) for d in candidates(t)]) for name, t in _types(op).items()],
+        attributes=attributes,
+        batched=batched,
+        translate=bracketed("def translate(", _defaulted(translate), ") -> Any:", 4),
+        call=bracketed("return node(", [*names, *(f"{a.name}={a.value}" for a in attributes)], ")", 8),
+        parse=bracketed("@symbolic_helper.parse_args(", [quoted(p) for p in parsers], ")", 4),
+        symbolic=bracketed("def symbolic(", symbolic, ") -> Any:", 4),
+        node=bracketed("results = graph.op(", node, ")", 8),
+        several=count > 1,
+        alike=alike,
+        like=names[0],
+        lists=any(a.length is not None for a in op.attributes),
+        dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
     )
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import math
-from typing import Any
 
-from opc.backends.example_text import precise
-from opc.backends.torch.derivatives import differentiable
-from opc.backends.torch.front import FACE
+from opc.backends import example_text
+from opc.backends.torch.api import API
 from opc.backends.torch.library import templates
 from opc.emit.python.layout import bracketed
-from opc.emit.python.text import Bracket, literal, quoted
-from opc.ir.op import Attribute, AttributeKind, Example, Family
+from opc.emit.python.text import Bracket, quoted
+from opc.ir.op import Attribute, AttributeKind, Family
 
 _MODULES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg")
 _NODES = (
@@ -22,56 +19,23 @@ _NODES = (
 _REFUSED = ("load", "save", "from_file", "compile", "hub", "ops", "jit", "utils", "classes", "library")
 
 
-def test_source(family: Family) -> str:
-    """Return the text of `tests/test_torch.py`."""
+def files(family: Family) -> dict[str, str]:
+    """Return `tests/test_torch.py`; empty for an op without examples."""
     op = family.forward
-    names = [x.name for x in op.inputs]
-    moving = [x.name for x in op.inputs if differentiable(x)]
-    reference = _reference(family)
-    defaults = {a.name: FACE.default(a) for a in op.attributes}
-    arguments = [*names, *(n if d is None else f"{n}={d}" for n, d in defaults.items())]
-    return (
-        templates()
-        .get_template("test_torch.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            dtypes=[(x.name, precise(x).value) for x in op.inputs],
-            examples=Bracket("EXAMPLES = [", [_example(family, e) for e in family.examples], "]").render(),
-            names=Bracket("OUTPUTS = [", [quoted(o.name) for o in op.outputs], "]").render(),
-            outputs=len(op.outputs),
-            gradient=family.backward is not None,
-            moving=Bracket("MOVING = [", list(map(quoted, moving)), "]").render(),
-            reference=reference,
-            reference_head=bracketed("def reference(", arguments, "):", 0),
-            attributes=Bracket("ATTRIBUTES = [", [quoted(a.name) for a in op.attributes], "]").render(),
-            defaults=Bracket("DEFAULTS = {", [f"{quoted(n)}: {d}" for n, d in defaults.items() if d is not None], "}").render(),
-            refused=[bad for a in op.attributes if (bad := _bad(a)) is not None],
-        )
+    defaults = {a.name: API.default(a) for a in op.attributes}
+    arguments = [*(x.name for x in op.inputs), *(n if d is None else f"{n}={d}" for n, d in defaults.items())]
+    return example_text.test_file(
+        family,
+        templates,
+        "torch",
+        dtypes=[(x.name, example_text.precise(x).value) for x in op.inputs],
+        examples=example_text.examples(family, module="torch", absent=True),
+        reference=_reference(family),
+        reference_head=bracketed("def reference(", arguments, "):", 0),
+        attributes=example_text.names("ATTRIBUTES", [a.name for a in op.attributes]),
+        defaults=Bracket("DEFAULTS = {", [f"{quoted(n)}: {d}" for n, d in defaults.items() if d is not None], "}").render(),
+        refused=[bad for a in op.attributes if (bad := _bad(a)) is not None],
     )
-
-
-def _example(family: Family, example: Example) -> Bracket:
-    given, op = dict(example.values), family.forward
-    inputs = [_entry(x.name, given.get(x.name)) for x in op.inputs]
-    attributes = [_entry(a.name, given[a.name]) for a in op.attributes if a.name in given]
-    outputs = [_entry(o.name, given[o.name]) for o in op.outputs if o.name in given]
-    return Bracket("(", [Bracket("{", inputs, "}"), Bracket("{", attributes, "}"), Bracket("{", outputs, "}")], ")")
-
-
-def _entry(name: str, value: object) -> str | Bracket:
-    number = _number(value)
-    if isinstance(number, Bracket):
-        return Bracket(f"{quoted(name)}: {number.head}", number.items, number.tail)
-    return f"{quoted(name)}: {number}"
-
-
-def _number(value: Any) -> str | Bracket:
-    if isinstance(value, list | tuple):
-        return Bracket("[", [_number(v) for v in value], "]")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "torch.nan" if math.isnan(value) else "torch.inf" if value > 0 else "-torch.inf"
-    return literal(value)
 
 
 def _bad(a: Attribute) -> tuple[str, str] | None:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from opc.backends.templates import environment
+from opc.backends.attribute_code import read_attribute
+from opc.backends.derived import chooses_outputs
+from opc.backends.templates import Templates
 from opc.backends.torch.batching import needs_batch_axes
-from opc.backends.torch.schema import has_mask, namespace, out_schema, schema
-from opc.emit.abi import attributes_type, c_type, function_name, header_path, infer_name
+from opc.backends.torch.schema import namespace, out_schema, schema
+from opc.emit.abi import attributes_type, function_name, header_path, infer_name
 from opc.emit.cpp.text import string_literal
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
-from opc.ir.op import Attribute, AttributeKind, Family, Op
-
-if TYPE_CHECKING:
-    import jinja2
+from opc.ir.dtypes import DTYPES
+from opc.ir.op import Family, Op
 
 SHIM_FUNCTIONS = (
+    *(f"aoti_torch_dtype_{d.row.torch[0]}" for d in DTYPES if d.row.torch is not None),
     "aoti_torch_check",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_device_type_cpu",
-    "aoti_torch_dtype_bfloat16",
-    "aoti_torch_dtype_bool",
     "aoti_torch_dtype_complex128",
     "aoti_torch_dtype_complex64",
-    "aoti_torch_dtype_float16",
-    "aoti_torch_dtype_float32",
-    "aoti_torch_dtype_float64",
-    "aoti_torch_dtype_int16",
-    "aoti_torch_dtype_int32",
-    "aoti_torch_dtype_int64",
-    "aoti_torch_dtype_int8",
-    "aoti_torch_dtype_uint8",
     "aoti_torch_empty_strided",
     "aoti_torch_get_dim",
     "aoti_torch_get_dtype",
@@ -57,9 +47,7 @@ SHIM_FUNCTIONS = (
 """The functions of libtorch that `opc/torch.h` declares."""
 
 
-def templates() -> jinja2.Environment:
-    """Return the environment of this backend's templates."""
-    return environment("opc.backends.torch")
+templates = Templates("opc.backends.torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +72,22 @@ class _Operator:
 def library_source(family: Family) -> str:
     """Return the text of `torch/<op>_torch.cpp`."""
     batched = needs_batch_axes(family)
-    return (
-        templates()
-        .get_template("library.cpp.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            header=native_header_path(family) if family.native_for("torch") else header_path(family),
-            namespace=namespace(family),
-            attributes_type=attributes_type(family),
-            choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
-            attributes=[_take(a) for a in family.forward.attributes],
-            batched=batched,
-            operators=[_operator(op, batched, _function(family, op)) for op in family.ops],
-        )
+    return templates.render(
+        "library.cpp.j2",
+        family,
+        header=native_header_path(family) if family.native_for("torch") else header_path(family),
+        namespace=namespace(family),
+        attributes_type=attributes_type(family),
+        choices=[(a.name, ", ".join(map(string_literal, a.values))) for a in family.forward.attributes if a.values],
+        attributes=[read_attribute(a, named=False) for a in family.forward.attributes],
+        batched=batched,
+        operators=[_operator(op, batched, _function(family, op)) for op in family.ops],
     )
 
 
 def stub_source(family: Family) -> str:
     """Return the text of `torch/libtorch_stub.c`, which stands in for torch's own library when the op's is linked."""
-    return templates().get_template("libtorch_stub.c.j2").render(source=family.source_name, functions=SHIM_FUNCTIONS)
+    return templates.render("libtorch_stub.c.j2", family, functions=SHIM_FUNCTIONS)
 
 
 def _schema_literal(text: str) -> str:
@@ -130,31 +114,7 @@ def _operator(op: Op, batched: bool, function: str) -> _Operator:
         inputs=len(op.inputs),
         outputs=len(op.outputs),
         takes=tuple(f"{call:{width}}  // {x.name}" for call, x in zip(calls, op.inputs, strict=True)),
-        mask=has_mask(op),
+        mask=chooses_outputs(op),
         kernel=function,
         infer=infer_name(op),
     )
-
-
-def _take(attribute: Attribute) -> str:
-    """Return the statement that takes an attribute off the stack into the struct."""
-    field, name = f"attributes.{attribute.name}", string_literal(attribute.name)
-    if attribute.length is not None:
-        element = c_type(attribute)
-        if attribute.length < 0:
-            return f"{field} = arguments.list<{element}>(&{field}_length);"
-        return f"arguments.list<{element}>({name}, {field}, {attribute.length});"
-    if attribute.values:
-        admitted = string_literal(", ".join(f"'{v}'" for v in attribute.values))
-        return f"{field} = arguments.choice({name}, {attribute.name}_values, {len(attribute.values)}, {admitted});"
-    match attribute.kind:
-        case AttributeKind.FLOAT:
-            return f"{field} = arguments.number();"
-        case AttributeKind.BOOL:
-            return f"{field} = arguments.boolean();"
-        case AttributeKind.STR:
-            return f"{field} = arguments.text();"
-        case AttributeKind.DTYPE:
-            return f"{field} = arguments.dtype({name});"
-        case _:
-            return f"{field} = arguments.integer();"

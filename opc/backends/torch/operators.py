@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from opc.backends.derived import chooses_outputs, cotangent, differentiable
 from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import Call, Given, Rule, cotangent, differentiable, rules, tangent
+from opc.backends.torch.derivatives import Call, Given, Rule, rules, tangent
 from opc.backends.torch.library import templates
-from opc.backends.torch.schema import arguments, has_mask, namespace, shared_type
+from opc.backends.torch.schema import arguments, namespace, shared_type
 from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
@@ -35,29 +36,25 @@ def operators_source(family: Family) -> str:
     batched = needs_batch_axes(family)
     operators = [_operator(rule, family, batched) for rule in rules(family)]
     text = "".join(method for o in operators for method in o.methods)
-    return (
-        templates()
-        .get_template("operators.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            forward=registered(family.name),
-            namespace=namespace(family),
-            source_hash=family.source_hash,
-            operators=operators,
-            helpers=[name for name in ("grad_enabled", "or_zeros") if f"{name}(" in text],
-        )
+    return templates.render(
+        "operators.py.j2",
+        family,
+        forward=registered(family.name),
+        namespace=namespace(family),
+        source_hash=family.source_hash,
+        operators=operators,
+        helpers=[name for name in ("grad_enabled", "or_zeros") if f"{name}(" in text],
     )
 
 
 def dispatch_source(family: Family) -> str:
     """Return the text of `torch/dispatch.py`, which is the same for every family."""
-    return templates().get_template("dispatch.py.j2").render(source=family.source_name)
+    return templates.render("dispatch.py.j2", family)
 
 
 def late_source(family: Family) -> str:
     """Return the text of `torch/late.py`, which is the same for every family."""
-    return templates().get_template("late.py.j2").render(source=family.source_name)
+    return templates.render("late.py.j2", family)
 
 
 def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
@@ -109,7 +106,7 @@ class _Methods:
         self.arguments = [a.name for a in arguments(rule.op, batched=batched)]
         self.inputs = [x.name for x in self.op.inputs]
         self.extras = [a for a in self.arguments if a not in self.inputs and a != "output_mask"]
-        self.masked = has_mask(self.op)
+        self.masked = chooses_outputs(self.op)
         # With one differentiable input and one output, neither can be missing when a derivative is asked for.
         self.partial = sum(differentiable(o) for o in (*self.op.inputs, *self.op.outputs)) > 2
 
@@ -171,7 +168,7 @@ class _Methods:
         lines += self._restore(rule.saved)
         if rule.again:
             lines += self._assign(self._locals([str(r) for r in rule.again.results]), rule.again, ())
-        if any(has_mask(c.op) for c in rule.vjp):
+        if any(chooses_outputs(c.op) for c in rule.vjp):
             lines.append("        needs = ctx.needs_input_grad")
         made: dict[str, str] = {}
         for c in rule.vjp:
@@ -237,7 +234,7 @@ class _Methods:
         if unlike and len(self.op.outputs) > 1:
             unlike = f"({handed.cotangent} is not None and {unlike})"
         computed = f"recorded or {unlike}" if unlike else "recorded"
-        if not has_mask(c.op):
+        if not chooses_outputs(c.op):
             return computed
         return f"{wanted} and ({computed})" if unlike else f"{wanted} and {computed}"
 
@@ -245,7 +242,7 @@ class _Methods:
         passed = [self._given(g) for g in c.given]
         if self.extras:
             passed.append("*ctx.attributes")
-        if has_mask(c.op):
+        if chooses_outputs(c.op):
             passed.append(self._mask(wanted))
         return bracketed(f"{prefix}{c.op.name}(", passed, ")", indent)
 

@@ -1,80 +1,19 @@
-"""Calls that the checks of a torch session make, and how their results are compared."""
+"""What the checks of a torch session compare results by, and the calls they make of a family's operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from opc.analysis.shapes.inference import ShapeError, infer
-from opc.backends.base import Unsupported
+from opc.backends.checks import Sample
+from opc.backends.sessions import as_tuple
 from opc.backends.torch.derivatives import rules
-from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Family, Operand, Role
+from opc.backends.torch.session import TorchSession
+from opc.ir.op import Role
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
-
-    from opc.backends.torch.session import TorchSession
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The arguments of one call: tensors by input, attributes by name."""
-
-    tensors: Mapping[str, Tensor | None]
-    attributes: Mapping[str, Any]
-
-    @property
-    def present(self) -> list[str]:
-        """The inputs that are given."""
-        return [name for name, t in self.tensors.items() if t is not None]
-
-
-def sample(family: Family, seed: int = 0, times: int = 2) -> Sample:
-    """Return random tensors shaped like the spec's first example, its axes `times` as long where the op allows that.
-
-    Raises:
-        Unsupported: when the spec has no example.
-    """
-    import torch
-
-    if not family.examples:
-        raise Unsupported("the spec has no example to check this on")
-    op = family.forward
-    values = dict(family.examples[0].values)
-    attributes = {a.name: values[a.name] for a in op.attributes if a.name in values}
-    arrays = {x.name: None if values.get(x.name) is None else np.asarray(values[x.name]) for x in op.inputs}
-    longer = {n: None if a is None else np.tile(a, [times if s > 1 else 1 for s in a.shape]) for n, a in arrays.items()}
-    try:
-        infer(op, {n: None if a is None else a.shape for n, a in longer.items()}, attributes)
-    except ShapeError:
-        longer = arrays
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {x.name: None if (a := longer[x.name]) is None else _random(x, a, generator) for x in op.inputs}
-    return Sample(tensors, attributes)
-
-
-def _random(operand: Operand, like: Any, generator: torch.Generator) -> Tensor:
-    """Return a random float64 tensor of the shape of `like`; of another dtype, the values of `like` where there is no float64.
-
-    Where `like` has nothing negative, such as probabilities and variances, the random values are magnitudes.
-    """
-    import torch
-
-    dtypes = candidates(operand.type)
-    if DType.FLOAT64 in dtypes:
-        values = torch.randn(like.shape, generator=generator, dtype=torch.float64)
-        return values.abs() if np.all(like >= 0) else values
-    return torch.tensor(like, dtype=getattr(torch, dtypes[0].value))
-
-
-def outputs(result: Any) -> tuple[Tensor, ...]:
-    """Return the outputs of a call as a tuple."""
-    return result if isinstance(result, tuple) else (result,)
 
 
 def assert_equal(got: Any, expected: Any, what: str) -> None:
@@ -101,10 +40,9 @@ def _bound(expected: Tensor) -> float:
 
 
 def single(given: Sample) -> Sample:
-    """Return the sample in float32, the usual type of a model."""
-    return Sample(
-        {n: t if t is None or not t.is_floating_point() else t.float() for n, t in given.tensors.items()}, given.attributes
-    )
+    """Return the sample with float32, the usual type of a model, in place of float64."""
+    float32 = {n: a.astype("float32") if a is not None and a.dtype == "float64" else a for n, a in given.arrays.items()}
+    return replace(given, arrays=float32)
 
 
 def loop(function: Callable[..., Any], arguments: Sequence[Tensor], dims: Sequence[int | None]) -> Any:
@@ -132,13 +70,12 @@ def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, 
     import torch
 
     family = session.family
-    defaults = {a.name: a.default for a in family.forward.attributes if not a.required}
-    attributes = session.attributes(family.forward, defaults | dict(given.attributes))
+    attributes = session.complete(family.forward, given.attributes)
     generator = torch.Generator().manual_seed(2)
     recorded = {rule.op.name for rule in rules(family) if rule.vjp}
     operands: dict[str, dict[str, Tensor | None]] = {}
     for op in family.ops:
-        tensors = dict(given.tensors)
+        tensors = session.tensors(op, given.arrays)
         if op.derivation is not None:
             source, tensors = operands[op.derivation.of], {}
             for x, (role, of) in zip(op.inputs, op.derivation.inputs, strict=True):
@@ -146,8 +83,9 @@ def operator_calls(session: TorchSession, given: Sample) -> Iterator[tuple[str, 
                 if value is not None and role in (Role.COTANGENT, Role.TANGENT):
                     value = torch.randn(value.shape, generator=generator, dtype=value.dtype)
                 tensors[x.name] = value
-        arguments = session.arguments(op, tensors, attributes)
-        results = outputs(getattr(session.operators, op.name).raw(*arguments))
+        wanted = session.wanted(op, tensors, attributes, None)
+        arguments = session.arguments(op, tensors, session.values(op, attributes), wanted)
+        results = as_tuple(getattr(session.operators, op.name).raw(*arguments))
         operands[op.name] = {**tensors, **dict(zip((o.name for o in op.outputs), results, strict=True))}
         for argument in arguments:
             if isinstance(argument, torch.Tensor) and argument.is_floating_point():

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from opc.backends.derived import chooses_outputs
 from opc.ir.dtypes import TypeVar
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 from opc.names import registered
@@ -39,11 +40,6 @@ class Argument:
 def namespace(family: Family) -> str:
     """Return the torch namespace of the family's domain: `opc.nn` -> `opc_nn`."""
     return re.sub(r"\W", "_", family.forward.domain)
-
-
-def has_mask(op: Op) -> bool:
-    """Whether the caller says which outputs are wanted: there are several, and some may be left out."""
-    return len(op.outputs) > 1 and any(o.optional for o in op.outputs)
 
 
 def shared_type(op: Op) -> tuple[int, ...]:
@@ -90,7 +86,7 @@ def arguments(op: Op, *, batched: bool) -> tuple[Argument, ...]:
     found += [Argument(attribute_type(a), a.name, _default(a)) for a in op.attributes]
     if batched:
         found.append(Argument("int", "batch_axes", "0"))
-    if has_mask(op):
+    if chooses_outputs(op):
         found.append(Argument(f"bool[{len(op.outputs)}]", "output_mask"))
     last = max((i for i, a in enumerate(found) if a.default is None), default=-1)
     return tuple(Argument(a.type, a.name, a.default if i > last else None) for i, a in enumerate(found))

@@ -15,11 +15,7 @@ def sharding_source(family: Family) -> str:
     """Return the text of `torch/sharding.py`."""
     batched = needs_batch_axes(family)
     rules = "\n".join(_rule(op, batched) for op in family.ops)
-    return (
-        templates()
-        .get_template("sharding.py.j2")
-        .render(source=family.source_name, family=family.name, rules=f"RULES = (\n{rules}\n)")
-    )
+    return templates.render("sharding.py.j2", family, rules=f"RULES = (\n{rules}\n)")
 
 
 def _rule(op: Op, batched: bool) -> str:

@@ -230,7 +230,7 @@ class ArrayEmitter(ABC):
             return value
         name = self.names.fresh(wanted)
         self.line(f"{name} = {value.text}")
-        return replace(value, text=name, strength=ATOM)
+        return Text(name, ATOM, value.support)
 
     def named_once(self, text: str, wanted: str | None = None) -> str:
         """Put a text into a local variable, or return that which holds it already."""
@@ -292,7 +292,7 @@ class ArrayEmitter(ABC):
             case Call():
                 arguments = [self.argument(a, e, self.of_argument(e, n, scope)) for n, a in enumerate(e.args)]
                 support = frozenset[str]().union(*(a.support for a in arguments))
-                return replace(self.composed(arguments, lambda parts: self.call(e, parts)), support=support)
+                return self.composed(arguments, lambda parts: self.call(e, parts)).over(support)
             case Select() if self.is_static(e.cond):
                 return self.choice(e, scope)
             case Select(cond=Call(fn="and")) if any(self.is_static(c) for c in conjuncts(e.cond)):
@@ -301,12 +301,12 @@ class ArrayEmitter(ABC):
                 parts = [self.expr(e.cond, scope), self.side(e.then, e, scope.under(e.cond))]
                 parts.append(self.side(e.other, e, scope.under(negation(e.cond))))
                 support = frozenset[str]().union(*(p.support for p in parts))
-                return replace(self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)), support=support)
+                return self.composed(parts, lambda p: self.where(p[0], p[1], p[2], e)).over(support)
             case Reduce():
                 return self.reduction(e, scope)
             case Cast():
                 argument = self.expr(e.arg, scope)
-                return replace(self.composed([argument], lambda parts: self.cast(e, parts[0])), support=argument.support)
+                return self.composed([argument], lambda parts: self.cast(e, parts[0])).over(argument.support)
             case _:
                 raise NotExpressible("a string is no array")
 

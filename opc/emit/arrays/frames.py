@@ -13,9 +13,10 @@ from opc.analysis.patterns import Entry, Factor
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.op import DimSpec, Group, Op
+from opc.ir.precedence import CONDITIONAL, NUMPY
 
-# Binding strength of Python's operators. Comparisons bind weaker than the bitwise operators NumPy uses on bools.
-TERNARY, COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY, ATOM = range(8)
+TERNARY, ATOM = CONDITIONAL, NUMPY.atom
+COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY = (NUMPY.strength[fn] for fn in ("lt", "or", "and", "add", "mul", "neg"))
 
 Frame: TypeAlias = tuple[Entry, ...]
 """The index variables and groups that an array's axes stand for, in order."""
@@ -35,6 +36,10 @@ class Text:
     text: str
     strength: int = ATOM
     support: frozenset[str] = frozenset()
+
+    def over(self, support: frozenset[str]) -> Text:
+        """Return the expression with its full size along other axes."""
+        return Text(self.text, self.strength, support)
 
     def at(self, strength: int) -> str:
         """Return the text, in parentheses where it binds weaker than `strength`."""

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opc.emit.cpp.text import string_literal, whole_number
+from opc.emit.dtypes import c_compute as c_compute_dtype
+from opc.emit.scalar.affine import AffineDialect
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import INT64_MIN, Acc, DType, TypeVar, ValueType, Weak, candidates, is_floating
+from opc.ir.dtypes import INT64_MIN, Acc, DType, TypeVar, ValueType, Weak, accumulated, candidates, is_floating
 from opc.ir.expr import (
     AttrRef,
     Call,
@@ -28,28 +30,13 @@ from opc.ir.expr import (
     Select,
     StrConst,
 )
-from opc.ir.functions import FUNCTIONS, join
+from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
+from opc.ir.precedence import CONDITIONAL, CPP
+from opc.ir.promotion import join
 
-_C_COMPUTE = {
-    DType.FLOAT16: "float",
-    DType.BFLOAT16: "float",
-    DType.FLOAT32: "float",
-    DType.FLOAT64: "double",
-    DType.INT8: "int8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
-    DType.UINT8: "uint8_t",
-    DType.BOOL: "bool",
-}
-
-# Binding strength of C++ operators, strongest last.
-_TERNARY, _OR, _AND, _EQUAL, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
-_STRENGTH = {
-    "or": _OR, "and": _AND, "eq": _EQUAL, "ne": _EQUAL, "lt": _COMPARE, "le": _COMPARE, "gt": _COMPARE, "ge": _COMPARE,
-    "add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "neg": _UNARY, "not": _UNARY,
-}  # fmt: skip
+_TERNARY, _OR, _EQUAL, _SUM, _UNARY = CONDITIONAL, *(CPP.strength[fn] for fn in ("or", "eq", "add", "neg"))
+_ATOM = CPP.atom
 _LARGEST_POWER = 16
 
 
@@ -61,15 +48,16 @@ def c_compute(t: ValueType) -> str:
         case Weak.FLOAT:
             return "double"
         case DType():
-            return _C_COMPUTE[t]
+            return c_compute_dtype(t)
         case TypeVar():
             return t.name
         case Acc():
             if isinstance(t.of, DType):
-                return _C_COMPUTE[t.of.accumulator]
+                return c_compute_dtype(t.of.accumulator)
             if is_floating(t.of):
                 return t.of.name
-            return "int64_t" if not any(d.is_floating for d in t.of.dtypes) else f"opc::accumulator<{t.of.name}>"
+            whole = accumulated(t.of)
+            return c_compute_dtype(whole) if isinstance(whole, DType) else f"opc::accumulator<{t.of.name}>"
 
 
 def compute_types(t: TypeVar) -> tuple[DType, ...]:
@@ -95,7 +83,7 @@ class Text:
         return self.text if self.strength >= strength else f"({self.text})"
 
 
-class ExprText:
+class ExprText(AffineDialect):
     """Writes expressions of one op.
 
     The callables say how a read, an attribute (by name, element and wanted C++ type), a symbol of a size, the presence of an
@@ -201,15 +189,15 @@ class ExprText:
             args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
         if fn.c == "{0}":
             return Text(args[0].text, args[0].strength, e.type)
-        strength = _STRENGTH.get(e.fn)
+        strength = CPP.strength.get(e.fn)
         if strength is None:
             text = fn.c.format(*(self._argument(a, arg) for a, arg in zip(e.args, args)))
             return Text(text, _ATOM, e.type)
         if fn.arity == 1:
             text = fn.c.format(args[0].at(_UNARY + (args[0].text.startswith("-"))))
         else:
-            right = strength + 1
-            text = fn.c.format(args[0].at(strength), args[1].at(right))
+            left, right = CPP.sides(e.fn)
+            text = fn.c.format(args[0].at(left), args[1].at(right))
         if fn.types == "number" and _narrow(e.type):
             return Text(f"{c_compute(e.type)}({text})", _ATOM, e.type)
         return Text(text, strength, e.type)
@@ -237,22 +225,15 @@ class ExprText:
 
     def affine(self, value: Affine) -> str:
         """Return an integer expression over indices, sizes and attributes, as int64_t."""
-        if value.constant is not None:
-            return whole_number(value.constant)
-        parts: list[str] = []
-        for monomial, coefficient in value.terms:
-            factors = [self._atom(a) for a in monomial]
-            if coefficient == INT64_MIN:
-                parts += ["+"] * bool(parts) + [" * ".join([whole_number(coefficient), *factors])]
-                continue
-            if abs(coefficient) != 1 or not factors:
-                factors.insert(0, str(abs(coefficient)))
-            text = " * ".join(factors)
-            if not parts:
-                parts.append(f"-{text}" if coefficient < 0 else text)
-            else:
-                parts.append(f"{'-' if coefficient < 0 else '+'} {text}")
-        return " ".join(parts)
+        return whole_number(value.constant) if value.constant is not None else super().affine(value)
+
+    def literal(self, value: int, alone: bool) -> str:
+        """As `AffineDialect.literal` says."""
+        return whole_number(value)
+
+    def atom(self, atom: Atom, factor: bool) -> str:
+        """As `AffineDialect.atom` says."""
+        return self._atom(atom)
 
     def _atom(self, atom: Atom) -> str:
         match atom:

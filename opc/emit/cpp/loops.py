@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.emit.abi import C_STORAGE
 from opc.emit.cpp.expressions import ExprText, Text, c_compute, literal
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
 from opc.emit.cpp.text import comment, message_literal
+from opc.emit.dtypes import c_storage
 from opc.ir.affine import Dim, GroupSize, Index
 from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
 from opc.ir.expr import ELLIPSIS, NOTHING, Const, Expr, Extension, IndexValue, Read, StrConst
@@ -168,7 +168,7 @@ class KernelText(ExprText):
     def _stored(self, v: View) -> str:
         """Return the C++ type an operand is stored as; temporaries are stored as they are computed."""
         if self.kernel.operands[v.entry] not in self.temporaries and isinstance(v.type, DType):
-            return C_STORAGE[v.type]
+            return c_storage(v.type)
         if self.kernel.operands[v.entry] not in self.temporaries and isinstance(v.type, TypeVar):
             return f"{v.type.name}_stored"
         return c_compute(v.type)

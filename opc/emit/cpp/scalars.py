@@ -6,20 +6,22 @@ Integers are `opc::integer` of "opc/shape.h", which marks overflow and division 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from opc.emit.cpp.text import string_literal, whole_number
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.emit.scalar.expressions import ScalarDialect, Text
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Mod
 from opc.ir.dtypes import INT64_MIN, Weak
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
+from opc.ir.precedence import CPP
 
 
-class ScalarText:
+class ScalarText(ScalarDialect):
     """Writes the scalar expressions of one op.
 
-    `dim`, `group` and `axis` give the C++ text of a dimension's size, of a group and of an axis attribute's position.
+    `dim`, `group` and `axis` give the C++ text of a dimension's size, of a group and of an axis attribute's position. What has
+    operators stands in parentheses.
     """
 
     def __init__(self, op: Op, dim: Callable[[str], str], group: Callable[[str], str], axis: Callable[[str], str]) -> None:
@@ -29,7 +31,7 @@ class ScalarText:
         """Return an expression over sizes and integer attributes, as an `opc::integer`; `bare` without outer parentheses."""
         if size.constant is not None:
             return f"opc::integer({whole_number(size.constant)})"
-        text = _sum([self._term(m, c) for m, c in size.terms])
+        text = self.affine(size)
         return text if bare or len(size.terms) == 1 else f"({text})"
 
     def number(self, size: Affine) -> str:
@@ -38,33 +40,36 @@ class ScalarText:
         is_product = len(size.terms) == 1 and len(size.terms[0][0]) > 1
         return f"({text}).value" if is_product else f"{text}.value"
 
-    def _term(self, monomial: tuple[Atom, ...], coefficient: int) -> str:
-        if not monomial:
-            return whole_number(coefficient)
-        factors = [self._atom(a) for a in monomial]
-        if coefficient == INT64_MIN:
-            return " * ".join([f"opc::integer({whole_number(coefficient)})", *factors])
-        if abs(coefficient) != 1:
-            factors.insert(0, str(abs(coefficient)))
-        text = " * ".join(factors)
-        return f"-{text}" if coefficient < 0 else text
+    def condition(self, e: Expr) -> str:
+        """Return a condition, without outer parentheses."""
+        text = self.value(e).text
+        return text[1:-1] if isinstance(e, Call) and text.startswith("(") else text
 
-    def _atom(self, atom: Atom) -> str:
-        match atom:
-            case Dim():
-                return f"opc::integer({self.dim(atom.name)})"
-            case GroupSize():
-                return f"opc::size({self.group(atom.name)})"
-            case AttrInt():
-                return f"opc::integer({self._attribute(atom.name, atom.element)})"
-            case FloorDiv():
-                return f"opc::floordiv({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
-            case Mod():
-                return f"opc::mod({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
-            case Minimum():
-                return f"opc::minimum({self.integer(atom.left)}, {self.integer(atom.right)})"
-            case Index():
-                raise TypeError(f"a size may not use the index {atom}")
+    def literal(self, value: int, alone: bool) -> str:
+        """As `AffineDialect.literal` says."""
+        text = whole_number(value)
+        return f"opc::integer({text})" if value == INT64_MIN and not alone else text
+
+    def size_of_dim(self, name: str) -> str:
+        """As `ScalarDialect.size_of_dim` says."""
+        return f"opc::integer({self.dim(name)})"
+
+    def points_of(self, group: str) -> str:
+        """As `ScalarDialect.points_of` says."""
+        return f"opc::size({self.group(group)})"
+
+    def integer_attribute(self, atom: AttrInt) -> str:
+        """As `ScalarDialect.integer_attribute` says."""
+        return f"opc::integer({self._attribute(atom.name, atom.element)})"
+
+    def quotient(self, atom: FloorDiv | Mod, factor: bool) -> str:
+        """As `ScalarDialect.quotient` says."""
+        function = "floordiv" if isinstance(atom, FloorDiv) else "mod"
+        return f"opc::{function}({self.integer(atom.numerator, True)}, {self.integer(atom.denominator, True)})"
+
+    def lesser(self, left: Affine, right: Affine) -> str:
+        """As `ScalarDialect.lesser` says."""
+        return f"opc::minimum({self.integer(left)}, {self.integer(right)})"
 
     def _attribute(self, name: str, element: int) -> str:
         attribute = self.op.attribute(name)
@@ -74,59 +79,52 @@ class ScalarText:
             return f"attributes->{name}"
         return f"attributes->{name}[{element}]"
 
-    def condition(self, e: Expr) -> str:
-        """Return a condition, without outer parentheses."""
-        text = self._value(e)
-        return text[1:-1] if isinstance(e, Call) and text.startswith("(") else text
+    def constant(self, e: Const) -> Text:
+        """As `ScalarDialect.constant` says."""
+        return _atom(_constant(e))
 
-    def _value(self, e: Expr) -> str:
-        match e:
-            case Const():
-                return _constant(e)
-            case StrConst():
-                return string_literal(e.value)
-            case AttrRef():
-                return self._attribute_value(e)
-            case IndexValue():
-                return self.integer(e.value)
-            case Present():
-                names = [o.name for o in self.op.inputs]
-                return f"(inputs[{names.index(e.operand)}] != nullptr)"
-            case Cast():
-                return self._value(e.arg)
-            case Select():
-                branches = (self._as(e.then, e.type), self._as(e.other, e.type))
-                return f"({self._value(e.cond)} ? {branches[0]} : {branches[1]})"
-            case Call():
-                return self._call(e)
-            case _:
-                raise TypeError(f"a condition may not read tensors: {e}")
+    def string(self, value: str) -> Text:
+        """As `ScalarDialect.string` says."""
+        return _atom(string_literal(value))
 
-    def _attribute_value(self, e: AttrRef) -> str:
+    def attribute(self, e: AttrRef) -> Text:
+        """As `ScalarDialect.attribute` says."""
         kind = self.op.attribute(e.name).kind
         text = self._attribute(e.name, e.element)
         if kind in (AttributeKind.INT, AttributeKind.AXIS):
-            return f"opc::integer({text})"
-        return f"({text} != 0)" if kind is AttributeKind.BOOL else text
+            return _atom(f"opc::integer({text})")
+        return _atom(f"({text} != 0)" if kind is AttributeKind.BOOL else text)
+
+    def index_value(self, value: Affine) -> Text:
+        """As `ScalarDialect.index_value` says."""
+        return _atom(self.integer(value))
+
+    def presence(self, operand: str, given: bool) -> Text:
+        """As `ScalarDialect.presence` says."""
+        names = [o.name for o in self.op.inputs]
+        return _atom(f"(inputs[{names.index(operand)}] {'!=' if given else '=='} nullptr)")
+
+    def choice(self, e: Select) -> Text:
+        """As `ScalarDialect.choice` says."""
+        return _atom(f"({self.value(e.cond).text} ? {self._as(e.then, e.type)} : {self._as(e.other, e.type)})")
 
     def _as(self, e: Expr, t: object) -> str:
         """Return `e` as a double where the operation's type is floating and `e` is an integer."""
-        text = self._value(e)
+        text = self.value(e).text
         if t is Weak.FLOAT and e.type is Weak.INT:
             return f"{text}.0" if isinstance(e, Const) else f"opc::real({text})"
         return text
 
-    def _call(self, e: Call) -> str:
-        if e.fn == "not" and isinstance(e.args[0], Present):
-            return self._value(e.args[0]).replace("!=", "==")
+    def call(self, e: Call) -> Text:
+        """As `ScalarDialect.call` says."""
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
-            return self._compare_strings(e)
+            return _atom(self._compare_strings(e))
         floating = Weak.FLOAT if Weak.FLOAT in (e.type, *(a.type for a in e.args)) else Weak.INT
         args = [self._as(a, floating) for a in e.args]
         if floating is Weak.INT and isinstance(e.args[0], Const) and e.type is not Weak.FLOAT:
             args[0] = f"opc::integer({args[0]})"
         pattern = FUNCTIONS[e.fn].c
-        return pattern.format(*args) if pattern.startswith("opc::") else f"({pattern.format(*args)})"
+        return _atom(pattern.format(*args) if pattern.startswith(("opc::", "(")) else f"({pattern.format(*args)})")
 
     def _compare_strings(self, e: Call) -> str:
         refs = [a for a in e.args if isinstance(a, AttrRef)]
@@ -141,6 +139,10 @@ class ScalarText:
         return f"(strcmp({text}, {string_literal(strings[0])}) {operator} 0)"
 
 
+def _atom(text: str) -> Text:
+    return Text(text, CPP.atom)
+
+
 def _constant(e: Const) -> str:
     if isinstance(e.value, bool):
         return "true" if e.value else "false"
@@ -150,10 +152,3 @@ def _constant(e: Const) -> str:
         if abs(e.value) == float("inf"):
             return "__builtin_huge_val()" if e.value > 0 else "-__builtin_huge_val()"
     return whole_number(e.value) if isinstance(e.value, int) else repr(e.value)
-
-
-def _sum(terms: list[str]) -> str:
-    def join(left: str, right: str) -> str:
-        return f"{left} - {right[1:]}" if right.startswith("-") else f"{left} + {right}"
-
-    return reduce(join, terms)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from opc.emit.abi import C_STORAGE, attributes_type
+from opc.emit.abi import attributes_type
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS
 from opc.emit.cpp.loops import KernelText, symbol_type
 from opc.emit.cpp.text import comment
+from opc.emit.dtypes import c_storage
 from opc.ir.op import Family
 from opc.loops.nodes import How, Loop
 from opc.lower.build.context import Unsupported
@@ -19,7 +20,7 @@ from opc.lower.lower import lower
 class CudaText(KernelText):
     """The text of one function on a device."""
 
-    HEAD = {"cuda": ("__global__ void ", "(opc::tile tile, call_arguments arguments) {")}
+    HEAD: Mapping[str, tuple[str, str]] = {"cuda": ("__global__ void ", "(opc::tile tile, call_arguments arguments) {")}
     ATTRIBUTES = "arguments.attributes."
     """What stands ahead of an attribute: the host's memory can't be read there."""
 
@@ -71,7 +72,7 @@ def _launchers(family: Family, name: str, text: CudaText) -> Iterator[str]:
     """Yield a function of the C ABI for each combination of types, all products wanted: it starts the kernel on a stream."""
     combinations: list[list[str]] = [[]]
     for t in text.types:
-        combinations = [[*c, C_STORAGE[d]] for c in combinations for d in compute_types(t)]
+        combinations = [[*c, c_storage(d)] for c in combinations for d in compute_types(t)]
     for types in combinations:
         chosen = ", ".join([*types, *("true" for _ in text.kernel.flags)])
         function = f"{family.name}_cuda::{name}" + (f"<{chosen}>" if chosen else "")

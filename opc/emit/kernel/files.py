@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.emit.abi import C_STORAGE, attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
+from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, wrap
 from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
+from opc.emit.dtypes import c_compute, c_storage
 from opc.emit.kernel.entry import EntryText, by_point
 from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import native_files, native_header
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DTYPES, TYPE_SETS, DType, candidates
 from opc.ir.op import Family
 from opc.loops.intrinsics import headers
 from opc.loops.nodes import Kernel, without_comments
@@ -120,6 +121,17 @@ class _Kernel:
             f"OPC_DECLARE_VARIANTS(table)\n\n}}  // namespace {family.name}_loops\n#endif  // {guard}\n"
         )
 
+    def _types(self) -> str:
+        """Return the macros that name the types of the family's operands where they are not those of `opc/minifloat.h`."""
+        types = [o.type for op in self.family.ops for o in (*op.inputs, *op.outputs, *op.temporaries)]
+        found = {d for t in types for d in candidates(t)}
+        if found <= set(TYPE_SETS["any"]):
+            return ""
+        found |= {d.accumulator for d in found} | {d.compute for d in found} | {DType.FLOAT64, DType.INT64, DType.BOOL}
+        stored = ", ".join(c_storage(d) for d in DTYPES if d in found and d.row.minifloat is not None)
+        computed = ", ".join(c_compute(d) for d in DTYPES if d in found and d.compute is d)
+        return f"#define OPC_STORED_MINIFLOATS {stored}\n#define OPC_COMPUTED_TYPES {computed}\n"
+
     def loops(self) -> str:
         """Return the source of the loops, compiled once for each instruction-set variant."""
         name = f"{self.family.name}_loops"
@@ -132,7 +144,7 @@ class _Kernel:
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
         table = "\n".join(["const table loops = {", *(line for row in rows for line in wrap(row)), "};"])
         return (
-            f'{self.banner}\n#include "{name}.h"\n\n{includes}\n'
+            f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n'
             f"namespace {name} {{\nnamespace OPC_VARIANT {{\nnamespace {{\n\n{functions}\n\n}}  // namespace\n\n"
             f"extern {table}\n\n}}  // namespace OPC_VARIANT\n}}  // namespace {name}\n"
         )
@@ -143,7 +155,7 @@ class _Kernel:
         body = "\n".join(entry.text(self.arguments) for entry in self.entries)
         includes = "\n".join(f'#include "opc/{h}.h"' for h in self._entry_headers())
         native = f'#include "{name}_native.h"\n' if self.family.native else ""
-        return f'{self.banner}\n#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
+        return f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
 def _function(variant: Variant, stage: Stage) -> KernelText:
@@ -195,7 +207,7 @@ def _instances(function: str, tile: KernelText) -> str:
 
     def build(types: list[str], rest: list[list[DType]]) -> str:
         if rest:
-            parts = [build([*types, C_STORAGE[d]], rest[1:]) for d in rest[0]]
+            parts = [build([*types, c_storage(d)], rest[1:]) for d in rest[0]]
             return parts[0] if len(parts) == 1 else f"{{{', '.join(parts)}}}"
         parts = []
         for wanted in flags:

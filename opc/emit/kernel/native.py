@@ -11,15 +11,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from opc.analysis.shapes.plan import plan
-from opc.emit.abi import C_STORAGE, attributes_type, c_type, kernel_prototype
+from opc.emit.abi import attributes_type, c_type, kernel_prototype
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import comment, string_literal
+from opc.emit.dtypes import c_storage
 from opc.emit.shapes.cpp import axis_member, dim_member, type_member
 from opc.ir.dtypes import Acc, DType, ElementType
 from opc.ir.op import Attribute, AttributeKind, CodeLine, Family, Native, Op
-
-NATIVE_STORAGE = {**C_STORAGE, DType.FLOAT16: "opc::half_value<opc::float16>", DType.BFLOAT16: "opc::half_value<opc::bfloat16>"}
-"""The C++ type of an element in native code, where the 16-bit floats convert to and from float."""
 
 _PARAMETERS = "const DLTensor *const *inputs, DLTensor *const *outputs"
 
@@ -191,7 +189,7 @@ def _dispatch(op: Op, arguments: Sequence[str]) -> Iterator[str]:
     """Yield the call of `compute` for each combination of dtypes."""
     choices = list(itertools.product(*(t.dtypes for t in op.types)))
     for n, dtypes in enumerate(choices):
-        names = {t.name: NATIVE_STORAGE[d] for t, d in zip(op.types, dtypes)}
+        names = {t.name: _storage(d) for t, d in zip(op.types, dtypes)}
         views = [f"opc::view<{qualifier}{_element(t, names)}>({where})" for (qualifier, t), where in zip(_types(op), _places(op))]
         chosen = f"<{', '.join(names.values())}>" if names else ""
         call = f"compute{chosen}({', '.join([*views, *arguments])});"
@@ -214,13 +212,18 @@ def _places(op: Op) -> list[str]:
     return [f"inputs[{n}]" for n in range(len(op.inputs))] + [f"outputs[{n}]" for n in range(len(op.outputs))]
 
 
+def _storage(dtype: DType) -> str:
+    """Return the C++ type of an element in native code, where minifloats convert to and from float."""
+    return f"opc::minifloat<{c_storage(dtype)}>" if dtype.row.minifloat is not None else c_storage(dtype)
+
+
 def _element(t: ElementType, names: dict[str, str] | None = None) -> str:
     """Return the C++ type of an element; type variables by the names given, or by their own."""
     match t:
         case DType():
-            return NATIVE_STORAGE[t]
+            return _storage(t)
         case Acc(of=DType() as of):
-            return NATIVE_STORAGE[of.accumulator]
+            return _storage(of.accumulator)
         case Acc(of=of):
             return f"opc::accumulator_t<{_element(of, names)}>"
         case _:

@@ -11,16 +11,12 @@ import re
 import numpy as np
 
 
-def erf(x):
-    """Error function."""
+def elementwise(function, x, *order):
+    """Apply a function of Python's numbers to each element, in double."""
     x = np.asarray(x)
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)
-
-
-def erfc(x):
-    """Complementary error function, 1 - erf(x), accurate for large x too."""
-    x = np.asarray(x)
-    return np.vectorize(math.erfc, otypes=[x.dtype])(x)
+    values = [function(*order, float(v)) for v in x.ravel().tolist()]
+    dtype = x.dtype if x.dtype.kind == "f" else np.float64
+    return np.array(values, dtype).reshape(x.shape)
 
 
 def sigmoid(x):
@@ -48,8 +44,9 @@ def power(x, y):
 
 def accumulator(dtype):
     """Element type that sums of a dtype are held in."""
-    kind = np.dtype(dtype).kind
-    return np.int64 if kind in "iub" else np.result_type(dtype, np.float32)
+    if np.dtype(dtype).kind not in "iub":
+        return np.result_type(dtype, np.float32)
+    return np.uint64 if dtype == np.uint64 else np.int64
 
 
 def first(*arrays):
@@ -81,10 +78,10 @@ def convert(x, dtype):
         return x.astype(np.result_type(dtype, np.float32))
     if x.dtype.kind in "iub":
         return x.astype(dtype)
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    low, high = (dtype.type(n) for n in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     whole = np.trunc(np.where(np.isnan(x), 0.0, x))
     inside = (whole > float(low)) & (whole < float(high))
-    bound = np.where(whole > 0, high, low).astype(dtype)
+    bound = np.where(whole > 0, high, low)
     return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), bound)
 
 

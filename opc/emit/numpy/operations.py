@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import ast
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from opc.analysis.patterns import Contraction, Entry, Scan, Scatter, conjunction, entries_of, is_uniform
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import (
     ATOM,
-    BITAND,
     BITOR,
     COMPARE,
     PRODUCT,
@@ -28,7 +29,7 @@ from opc.emit.numpy.sizes import NumpySizes
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, GroupSize, Index
-from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
+from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import (
     EXTREMES,
     AttrRef,
@@ -48,11 +49,9 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import DimSpec, Group, Operand
+from opc.ir.precedence import NUMPY
 
-_STRENGTH = {
-    "add": SUM, "sub": SUM, "mul": PRODUCT, "div": PRODUCT, "rsqrt": PRODUCT, "neg": UNARY, "not": UNARY, "and": BITAND,
-    "or": BITOR, "lt": COMPARE, "le": COMPARE, "gt": COMPARE, "ge": COMPARE, "eq": COMPARE, "ne": COMPARE,
-}  # fmt: skip
+_ROOTS: Mapping[type[ast.operator], int] = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT}
 _PYTHON = {"and": "and", "or": "or"}
 _COMPARISON = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
@@ -107,7 +106,7 @@ class NumpyOperations(NumpySizes):
             # Python's own numbers raise where NumPy's give inf or nan; but only they take the type of what they meet.
             args = [Text(f"np.float64({args[0].text})"), *args[1:]]
             return Text(f"float({self.applied(e, args).text})")
-        if all(is_uniform(a) for a in e.args) and e.type is Weak.INT and e.fn not in _STRENGTH:
+        if all(is_uniform(a) for a in e.args) and e.type is Weak.INT and e.fn not in NUMPY.strength:
             return Text(f"int({self.applied(e, args).text})")
         return self.applied(e, args)
 
@@ -120,18 +119,14 @@ class NumpyOperations(NumpySizes):
         if e.fn in ("and", "or", "not") and all(is_uniform(a) for a in e.args):
             # Python's own bools: ~True would be -2.
             return self.static_text(e)
-        strength = _STRENGTH.get(e.fn, ATOM)
         if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
             base = args[0].at(ATOM)
             return Text(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
-        if strength == ATOM:
-            return Text(fn.numpy.format(*(a.text for a in args)))
-        left = strength + 1 if strength in (COMPARE, UNARY) and e.fn != "neg" else strength
-        if e.fn in ("and", "or"):
-            return Text(fn.numpy.format(args[0].at(strength), args[1].at(strength)), strength)
-        if fn.arity == 1:
-            return Text(fn.numpy.format(args[0].at(0 if e.fn == "rsqrt" else UNARY)), strength)
-        return Text(fn.numpy.format(args[0].at(left), args[1].at(strength + 1)), strength)
+        if e.fn not in NUMPY.strength:
+            return Text(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
+        own = NUMPY.strength[e.fn]
+        sides = (own,) if fn.arity == 1 else NUMPY.sides(e.fn)
+        return Text(fn.numpy.format(*(a.at(side) for a, side in zip(args, sides, strict=True))), own)
 
     def fitted(self, e: Expr, value: Text, types: Sequence[ValueType]) -> Text:
         """Return an argument, an array of weak type, or a literal that would not fit, brought to the dtype it meets."""
@@ -143,7 +138,7 @@ class NumpyOperations(NumpySizes):
                 return value  # a number of Python's own takes the type of what it meets
             array = value.at(ATOM) if value.support else f"np.asarray({value.text})"
             return Text(f"{array}.astype({self.compute(strong)})", ATOM, value.support)
-        if isinstance(e, Const) and all(_holds(d, int(e.value)) for d in candidates(strong) if d.is_integer):
+        if isinstance(e, Const) and all(d.holds(int(e.value)) for d in candidates(strong) if d.is_integer):
             return value
         return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
 
@@ -212,8 +207,9 @@ class NumpyOperations(NumpySizes):
             return f"np.{e.kind}(flatten({self.named(body).text}, {count}), axis=-1)"
         arguments = [body.text] + ([] if everything else [f"axis={self.axes(axes)}"])
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
-            exact = is_integer(e.body.type) or is_bool(e.body.type)
-            arguments.append("dtype=np.int64" if exact else f"dtype=accumulator({body.text}.dtype)")
+            kind = DType.INT64 if isinstance(e.body.type, Weak) else accumulated(e.body.type)
+            exact = isinstance(kind, DType)
+            arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype=accumulator({body.text}.dtype)")
         return f"np.{e.kind}({', '.join(arguments)})"
 
     def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
@@ -401,8 +397,9 @@ class NumpyOperations(NumpySizes):
 
     def accumulated(self, value: Text, t: ValueType) -> Text:
         """Return a value in the type that sums of its own are held in."""
-        if is_integer(t) or is_bool(t):
-            return Text(f"{value.at(ATOM)}.astype(np.int64)", ATOM, value.support)
+        kind = DType.INT64 if isinstance(t, Weak) else accumulated(t)
+        if isinstance(kind, DType) and not kind.is_floating:
+            return Text(f"{value.at(ATOM)}.astype({self.dtype(kind)})", ATOM, value.support)
         name = self.named(value).text
         return Text(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
 
@@ -466,14 +463,15 @@ class NumpyOperations(NumpySizes):
                 return Text(f"({value.text})") if value.strength == TERNARY else value
 
 
-def _holds(dtype: DType, value: int) -> bool:
-    """Whether an integer dtype has a value."""
-    if dtype is DType.UINT8:
-        return 0 <= value < 1 << dtype.bits
-    half = 1 << (dtype.bits - 1)
-    return -half <= value < half
-
-
 def size_of(dim: DimSpec) -> Affine:
     """Return the size of a dimension, or the number of points of a group."""
     return dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
+
+
+@cache
+def _strength(text: str) -> int:
+    """Return how strongly a text of the function table binds that is no operator's alone."""
+    root = ast.parse(text.format("x", "y"), mode="eval").body
+    if not isinstance(root, ast.BinOp) or root.col_offset > 0:
+        return ATOM
+    return _ROOTS.get(type(root.op), TERNARY)

@@ -9,19 +9,17 @@ from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Scope, T
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import WIDTH
-from opc.ir.affine import Affine, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
+from opc.emit.scalar.affine import AffineDialect, Term, terms_of
+from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import (
-    INT64_MIN,
     Acc,
     DType,
     ElementType,
     TypeVar,
     ValueType,
     Weak,
+    accumulated,
     candidates,
-    is_bool,
-    is_floating,
-    is_integer,
 )
 from opc.ir.expr import GroupRef
 from opc.ir.op import AttributeKind, Group, Op, Operand
@@ -46,14 +44,12 @@ class NumpySizes(StatementEmitter):
     def dtype(self, t: ElementType) -> str:
         """Return the text of the NumPy dtype of an element type."""
         match t:
-            case DType.BFLOAT16:
-                return "ml_dtypes.bfloat16"
             case DType():
-                return f"np.{t.value}" if t is not DType.BOOL else "np.bool_"
+                package = "np" if t.row.numpy == "numpy" else t.row.numpy
+                return f"{package}.{t.value}" if t is not DType.BOOL else "np.bool_"
             case Acc(of=of):
-                if is_floating(of):
-                    return f"accumulator({self.dtype(of)})"
-                return "np.int64" if is_integer(of) or is_bool(of) else f"accumulator({self.dtype(of)})"
+                kind = accumulated(of)
+                return self.dtype(kind) if isinstance(kind, DType) else f"accumulator({self.dtype(of)})"
             case TypeVar():
                 if len(t.dtypes) == 1:
                     return self.dtype(t.dtypes[0])
@@ -207,24 +203,9 @@ class NumpySizes(StatementEmitter):
 
     def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
         """Return an affine expression, with the given texts for its index variables."""
-        terms: list[tuple[int, str, int]] = []
-        for monomial, coefficient in value.terms:
-            # The sign of a first term binds tighter than a division.
-            factor = len(monomial) > 1 or abs(coefficient) != 1 or (not terms and coefficient < 0)
-            factors = [self.atom(a, index or {}, factor) for a in monomial]
-            if coefficient == INT64_MIN:
-                coefficient, factors = 1, [*factors, str(INT64_MIN)]  # without its sign, it is beyond int64
-            elif abs(coefficient) != 1 or not factors:
-                factors.append(str(abs(coefficient)))
-            text = " * ".join(factors)
-            text = self.named_once(text) if index and len(text) > LIMIT // 2 else text
-            terms.append((coefficient, text, SUM if " " not in text else PRODUCT))
+        text, terms = _NumpyForm(self, index or {}).affine(value), list(terms_of(value))
         support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
-        if not terms:
-            return Text("0", ATOM, support)
-        text = ("-" if terms[0][0] < 0 else "") + terms[0][1]
-        text += "".join(f" {'-' if c < 0 else '+'} {t}" for c, t, _ in terms[1:])
-        strength = SUM if len(terms) > 1 else UNARY if terms[0][0] < 0 else PRODUCT if " " in text else ATOM
+        strength = SUM if len(terms) > 1 else UNARY if text.startswith("-") else PRODUCT if " " in text else ATOM
         return Text(text, strength, support)
 
     def atom(self, a: object, index: Mapping[str, Text], factor: bool) -> str:
@@ -258,6 +239,25 @@ class NumpySizes(StatementEmitter):
                 return f"min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
             case _:
                 raise TypeError(f"{a} is no atom")
+
+
+class _NumpyForm(AffineDialect):
+    """Writes affine forms with texts for their index variables; what is long and holds one is computed once."""
+
+    literal_first = False
+
+    def __init__(self, sizes: NumpySizes, index: Mapping[str, Text]) -> None:
+        self.sizes, self.index = sizes, index
+
+    def literal(self, value: int, alone: bool) -> str:
+        return str(value)
+
+    def atom(self, atom: Atom, factor: bool) -> str:
+        return self.sizes.atom(atom, self.index, factor)
+
+    def product(self, term: Term, factor: bool) -> str:
+        text = super().product(term, factor)
+        return self.sizes.named_once(text) if self.index and len(text) > LIMIT // 2 else text
 
 
 def spread(function: str, arguments: Sequence[str], used: int) -> str:

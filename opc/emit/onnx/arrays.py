@@ -17,7 +17,7 @@ from opc.emit.onnx.sizes import BUILDER, OnnxSizes
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating, is_integer
+from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select
 from opc.ir.op import Group
 
@@ -328,8 +328,9 @@ class OnnxArrays(OnnxSizes):
     def accumulated(self, text: str, t: ValueType) -> str:
         """Return a tensor in the type that sums of its own are held in."""
         variable = type_variable(t) if not isinstance(t, Weak) else None
-        if is_integer(t) or is_bool(t) or variable is None:
-            return f"{BUILDER}.cast({text}, {self.onnx_type(DType.INT64)})"
+        kind = DType.INT64 if isinstance(t, Weak) else accumulated(t)
+        if isinstance(kind, DType) or variable is None:
+            return f"{BUILDER}.cast({text}, {self.onnx_type(candidates(kind)[0])})"
         return f"{BUILDER}.accumulate({text}, {quoted(variable.name)})"
 
     def computes_floating(self, t: ValueType) -> str:

@@ -11,13 +11,13 @@ Not every op can be said like that; then `function_body` returns the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
 from opc.emit.arrays.frames import ATOM, Frame, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.onnx.formulas import is_single, nested
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.types import type_variable
 from opc.emit.onnx.windows import OnnxWindows
@@ -28,12 +28,6 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, can
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
-
-COMPOSED = ("expm1", "log1p", "exp2", "log2", "log10", "erfc", "trunc", "sigmoid")
-"""Functions that no operator computes, or none to the last digits, put together by methods of the builder."""
-
-OF_BOOLS = {"lt": "And(Not(x), y)", "le": "Or(Not(x), y)", "gt": "And(x, Not(y))", "ge": "Or(x, Not(y))"}
-"""How bools are compared, which standard operators order only as numbers."""
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
@@ -200,8 +194,7 @@ class _OnnxEmitter(OnnxWindows):
             if variable is not None:
                 return Text(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
             (dtype,) = candidates(kind)
-            low = 0 if dtype is DType.UINT8 else -(2 ** (dtype.bits - 1))
-            return Text(f"{BUILDER}.number({low + 2**dtype.bits - 1 if e.value > 0 else low}, {like})")
+            return Text(f"{BUILDER}.number({dtype.most if e.value > 0 else dtype.least}, {like})")
         return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
 
     def attribute(self, e: AttrRef) -> Text:
@@ -238,33 +231,19 @@ class _OnnxEmitter(OnnxWindows):
     def call(self, e: Call, arguments: Sequence[Text]) -> Text:
         t = self.meeting(e)
         args = [a.text for a in arguments]
-        if e.fn in ("floordiv", "mod"):
-            if not is_integer(t):
-                raise NotExpressible(f"no standard operator computes {e.fn} of floating numbers")
-            if e.fn == "mod":
-                return Text(f"{BUILDER}.mod({args[0]}, {args[1]})")
-            return Text(f"{BUILDER}.quotient({args[0]}, {args[1]})")
-        template = f"{e.fn}(x)" if e.fn in COMPOSED else FUNCTIONS[e.fn].onnx
-        if e.fn == "neg" and not isinstance(t, Weak) and DType.UINT8 in candidates(t):
-            template = "Sub(0, x)"  # ONNX has no Neg of unsigned integers.
-        if is_bool(t):
-            template = OF_BOOLS.get(e.fn, template)
-        if template is None:
-            raise NotExpressible(f"no standard operator computes {e.fn}")
-        return Text(self.formula(template, args, t))
-
-    def formula(self, template: str, args: Sequence[str], t: ValueType) -> str:
-        """Return a formula of the table with the arguments put in."""
-
-        def put(match: re.Match[str]) -> str:
-            word = match.group()
-            if word in ("x", "y"):
-                return args["xy".index(word)]
-            if word[0].isdigit():
-                return f"{BUILDER}.number({word}, {self.like(t)})"
-            return f"{BUILDER}.{word}"
-
-        return re.sub(r"[A-Za-z]\w*|\d[\d.]*", put, template)
+        row = FUNCTIONS[e.fn]
+        unsigned = not isinstance(t, Weak) and any(d.is_integer and d.least == 0 for d in candidates(t))
+        kinds = (("bool", is_bool(t)), ("unsigned", unsigned), ("integer", is_integer(t)))
+        names = [*(f"{e.fn}_{kind}" for kind, holds in kinds if holds), e.fn]
+        texts = row.onnx_texts()
+        name = next((n for n in names if n in texts), None)
+        if name is None:
+            of = " of floating numbers" if row.onnx_of else ""
+            raise NotExpressible(f"no standard operator computes {e.fn}{of}")
+        text = texts[name]
+        if not is_single(text):
+            return Text(f"{BUILDER}.{name}({', '.join(args)})")
+        return Text(nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})"))
 
     def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
         if is_bool(e.type):
@@ -272,13 +251,16 @@ class _OnnxEmitter(OnnxWindows):
         return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
 
     def cast(self, e: Cast, argument: Text) -> Text:
-        if is_integer(e.type) and not is_integer(e.arg.type) and not is_bool(e.arg.type):
+        if is_integer(e.type) and is_floating(e.arg.type):
             variable = None if isinstance(e.type, Weak) else type_variable(e.type)
             kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
             dtype = (
                 f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
             )
             return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
+        if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and _may_be(e.arg.type, "is_floating"):
+            to = quoted(e.type.name) if isinstance(e.type, TypeVar) else self.onnx_type(e.type)
+            return Text(f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})")
         return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
@@ -299,9 +281,12 @@ class _OnnxEmitter(OnnxWindows):
         if e.kind in ("sum", "prod") and not is_floating(e.body.type):
             value = self.accumulated(value, e.body.type)
         kind = e.body.type
-        narrow = e.kind in ("max", "min") and not isinstance(kind, Weak) and is_integer(kind) and DType.INT16 in candidates(kind)
+        narrow = e.kind in ("max", "min") and _has_16_bits(kind)
         if narrow:
-            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of int16.
+            variable = None if isinstance(kind, Weak) else type_variable(kind)
+            value = f"{BUILDER}.cast({body.text}, TensorProto.INT64)"  # The standard has no maximum of 16-bit integers.
+            if variable is not None and len(variable.dtypes) > 1:
+                value = f"{BUILDER}.ordered({body.text}, {quoted(variable.name)})"
         if lazy:
             rest, flat = self.as_rows(e, Text(value), scope, lazy)
             found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
@@ -415,3 +400,12 @@ class _OnnxEmitter(OnnxWindows):
     def _part(self, e: Expr) -> str:
         """Return a part of a condition that is known when the model is made."""
         return f"({self.static(e)})" if isinstance(e, Call | Present) else self.static(e)
+
+
+def _has_16_bits(t: ValueType) -> bool:
+    return not isinstance(t, Weak) and any(d.is_integer and d.bits == 16 for d in candidates(t))
+
+
+def _may_be(t: ValueType, what: str) -> bool:
+    """Whether one of the dtypes of a type that is not weak is so: "is_floating", "is_integer"."""
+    return not isinstance(t, Weak) and any(getattr(d, what) for d in candidates(t))

@@ -9,12 +9,40 @@ from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Text
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.emit.python.text import quoted
+from opc.emit.scalar.affine import AffineDialect
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import INT64_MIN, DType
+from opc.ir.dtypes import DType
 from opc.ir.op import AttributeKind, Group, Op, Operand
 
 BUILDER = "body"
 """The builder's name in generated source."""
+
+
+class _OnnxForm(AffineDialect):
+    """Writes affine forms as calls of the builder, with texts for their index variables; what gets long is named."""
+
+    literal_first = False
+
+    def __init__(self, sizes: OnnxSizes, index: Mapping[str, Text]) -> None:
+        self.sizes, self.index = sizes, index
+
+    def literal(self, value: int, alone: bool) -> str:
+        return f"{BUILDER}.number({value})"
+
+    def atom(self, atom: Atom, factor: bool) -> str:
+        return self.sizes.atom(atom, self.index)
+
+    def times(self, left: str, right: str) -> str:
+        return f"{BUILDER}.Mul({left}, {right})"
+
+    def first(self, term: str, negative: bool) -> str:
+        return self._short(f"{BUILDER}.Neg({term})" if negative else term)
+
+    def joined(self, total: str, term: str, negative: bool) -> str:
+        return self._short(f"{BUILDER}.{'Sub' if negative else 'Add'}({total}, {term})")
+
+    def _short(self, total: str) -> str:
+        return self.sizes.named(Text(total)).text if len(total) > LIMIT else total
 
 
 class OnnxSizes(StatementEmitter):
@@ -31,23 +59,7 @@ class OnnxSizes(StatementEmitter):
     def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
         """Return an integer expression as an int64 tensor."""
         support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
-        total: str | None = None
-        for monomial, coefficient in value.terms:
-            factors = [self.atom(a, index or {}) for a in monomial]
-            if coefficient == INT64_MIN:
-                coefficient, factors = 1, [*factors, f"{BUILDER}.number({INT64_MIN})"]  # without its sign, it is beyond int64
-            elif abs(coefficient) != 1 or not factors:
-                factors.append(f"{BUILDER}.number({abs(coefficient)})")
-            term = factors[0]
-            for factor in factors[1:]:
-                term = f"{BUILDER}.Mul({term}, {factor})"
-            if total is None:
-                total = f"{BUILDER}.Neg({term})" if coefficient < 0 else term
-            else:
-                total = f"{BUILDER}.{'Sub' if coefficient < 0 else 'Add'}({total}, {term})"
-            if len(total) > LIMIT:
-                total = self.named(Text(total)).text
-        return Text(total or f"{BUILDER}.number(0)", ATOM, support)
+        return Text(_OnnxForm(self, index or {}).affine(value), ATOM, support)
 
     def atom(self, a: Atom, index: Mapping[str, Text]) -> str:
         """Return one atom of an integer expression."""
@@ -67,7 +79,7 @@ class OnnxSizes(StatementEmitter):
                 value = f"{BUILDER}.attribute({quoted(a.name)}, {self.onnx_type(DType.INT64)}{element})"
                 return value if a.element < 0 else self.named_once(value, f"{a.name}_{a.element}")
             case FloorDiv() | Mod():
-                function = "floordiv" if isinstance(a, FloorDiv) else "mod"
+                function = "floordiv" if isinstance(a, FloorDiv) else "Mod"
                 numerator, denominator = self.affine(a.numerator, index).text, self.affine(a.denominator, index).text
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
                     name, one = ("Min", -1) if self.boxes.is_downward(a.denominator) else ("Max", 1)

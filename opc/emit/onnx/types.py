@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from opc.ir.dtypes import Acc, Binding, DType, ElementType, TypeVar
+from opc.ir.dtypes import DTYPES, Acc, Binding, DType, ElementType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op
 
-TENSOR_TYPE: Mapping[DType, str] = {
-    DType.FLOAT16: "FLOAT16",
-    DType.BFLOAT16: "BFLOAT16",
-    DType.FLOAT32: "FLOAT",
-    DType.FLOAT64: "DOUBLE",
-    DType.INT8: "INT8",
-    DType.INT16: "INT16",
-    DType.INT32: "INT32",
-    DType.INT64: "INT64",
-    DType.UINT8: "UINT8",
-    DType.BOOL: "BOOL",
-}
-"""The name of each dtype in `TensorProto.DataType`."""
+TENSOR_TYPE: Mapping[DType, str] = {d: d.row.onnx[0] for d in DTYPES if d.row.onnx is not None}
+"""The name in `TensorProto.DataType` of each dtype that ONNX has."""
 
 TYPE_STRING: Mapping[DType, str] = {d: f"tensor({name.lower()})" for d, name in TENSOR_TYPE.items()}
 """The name of a tensor of each dtype in an operator schema: `tensor(float16)`."""

@@ -71,12 +71,12 @@ def laid_out(line: str) -> str:
 def _call(head: str, call: ast.Call, text: str, indent: int, tail: str) -> str:
     """Return a call behind `head`: on one line, its arguments on one line, or each on its own and broken in turn."""
     margin = " " * indent
-    source = str(ast.get_source_segment(text, call))
+    source = _source(text, call)
     if indent + len(head) + len(source) + len(tail) <= WIDTH:
         return f"{head}{source}{tail}"
     function = text[call.col_offset : call.func.end_col_offset]
     arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
-    items = [str(ast.get_source_segment(text, a)) for a in arguments]
+    items = [_source(text, a) for a in arguments]
     joined = ", ".join(items)
     if indent + 4 + len(joined) <= WIDTH:
         return f"{head}{function}(\n{margin}    {joined}\n{margin}){tail}"
@@ -85,6 +85,12 @@ def _call(head: str, call: ast.Call, text: str, indent: int, tail: str) -> str:
         for a, item in zip(arguments, items, strict=True)
     ]
     return f"{head}{function}(\n" + "".join(f"{margin}    {row}\n" for row in rows) + f"{margin}){tail}"
+
+
+def _source(text: str, node: ast.expr | ast.keyword) -> str:
+    """Return the source of a node in a text of one line."""
+    # Offsets count bytes, which in most lines are characters.
+    return text[node.col_offset : node.end_col_offset] if text.isascii() else str(ast.get_source_segment(text, node))
 
 
 def _parts(head: str, value: ast.expr, text: str, indent: int, tail: str) -> str:

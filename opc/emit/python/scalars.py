@@ -3,133 +3,101 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from opc.emit.python.text import literal, quoted
-from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, IndexValue, Present, Select, StrConst
+from opc.emit.scalar.affine import terms_of
+from opc.emit.scalar.expressions import ScalarDialect, Text
+from opc.ir.affine import Affine, AttrInt, FloorDiv, Mod
+from opc.ir.expr import AttrRef, Call, Const, Expr, Select
+from opc.ir.functions import FUNCTIONS
+from opc.ir.precedence import PYTHON
 
-_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 9)
-_OPERATORS: Mapping[str, tuple[str, int]] = {
-    "or": ("or", _OR), "and": ("and", _AND), "lt": ("<", _COMPARE), "le": ("<=", _COMPARE), "gt": (">", _COMPARE),
-    "ge": (">=", _COMPARE), "eq": ("==", _COMPARE), "ne": ("!=", _COMPARE), "add": ("+", _SUM), "sub": ("-", _SUM),
-    "mul": ("*", _PRODUCT), "floordiv": ("//", _PRODUCT), "mod": ("%", _PRODUCT),
-}  # fmt: skip
-_IEEE = "_ieee(math.{}, {{0}})"
-_CALLS: Mapping[str, str] = {
-    "div": "_divide({0}, {1})",
-    "pow": "_power({0}, {1})",
-    "maximum": "_maximum({0}, {1})",
-    "minimum": "-_maximum(-({0}), -({1}))",
-    "abs": "abs({0})",
-    "sign": "(({0} > 0) - ({0} < 0) if {0} == {0} else {0})",
-    "rsqrt": "_divide(1.0, _ieee(math.sqrt, {0}))",
-    "exp2": "_power(2.0, {0})",
-    "sigmoid": "_divide(1.0, 1.0 + _ieee(math.exp, -({0})))",
-    "round": "_ieee(lambda x: float(round(x)), {0})",
-    "stop_gradient": "({0})",
-    "isnan": "math.isnan({0})",
-    "isinf": "math.isinf({0})",
-    "sinh": "math.copysign(_ieee(math.sinh, abs({0})), {0})",
-    "atanh": "(math.copysign(math.inf, {0}) if abs({0}) == 1 else _ieee(math.atanh, {0}))",
-    "log1p": "(-math.inf if {0} == -1 else _ieee(math.log1p, {0}))",
-    **{name: f"(-math.inf if {{0}} == 0 else _ieee(math.{name}, {{0}}))" for name in ("log", "log2", "log10")},
-    **{name: _IEEE.format(name) for name in ("sqrt", "exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "cosh")},
-    **{name: _IEEE.format(name) for name in ("tanh", "asinh", "acosh", "erf", "erfc", "floor", "ceil", "trunc")},
-}
-"""Text of the functions that Python has no operator for. Those that begin with `_` are in the prelude."""
+_SUM, _PRODUCT, _UNARY, _ATOM = (*(PYTHON.strength[fn] for fn in ("add", "mul", "neg")), PYTHON.atom)
 
 
-class ScalarText:
-    """Writes scalar expressions; `dim`, `group` and `present` give the text of a size, of a group's points and of a presence."""
+class ScalarText(ScalarDialect):
+    """Writes scalar expressions.
+
+    `dim`, `points` and `present` give the text of a size, of a group's number of points and of an operand that may be None.
+    """
 
     def __init__(self, dim: Callable[[str], str], points: Callable[[str], str], present: Callable[[str], str]) -> None:
         self.dim, self.points, self.present = dim, points, present
 
     def size(self, size: Affine) -> str:
         """Return an expression over sizes and integer attributes."""
-        return self._sum(size)[0]
+        return self.affine(size)
 
     def condition(self, e: Expr) -> str:
         """Return a condition."""
-        return self._value(e)[0]
+        return self.value(e).text
 
-    def _sum(self, size: Affine) -> tuple[str, int]:
-        if size.constant is not None:
-            return str(size.constant), _ATOM if size.constant >= 0 else _UNARY
-        text, strength = "", _ATOM
-        for monomial, coefficient in size.terms:
-            term, strength = self._term(monomial, abs(coefficient))
-            if not text and coefficient == -1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv | Mod):
-                term = f"({term})"  # A sign binds tighter than a division.
-            sign = "-" if coefficient < 0 else "+"
-            text = f"{text} {sign} {term}" if text else term if coefficient > 0 else f"-{term}"
-        return text, strength if len(size.terms) == 1 else _SUM
+    def literal(self, value: int, alone: bool) -> str:
+        """As `AffineDialect.literal` says."""
+        return str(value)
 
-    def _term(self, monomial: tuple[Atom, ...], coefficient: int) -> tuple[str, int]:
-        factors = [] if coefficient == 1 and monomial else [str(coefficient)]
-        atoms = [self._atom(a) for a in monomial]
-        if len(atoms) == 1 and not factors:
-            return atoms[0]
-        factors += [_at(a, _ATOM) for a in atoms]
-        return " * ".join(factors), _PRODUCT if len(factors) > 1 else _ATOM
+    def size_of_dim(self, name: str) -> str:
+        """As `ScalarDialect.size_of_dim` says."""
+        return self.dim(name)
 
-    def _atom(self, atom: Atom) -> tuple[str, int]:
-        match atom:
-            case Dim():
-                return self.dim(atom.name), _ATOM
-            case GroupSize():
-                return self.points(atom.name), _ATOM
-            case AttrInt():
-                return _element(atom.name, atom.element), _ATOM
-            case FloorDiv() | Mod():
-                operator = "//" if isinstance(atom, FloorDiv) else "%"
-                left, right = _at(self._sum(atom.numerator), _PRODUCT), _at(self._sum(atom.denominator), _ATOM)
-                return f"{left} {operator} {right}", _PRODUCT
-            case Minimum():
-                return f"_lesser({self.size(atom.left)}, {self.size(atom.right)})", _ATOM
-            case Index():
-                raise TypeError(f"a size may not use the index {atom}")
+    def points_of(self, group: str) -> str:
+        """As `ScalarDialect.points_of` says."""
+        return self.points(group)
 
-    def _value(self, e: Expr) -> tuple[str, int]:
-        match e:
-            case Const():
-                text = f'float("{e.value}")' if isinstance(e.value, float) and not math.isfinite(e.value) else literal(e.value)
-                return text, _UNARY if text.startswith("-") else _ATOM
-            case StrConst():
-                return quoted(e.value), _ATOM
-            case AttrRef():
-                return _element(e.name, e.element), _ATOM
-            case IndexValue():
-                return self._sum(e.value)
-            case Present():
-                return self.present(e.operand), _COMPARE
-            case Cast():
-                return self._value(e.arg)
-            case Select():
-                branches = [_at(self._value(x), _OR) for x in (e.then, e.cond, e.other)]
-                return f"({branches[0]} if {branches[1]} else {branches[2]})", _ATOM
-            case Call():
-                return self._call(e)
-            case _:
-                raise TypeError(f"a condition may not read tensors: {e}")
+    def integer_attribute(self, atom: AttrInt) -> str:
+        """As `ScalarDialect.integer_attribute` says."""
+        return _element(atom.name, atom.element)
 
-    def _call(self, e: Call) -> tuple[str, int]:
-        args = [self._value(a) for a in e.args]
-        if e.fn == "not" and isinstance(e.args[0], Present):
-            return args[0][0].replace(" is not ", " is "), _COMPARE
-        if e.fn == "not":
-            return f"not {_at(args[0], _NOT)}", _NOT
-        if e.fn == "neg":
-            return f"-{_at(args[0], _UNARY)}", _UNARY
-        if e.fn in _OPERATORS:
-            symbol, own = _OPERATORS[e.fn]
-            return f"{_at(args[0], own + (own == _COMPARE))} {symbol} {_at(args[1], own + 1)}", own
-        return _CALLS[e.fn].format(*(_at(a, _ATOM) if "{0} " in _CALLS[e.fn] else a[0] for a in args)), _ATOM
+    def quotient(self, atom: FloorDiv | Mod, factor: bool) -> str:
+        """As `ScalarDialect.quotient` says."""
+        left, right = self.index_value(atom.numerator).at(_PRODUCT), self.index_value(atom.denominator).at(_ATOM)
+        return Text(f"{left} {'//' if isinstance(atom, FloorDiv) else '%'} {right}", _PRODUCT).at(_ATOM if factor else _PRODUCT)
 
+    def lesser(self, left: Affine, right: Affine) -> str:
+        """As `ScalarDialect.lesser` says."""
+        return f"_lesser({self.affine(left)}, {self.affine(right)})"
 
-def _at(value: tuple[str, int], strength: int) -> str:
-    return value[0] if value[1] >= strength else f"({value[0]})"
+    def constant(self, e: Const) -> Text:
+        """As `ScalarDialect.constant` says."""
+        text = f'float("{e.value}")' if isinstance(e.value, float) and not math.isfinite(e.value) else literal(e.value)
+        return Text(text, _UNARY if text.startswith("-") else _ATOM)
+
+    def string(self, value: str) -> Text:
+        """As `ScalarDialect.string` says."""
+        return Text(quoted(value), _ATOM)
+
+    def attribute(self, e: AttrRef) -> Text:
+        """As `ScalarDialect.attribute` says."""
+        return Text(_element(e.name, e.element), _ATOM)
+
+    def index_value(self, value: Affine) -> Text:
+        """As `ScalarDialect.index_value` says."""
+        terms = list(terms_of(value))
+        strength = _SUM if len(terms) > 1 else _ATOM
+        if len(terms) == 1:
+            (term,) = terms
+            strength = _PRODUCT if term.is_product or term.is_quotient else _UNARY if (value.constant or 0) < 0 else _ATOM
+        return Text(self.affine(value), strength)
+
+    def presence(self, operand: str, given: bool) -> Text:
+        """As `ScalarDialect.presence` says."""
+        text = self.present(operand)
+        return Text(text if given else text.replace(" is not ", " is "), PYTHON.strength["ne"])
+
+    def choice(self, e: Select) -> Text:
+        """As `ScalarDialect.choice` says."""
+        then, cond, other = (self.value(part).at(PYTHON.strength["or"]) for part in (e.then, e.cond, e.other))
+        return Text(f"({then} if {cond} else {other})", _ATOM)
+
+    def call(self, e: Call) -> Text:
+        """As `ScalarDialect.call` says."""
+        text, args = FUNCTIONS[e.fn].python, [self.value(a) for a in e.args]
+        if e.fn not in PYTHON.strength or "(" in text:
+            # A function's text may have an operator beside an argument.
+            return Text(text.format(*(a.at(_ATOM) if "{0} " in text else a.text for a in args)), _ATOM)
+        sides = PYTHON.sides(e.fn) if len(args) == 2 else (PYTHON.strength[e.fn],)
+        return Text(text.format(*(a.at(side) for a, side in zip(args, sides))), PYTHON.strength[e.fn])
 
 
 def _element(name: str, element: int) -> str:

@@ -119,9 +119,9 @@ class StepText:
         if attribute.length == -1:
             yield from unless(f"match.list({name}, {value}_length, {value})")
         if attribute.kind is AttributeKind.DTYPE:
-            choices, count = "the dtypes", len(DType)
+            choices, count = "the dtypes", "opc::dtype_count"
         elif attribute.values:
-            choices, count = ", ".join(f"'{v}'" for v in attribute.values), len(attribute.values)
+            choices, count = ", ".join(f"'{v}'" for v in attribute.values), str(len(attribute.values))
         else:
             return
         check = "match.choice({}, {}, {}, {})"

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from opc.emit.python.carried import SCALAR_FUNCTIONS, carried
 from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import comment, docstring, quoted
 from opc.emit.shapes import python_prelude as prelude
@@ -39,7 +40,8 @@ def emit(family: Family) -> str:
     imports = ["import math"] if "math." in body or "_ieee(" in body else []
     methods = [m for m in prelude.METHODS if f"call.{m[0]}(" in body]
     helpers = list(dict.fromkeys(helper for m in methods for helper in m[2]))
-    helpers += [text for name, text, _ in prelude.FUNCTIONS if f"{name}(" in body]
+    helpers += [f"\n\n{SCALAR_FUNCTIONS[name]}" for name in carried([body], SCALAR_FUNCTIONS)]
+    helpers += [prelude.LESSER] if "_lesser(" in body else []
     imports += ["import re"] if any(m[0] == "size" for m in methods) else []
     if any("math." in helper for helper in helpers) and "import math" not in imports:
         imports.insert(0, "import math")

@@ -34,47 +34,6 @@ def _text(shape: Shape) -> str:
     return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
 '''
 
-IEEE = '''
-
-def _ieee(fn: Any, x: float) -> float:
-    """Return fn(x), NaN for a domain error and an infinity for a result too large."""
-    try:
-        return float(fn(x))
-    except ValueError:
-        return math.nan
-    except OverflowError:
-        return math.inf if math.isfinite(x) else x
-'''
-
-DIVIDE = '''
-
-def _divide(x: float, y: float) -> float:
-    """Return x / y, an infinity or NaN where y is zero."""
-    if y == 0:
-        sign = math.copysign(1.0, x) * math.copysign(1.0, y)
-        return math.nan if x == 0 or math.isnan(x) else math.copysign(math.inf, sign)
-    return x / y
-'''
-
-POWER = '''
-
-def _power(x: float, y: float) -> float:
-    """Return x ** y as C's pow has it."""
-    try:
-        return math.pow(x, y)
-    except ValueError:
-        return math.inf if x == 0 else math.nan
-    except OverflowError:
-        return -math.inf if x < 0 and y % 2 == 1 else math.inf
-'''
-
-MAXIMUM = '''
-
-def _maximum(x: float, y: float) -> float:
-    """Return the greater of two numbers, NaN when one is."""
-    return math.nan if math.isnan(x) or math.isnan(y) else max(x, y)
-'''
-
 LESSER = '''
 
 def _lesser(x: Any, y: Any) -> Any:
@@ -386,12 +345,3 @@ METHODS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("require", REQUIRE, (HOLDS,)),
 )
 """Methods of `_Call`: name, text, and the functions they use."""
-
-FUNCTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("_ieee", IEEE, ()),
-    ("_divide", DIVIDE, ()),
-    ("_power", POWER, ()),
-    ("_maximum", MAXIMUM, ()),
-    ("_lesser", LESSER, ()),
-)
-"""Functions of conditions and sizes: name, text, and the functions they use."""

@@ -171,10 +171,7 @@ class _Terms(Reduction):
         window, before = self.plan.window, list[Statement]()
         if window is not None:
             for outer in self.axes[-2:-1]:
-                at_zero = Affine.of(Index(own))
-                first = WindowRow(
-                    known, row, window, lambda a: a.substitute(lambda s: at_zero if s == Index(axis.index) else None)
-                )
+                first = WindowRow(known, row, window, lambda a: a.substitute({Index(axis.index): Affine.of(Index(own))}.get))
                 before += first.fetch(outer.index)
                 size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
                 end = Sum((ref("@out"), variable("@place"), Product((HIGH, PLACE_STRIDE))))

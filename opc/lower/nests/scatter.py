@@ -33,6 +33,7 @@ from opc.ir.expr import (
     children,
     free_groups,
     free_indices,
+    has_reduction,
     may_refuse,
     reads,
     rewrite,
@@ -163,6 +164,8 @@ def extract_scatters(op: Op) -> Op:
             continue
 
         def taken_out(e: Expr, under: tuple[Expr, ...] = (), s: Assign = s) -> Expr:
+            if not has_reduction(e):
+                return e
             own = _own_statement(op, s, e, under)
             if own is None:
                 sides = [(*under, e.cond), (*under, negation(e.cond))] if isinstance(e, Select) else []

@@ -10,35 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from opc.ir.expr import Call, Expr, Read, reads, rewrite, walk
+from opc.ir.function import DEAR
+from opc.ir.functions import FUNCTIONS
 from opc.lower.loop_ir import Action, Fold, Keep, Let, Loop, Pass, Put, Step
 
-EXPENSIVE = frozenset(
-    (
-        "exp",
-        "expm1",
-        "exp2",
-        "log",
-        "log1p",
-        "log2",
-        "log10",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "erf",
-        "erfc",
-        "sigmoid",
-        "pow",
-    )
-)
+EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEAR)
 """Functions that cost more than a load from cache."""
 
 

@@ -82,13 +82,16 @@ class _Scheduler:
         consumed = {name for s in self.steps for name in self.reads[s.target]}
         self.roots = [s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)]
 
-    def _closure(self, names: Iterable[str], stop: frozenset[str] = frozenset()) -> set[str]:
-        """Return every step that the steps `names` need, themselves included, not looking past `stop`."""
+    def _closure(self, names: Iterable[str], stop: Collection[str] = (), but: Collection[str] = ()) -> set[str]:
+        """Return every step that the steps `names` need, themselves included, not looking past `stop`.
+
+        Steps of `but`, with which all that they need has been found before, are left out.
+        """
         found: set[str] = set()
         todo = list(names)
         while todo:
             name = todo.pop()
-            if name in self.step and name not in found:
+            if name in self.step and name not in found and name not in but:
                 found.add(name)
                 todo += [n for n in self.reads[name] if n not in stop]
         return found
@@ -125,14 +128,15 @@ class _Scheduler:
             OperandsError: when a single value takes more.
         """
         chosen: list[Step] = []
+        needed, read, written = set[str](), set[str](), 0
         for s in plan.produced:
-            more = [*chosen, s]
-            needed = self._closure([t.target for t in more], frozenset(memory))
-            read = {n for t in needed if t not in memory for n in self.reads[t]} - (set(self.step) - set(memory))
+            more = self._closure([s.target], memory, needed)
+            reading = {n for t in more if t not in memory for n in self.reads[t] if n not in self.step or n in memory} | read
             # What is reduced may be an output and be kept for later stages.
-            written = sum(1 + (t.reduction is not None and t.target in self.outputs) for t in more)
-            if len(read) + written <= MOST_OPERANDS:
-                chosen = more
+            writing = written + 1 + (s.reduction is not None and s.target in self.outputs)
+            if len(reading) + writing <= MOST_OPERANDS:
+                chosen.append(s)
+                needed, read, written = needed | more, reading, writing
         if not chosen:
             raise OperandsError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
         return chosen
@@ -229,8 +233,11 @@ class _Scheduler:
         return (*dict.fromkeys(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
     def _inputs_of(self, step: Step) -> set[str]:
-        if step.target not in self.inputs:
-            self.inputs[step.target] = {n for name in self._closure([step.target]) for n in self.reads[name]} - set(self.step)
+        if not self.inputs:
+            for name in self.step:  # what a step reads comes before it
+                read = self.reads[name]
+                below = (self.inputs[n] for n in read if n in self.step)
+                self.inputs[name] = {n for n in read if n not in self.step}.union(*below)
         return self.inputs[step.target]
 
     def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:

@@ -1,4 +1,4 @@
-"""Row stages that store rows alone, so that the stores may be non-temporal, and operands that stay the same along segments of them."""
+"""Row stages that store rows alone: their stores may be non-temporal, and operands that stay the same along segments."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def stores_rows(stage: RowStage) -> bool:
 def segments(stage: RowStage) -> tuple[str, ...]:
     """Return the operands of whole rows that have one value for a segment of the row along its last axis: inner-invariant ones.
 
-    In a row along `[j, *S]`, such as channels and points, what lacks the last axis has one value for all points of that axis. Where
-    nothing but a loop that stores reads it, that loop runs segment by segment; else it would be spread over the points of the row
-    and be read like a tensor. The runtime decides by the sizes of a call, as short segments are not worth it.
+    In a row along `[j, *S]`, such as channels and points, what lacks the last axis has one value for all points of that axis.
+    Where nothing but a loop that stores reads it, that loop runs segment by segment; else it would be spread over the points of
+    the row and be read like a tensor. The runtime decides by the sizes of a call, as short segments are not worth it.
     """
     if not stage.whole_rows:
         return ()

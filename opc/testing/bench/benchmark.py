@@ -34,6 +34,8 @@ SECTIONS: Mapping[str, str] = {
     "compilers": "kernels made by other compilers than g++",
     "build": "building packages, as processes",
     "commands": "commands, as processes",
+    "compiler": "opc itself, as processes: the processor's time",
+    "growth": "opc itself on chains of statements: the processor's time from a spec to the text of its package",
 }
 """The sections of a benchmark in order, and their titles."""
 

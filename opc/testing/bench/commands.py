@@ -29,14 +29,14 @@ def _seconds(arguments: Sequence[str], folder: Path) -> float:
     """
     command = [sys.executable, "-m", "opc", *arguments]
     start = perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=_environment(folder))
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment(folder))
     seconds = perf_counter() - start
     if done.returncode != 0:
         raise RuntimeError(f"opc {' '.join(arguments)} failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")
     return seconds
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """Return an environment in which byte code is kept, as an installed opc's is, but apart from the sources."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     # This very opc, also where it is not the installed one: the process runs in another folder than this one.

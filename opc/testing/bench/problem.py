@@ -12,11 +12,10 @@ import numpy as np
 
 from opc.analysis.cost import Cost, cost
 from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
-from opc.ir.dtypes import Binding, DType, resolve
+from opc.ir.dtypes import Binding, DType, numpy_dtype, resolve
 from opc.ir.op import Family, Op
 from opc.testing.bench import memory
 from opc.testing.bench.cases import BenchCase
-from opc.testing.oracle.bounds import numpy_dtype
 
 ROW = 1024
 """The length of a row in ops that reduce along one."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.ir.dtypes import DType, numpy_dtype
+from opc.testing.oracle.bounds import Array
 
 LAYOUTS = ("strided", "negative", "transposed", "broadcast", "offset")
 """Memory layouts other than contiguous; see `TensorArg.array`."""
@@ -58,13 +59,8 @@ def _all_axes(data: Array, step: int) -> Any:
 
 def special_values(dtype: DType) -> Array:
     """Return the values of a floating dtype where kernels go wrong: NaN, infinities, zeros, denormals, ends of the range."""
-    finfo = np.finfo(np.float32 if dtype is DType.BFLOAT16 else numpy_dtype(dtype))
-    if dtype is DType.BFLOAT16:
-        largest, normal, denormal, step = 3.3895313892515355e38, 2.0**-126, 2.0**-133, 2.0**-7
-    else:
-        largest, normal, denormal, step = (
-            float(v) for v in (finfo.max, finfo.smallest_normal, finfo.smallest_subnormal, finfo.eps)
-        )
+    info = ml_dtypes.finfo(numpy_dtype(dtype))
+    largest, normal, denormal, step = (float(v) for v in (info.max, info.smallest_normal, info.smallest_subnormal, info.eps))
     positive = [0.0, denormal, 3 * denormal, normal, step, 0.5, 1.0, 1 + step, 2.5, 20.0, 90.0, largest / 4, largest, np.inf]
     values = [sign * v for v in positive for sign in (1, -1)] + [np.nan]
     return np.array(values).astype(numpy_dtype(dtype))
@@ -77,13 +73,13 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType
         return np.asarray(rng.standard_normal(shape) * scale).astype(numpy_dtype(dtype))
     if dtype is DType.BOOL:
         return np.asarray(rng.integers(0, 2, shape)).astype(np.bool_)
-    low = 0 if dtype is DType.UINT8 else -9
+    low = max(dtype.least, -9)
     return np.asarray(rng.integers(low, 10, shape)).astype(numpy_dtype(dtype))
 
 
 def few_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     """Return values that are often alike: 0, 1 and, where the dtype has it, -1."""
-    least = 0 if dtype in (DType.BOOL, DType.UINT8) else -1
+    least = -1 if dtype.is_floating else max(dtype.least, -1)
     return np.asarray(rng.integers(least, 2, shape)).astype(numpy_dtype(dtype))
 
 
@@ -95,7 +91,7 @@ def mixed_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType,
     if dtype.is_floating:
         pool = special_values(dtype)
     else:
-        info = np.iinfo(numpy_dtype(dtype))
-        pool = np.array([info.min, info.min + 1, 0, info.max - 1, info.max], numpy_dtype(dtype))
+        ends = [dtype.least, dtype.least + 1, 0, dtype.most - 1, dtype.most]
+        pool = np.array(ends, numpy_dtype(dtype))
     chosen = rng.random(shape) < share
     return np.asarray(np.where(chosen, pool[rng.integers(0, len(pool), shape)], values)).astype(numpy_dtype(dtype))

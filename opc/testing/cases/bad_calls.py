@@ -10,7 +10,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
-from opc.ir.dtypes import ANY, DType, candidates
+from opc.ir.dtypes import DTYPES, DType, candidates
 from opc.ir.op import AttributeKind, Op
 from opc.testing.cases.arguments import TensorArg, random_values
 from opc.testing.cases.calls import Case, Maker, with_inputs
@@ -41,7 +41,7 @@ def _bad_types(op: Op, base: Case) -> Iterator[Case]:
             continue
         own = DType(str(arg.data.dtype))
         labels = set()
-        for dtype in [d for d in ANY if d is not own]:
+        for dtype in [d for d in DTYPES if d is not own]:
             dtypes = {n: DType(str(a.data.dtype)) for n, a in base.inputs.items() if a is not None} | {o.name: dtype}
             try:
                 infer_types(op, dtypes, base.attributes)

@@ -14,11 +14,11 @@ import numpy as np
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.expr import Axis, Call, Expr, GroupRef, IndexValue, Read, Reduce, children, walk
 from opc.ir.op import Op
 from opc.ir.rules import unwidened
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.testing.oracle.bounds import Array
 
 SPECIAL_SHARE = 0.1
 """How many of an index's values are one that the op compares it with."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -59,12 +59,19 @@ with np.errstate(over="ignore"):
 """The two types floating values are computed in."""
 
 
+def held(dtype: DType) -> Any:
+    """Return the type that the ends of sets of values of a dtype have: float64, bool, int64, and of uint64 itself."""
+    if dtype.is_floating:
+        return np.float64
+    return np.bool_ if dtype is DType.BOOL else np.int64 if dtype.is_whole else np.uint64
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """At every point the set of possible values: `low` to `high`, and NaN where `nan`. Only NaN is possible where low > high.
 
-    The ends are float64, int64 or bool by the kind of value; a bool set is (surely true, maybe true). A zero end keeps its sign:
-    a set whose ends are both the same zero is that signed zero.
+    The ends are as `held` says; a bool set is (surely true, maybe true). A zero end keeps its sign: a set whose ends are both the
+    same zero is that signed zero.
     """
 
     low: Array
@@ -141,7 +148,7 @@ def exact(values: Array) -> Bounds:
     if values.dtype == np.bool_:
         return Bounds(values, values, np.zeros(values.shape, np.bool_))
     if values.dtype.kind in "iu":
-        whole = values.astype(np.int64)
+        whole = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
         return Bounds(whole, whole, np.zeros(values.shape, np.bool_))
     real = values.astype(np.float64)
     nan = np.isnan(real)
@@ -395,17 +402,31 @@ def divide(a: Bounds, b: Bounds, p: Precision) -> Bounds:
 def rounded(a: Bounds, dtype: DType) -> Bounds:
     """Return the set rounded to a floating `dtype` as stored: rounding is monotone, so the ends are rounded.
 
-    The 16-bit types are reached from float32, in which they are computed, or directly; the set holds both.
+    Narrower types are reached from float32, in which they are computed, or directly; the set holds both. Where a type has no
+    infinity, NaN is what overflows.
     """
     if dtype is DType.FLOAT64:
         return a
     single_low, single_high = a.low.astype(np.float32), a.high.astype(np.float32)
     if dtype is DType.FLOAT32:
         return Bounds(single_low.astype(np.float64), single_high.astype(np.float64), a.nan)
-    half = numpy_dtype(dtype)
-    low = _end([single_low.astype(half).astype(np.float64), a.low.astype(half).astype(np.float64)], np.fmin, _INF)
-    high = _end([single_high.astype(half).astype(np.float64), a.high.astype(half).astype(np.float64)], np.fmax, -_INF)
-    return Bounds(low, high, a.nan)
+    kind = numpy_dtype(dtype)
+    lows, highs = ([v.astype(kind).astype(np.float64) for v in ends] for ends in ((single_low, a.low), (single_high, a.high)))
+    if dtype.row.minifloat is None or dtype.row.minifloat.top == "ieee":
+        return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), a.nan)
+    largest, nan = float(_finfo(dtype).max), a.nan
+    for low, high in zip(lows, highs, strict=True):
+        nan = nan | np.isnan(low) | np.isnan(high)
+    # What is left of a set of which one end overflows reaches to the largest number; of one that overflows as a whole, nothing.
+    lows = [np.where(np.isnan(v), np.where(a.low < 0, -largest, _INF), v) for v in lows]
+    highs = [np.where(np.isnan(v), np.where(a.high > 0, largest, -_INF), v) for v in highs]
+    return Bounds(_end(lows, np.fmin, _INF), _end(highs, np.fmax, -_INF), nan)
+
+
+def _finfo(dtype: DType) -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(numpy_dtype(dtype))
 
 
 def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
@@ -417,14 +438,3 @@ def flushed(a: Bounds, dtype: DType, parts: int) -> Bounds:
     added = np.float64 if dtype is DType.FLOAT64 else np.float32
     lost = (parts + 1) * float(np.finfo(added).tiny)
     return Bounds(a.low - lost, a.high + lost, a.nan)
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """Return NumPy's dtype of that name; bfloat16 is the one of ml_dtypes."""
-    if dtype is DType.BFLOAT16:
-        import ml_dtypes
-
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    named: np.dtype[Any] = np.dtype(dtype.value)
-    return named

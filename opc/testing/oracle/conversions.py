@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opc.ir.dtypes import DType
 from opc.testing.oracle import integers
-from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype, rounded, union
+from opc.testing.oracle.bounds import Array, Bounds, held, rounded, union
 from opc.testing.oracle.enclosures import compare
 
 
@@ -20,9 +22,9 @@ def promote(a: Bounds, source: DType | None, dtype: DType) -> Bounds:
             low = a.low.astype(np.float64)
             a = Bounds(low, low if a.high is a.low else a.high.astype(np.float64), a.nan)
         return a if dtype in (source, DType.FLOAT64) else union(rounded(a, dtype), a)
-    if a.is_bool and dtype is not DType.BOOL:
-        return Bounds(a.low.astype(np.int64), a.high.astype(np.int64), a.nan)
-    return a
+    if a.is_float or dtype is DType.BOOL or a.low.dtype == held(dtype):
+        return a
+    return Bounds(a.low.astype(held(dtype)), a.high.astype(held(dtype)), a.nan)
 
 
 def cast(a: Bounds, source: DType, dtype: DType) -> Bounds:
@@ -32,21 +34,20 @@ def cast(a: Bounds, source: DType, dtype: DType) -> Bounds:
     if dtype is DType.BOOL:
         zero = np.zeros((1,) * a.low.ndim, a.low.dtype)
         return a if a.is_bool else compare("ne", a, Bounds(zero, zero, np.zeros(zero.shape, np.bool_)))
-    info = np.iinfo(numpy_dtype(dtype))
-    least, most = int(info.min), int(info.max)
+    least, most, kind = dtype.least, dtype.most, held(dtype)
     if not a.is_float:
         value = integers.wrap(a.low, dtype)
         outside = (a.low < least) | (a.high > most)
-        low = np.where(a.point, value, np.where(outside, least, a.low))
-        return Bounds(low, np.where(a.point, value, np.where(outside, most, a.high)), a.nan)
-    low, high = _saturate(a.low, least, most), _saturate(a.high, least, most)
+        low = np.where(a.point, value, np.where(outside, least, a.low.astype(kind)))
+        return Bounds(low, np.where(a.point, value, np.where(outside, most, a.high.astype(kind))), a.nan)
+    low, high = (_saturate(v, least, most, kind) for v in (a.low, a.high))
     low = np.where(a.empty, 0, np.where(a.nan, np.minimum(low, 0), low))
     high = np.where(a.empty, 0, np.where(a.nan, np.maximum(high, 0), high))
     return Bounds(low, high, np.zeros(low.shape, np.bool_))
 
 
-def _saturate(v: Array, least: int, most: int) -> Array:
-    """Return floating values truncated to int64 within limits; 2^63 as a float would overflow int64."""
+def _saturate(v: Array, least: int, most: int, kind: Any) -> Array:
+    """Return floating values truncated to integers of some type within limits; 2^63 as a float would overflow int64."""
     whole = np.trunc(v)
-    inner = np.where((whole > least) & (whole < most), whole, 0).astype(np.int64)
+    inner = np.where((whole > least) & (whole < most), whole, 0).astype(kind)
     return np.asarray(np.where(whole >= most, most, np.where(whole <= least, least, inner)))

@@ -1,25 +1,36 @@
-"""What every function of the table may return on a set of arguments: one rule a function, each by its monotonicity.
+"""What every function of the table may return on a set of arguments, by what its row says of its course.
 
-The rules know the mathematics only: error bounds in units in the last place come from `opc.ir.functions`, so the oracle stays
-independent of how a target computes a function. Ends are evaluated in a type wider than the one under test.
+The value is the row's NumPy text, in a type wider than the one under test where it can be. Between turns and poles the extreme
+values are those at the ends of a set; elsewhere the derivative bounds how far they are from the value in the middle. Operators
+have rules of their own.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
+from opc.analysis.elaborate.typing import derivative_template
+from opc.emit.numpy import helpers
+from opc.ir import scalar_functions
+from opc.ir.dtypes import DType
+from opc.ir.expr import Call, Const, Expr, Read, Select
+from opc.ir.function import REALS, Function
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import (
     Array,
     Bounds,
     Precision,
     add,
+    between,
+    choose,
     corners,
     divide,
+    exact,
     has_minus_zero,
     has_plus_zero,
     holds,
@@ -31,128 +42,179 @@ from opc.testing.oracle.bounds import (
 )
 
 _INF = np.inf
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """How a unary function behaves: its values, and where it is defined; it rises or falls over all of that domain.
-
-    But an `even` function falls up to 0 and rises after it. `own` is the error of `value` in roundoffs of the wide type, taken as
-    4 units in the last place, the bound glibc's manual and NumPy's own tests keep to.
-    """
-
-    value: Callable[[Array], Array]
-    low: float = -_INF
-    high: float = _INF
-    even: bool = False
-    exact: bool = False
-    own: float = 8.0
-
-
-def _sigmoid(x: Array) -> Array:
-    e = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1 / (1 + e), e / (1 + e)))
-
-
-def _scalar(fn: Callable[[float], float]) -> Callable[[Array], Array]:
-    vector = np.vectorize(fn, otypes=[np.float64])
-
-    def apply(x: Array) -> Array:
-        return np.asarray(vector(x.astype(np.float64))).astype(x.dtype) if x.size else x
-
-    return apply
-
-
-# math.erf and math.erfc work in double, within 1 and 5 units in the last place (glibc manual); in roundoffs of long double:
-_ERF_OWN = 2 * 1 * float(np.finfo(np.float64).eps / np.finfo(np.longdouble).eps)
-_ERFC_OWN = 5 * _ERF_OWN
-
-_RULES: Mapping[str, _Rule] = {
-    "sqrt": _Rule(np.sqrt, low=0.0, own=1.0),
-    "rsqrt": _Rule(lambda x: 1 / np.sqrt(x), low=0.0, own=3.0),
-    "exp": _Rule(np.exp),
-    "expm1": _Rule(np.expm1),
-    "exp2": _Rule(np.exp2),
-    "log": _Rule(np.log, low=0.0),
-    "log1p": _Rule(np.log1p, low=-1.0),
-    "log2": _Rule(np.log2, low=0.0),
-    "log10": _Rule(np.log10, low=0.0),
-    "asin": _Rule(np.arcsin, low=-1.0, high=1.0),
-    "acos": _Rule(np.arccos, low=-1.0, high=1.0),
-    "atan": _Rule(np.arctan),
-    "sinh": _Rule(np.sinh),
-    "cosh": _Rule(np.cosh, even=True),
-    "tanh": _Rule(np.tanh),
-    "asinh": _Rule(np.arcsinh),
-    "acosh": _Rule(np.arccosh, low=1.0),
-    "atanh": _Rule(np.arctanh, low=-1.0, high=1.0),
-    "erf": _Rule(_scalar(math.erf), own=_ERF_OWN),
-    "erfc": _Rule(_scalar(math.erfc), own=_ERFC_OWN),
-    "sigmoid": _Rule(_sigmoid, own=16.0),
-    "abs": _Rule(np.abs, even=True, exact=True),
-    "sign": _Rule(np.sign, exact=True),
-    "floor": _Rule(np.floor, exact=True),
-    "ceil": _Rule(np.ceil, exact=True),
-    "trunc": _Rule(np.trunc, exact=True),
-    "round": _Rule(np.rint, exact=True),
-}
+_DEPTH = 2
+"""How many derivatives of derivatives are asked for a set; those after them may be anything in their range."""
 
 
 def unary(name: str, a: Bounds, p: Precision) -> Bounds:
-    """Return what the function `name` of one floating argument may return on `a`.
+    """Return what the function `name` of one floating argument may return on `a`."""
+    return _function(FUNCTIONS[name], (a,), p)
 
-    Raises:
-        KeyError: when the table has a function this module does not know.
-    """
-    if name == "neg":
-        return negate(a)
-    if name == "stop_gradient":
-        return a
-    if name in ("sin", "cos", "tan"):
-        return _periodic(name, a, p)
-    rule = _RULES[name]
-    nan = a.nan | (~a.empty & ((a.low < rule.low) | (a.high > rule.high)))
-    gone = a.empty | (a.high < rule.low) | (a.low > rule.high)
-    # `where` and not `maximum`: a zero end of the domain keeps its sign, and a set from below zero holds -0.
-    low = np.where(a.low < rule.low, rule.low if rule.low else -0.0, a.low).astype(p.wide)
-    high = low if a.high is a.low else np.where(a.high > rule.high, rule.high, a.high).astype(p.wide)
-    ends = [rule.value(low)] if high is low else [rule.value(low), rule.value(high)]
-    if rule.even:
-        ends = [*ends, np.where((a.low <= 0) & (a.high >= 0), rule.value(np.zeros_like(low)), ends[0])]
-    if name == "rsqrt":
-        ends = [*ends, np.where(has_plus_zero(a), p.wide(_INF), ends[0])]
+
+def _function(row: Function, sets: tuple[Bounds, ...], p: Precision, depth: int = 0) -> Bounds:
+    """Return what a function may return on sets of arguments, one an argument."""
+    shape = np.broadcast_shapes(*(s.low.shape for s in sets))
+    sets = tuple(s if s.low.shape == shape else s.map(lambda v: np.broadcast_to(v, shape)) for s in sets)
+    nan = np.logical_or.reduce([s.nan for s in sets])
+    if row.domain != REALS:
+        nan = nan | (~sets[0].empty & ((sets[0].low < row.domain[0]) | (sets[0].high > row.domain[1])))
+        sets = (_inside(sets[0], row.domain),)
+    value = numpy_function(row.numpy)
+    # The ends of a set without numbers are NaN, and so is mostly what comes of them: hypot is infinite beside an infinity.
+    gone = [s.empty for s in sets]
+    lows = [np.where(g, np.nan, s.low).astype(p.wide) for s, g in zip(sets, gone)]
+    points = all(s.high is s.low for s in sets)
+    highs = lows if points else [np.where(g, np.nan, s.high).astype(p.wide) for s, g in zip(sets, gone)]
+    tuples = [lows] if points else list(itertools.product(*zip(lows, highs)))
+    if len(sets) > 1 and any(s.nan.any() for s in sets):
+        lost = [[*ends, np.where(s.nan, np.nan, ends[0])] for s, *ends in zip(sets, lows, highs)]
+        tuples = list(itertools.product(*lost))
+    ends = [np.asarray(value(*ends)) for ends in tuples]
+    # A function may have no number at an infinite end, or at a pole.
+    own_nan = [np.isnan(v) & ~np.logical_or.reduce([np.isnan(x) for x in at]) for v, at in zip(ends, tuples)]
+    nan = np.logical_or.reduce([nan, *own_nan])
+    if not points:
+        ends += _at_turns(row, sets, lows, highs, value)
     least, most = hull(ends)
-    if not rule.exact:
-        least, most = spread(least, most, p, FUNCTIONS[name].ulp, rule.own)
-    return narrow(np.where(gone, _INF, least), np.where(gone, -_INF, most), nan)
+    if not points:
+        least, most, at_pole = _between(row, sets, (least, most), value, p, depth)
+        nan = nan | at_pole
+    if not row.exact:
+        least, most = _rounded(row, least, most, p)
+    return narrow(least, most, nan)
 
 
-def _periodic(name: str, a: Bounds, p: Precision) -> Bounds:
-    """sin, cos and tan: the ends, and the extremes (poles of tan) that lie between them."""
-    fn = {"sin": np.sin, "cos": np.cos, "tan": np.tan}[name]
-    infinite = np.isinf(a.low) | np.isinf(a.high)
-    nan = a.nan | (~a.empty & infinite)
-    gone = a.empty | (np.isinf(a.low) & (a.low == a.high))
-    low = np.where(infinite, 0, a.low).astype(p.wide)
-    high = low if a.high is a.low else np.where(infinite, 0, a.high).astype(p.wide)
-    ends = [fn(low)] if high is low else [fn(low), fn(high)]
-    least, most = spread(*hull(ends), p, FUNCTIONS[name].ulp, 8.0)
-    if high is not low:
-        first = {"sin": 0.5, "cos": 0.0, "tan": 0.5}[name]
-        # Beyond 2^40 the position of an extreme is not known well enough any more: all values are possible.
-        vague = (a.low != a.high) & ((np.abs(low) > 2.0**40) | (np.abs(high) > 2.0**40) | infinite)
-        top = vague | _reaches(low, high, first, 2.0 if name != "tan" else 1.0)
-        bottom = vague | _reaches(low, high, first + 1, 2.0 if name != "tan" else 1.0)
-        reach = np.asarray(_INF if name == "tan" else 1 + 2 * FUNCTIONS[name].ulp * p.unit, p.wide)
-        least, most = np.where(bottom, -reach, least), np.where(top, reach, most)
-    return narrow(np.where(gone, _INF, least), np.where(gone, -_INF, most), nan)
+def _inside(a: Bounds, domain: tuple[float, float]) -> Bounds:
+    """Return the part of a set in a domain."""
+    low, high = domain
+    outside = (a.high < low) | (a.low > high)
+    # `where` and not `maximum`: a zero end of the domain keeps its sign, and a set from below zero holds -0.
+    least = np.where(outside, _INF, np.where(a.low < low, low if low else -0.0, a.low))
+    if a.high is a.low:
+        return a if not outside.any() else Bounds(np.where(outside, _INF, a.low), np.where(outside, -_INF, a.low), a.nan)
+    return Bounds(least, np.where(outside, -_INF, np.where(a.high > high, high, a.high)), a.nan)
 
 
-def _reaches(low: Array, high: Array, first: float, period: float) -> Array:
-    """Where low <= (first + k * period) * pi <= high for an integer k; a hair beyond the ends counts as inside."""
-    hair = 2.0**-50 * (1 + np.maximum(np.abs(low), np.abs(high)))
-    k = np.ceil(((low - hair) / np.pi - first) / period)
-    return np.asarray((first + k * period) * np.pi <= high + hair)
+@cache
+def numpy_function(text: str) -> Callable[..., Array]:
+    """Return a NumPy text of the table as a function."""
+    names = {"np": np, "math": math, **vars(scalar_functions), **vars(helpers)}
+    made: Callable[..., Array] = eval(f"lambda x, y=None: {text.format('x', 'y')}", names)
+    return made
+
+
+def _rounded(row: Function, least: Array, most: Array, p: Precision) -> tuple[Array, Array]:
+    """Return ends moved outward by the error of a kernel and that of the value itself."""
+    own = 2 * row.numpy_ulp
+    if row.numpy_in_double:
+        own *= float(np.finfo(np.float64).eps / np.finfo(p.wide).eps)
+    low, high = spread(least, most, p, row.ulp, own)
+    if row.absolute:
+        more = p.wide(row.absolute * 2 * p.unit)
+        low, high = low - more, high + more
+    return low, high
+
+
+def _at_turns(
+    row: Function, sets: Sequence[Bounds], lows: Sequence[Array], highs: Sequence[Array], value: Callable[..., Array]
+) -> list[Array]:
+    """Return the values at the turns that lie in the sets, and at other ends; of a turn at 0, at zeros of both signs."""
+    if not row.turns:
+        return []
+    places = []
+    for s, low, high in zip(sets, lows, highs):
+        own = [low, high]
+        for turn in row.turns:
+            inside = [(holds(s, turn), turn)] if turn else [(has_plus_zero(s), 0.0), (has_minus_zero(s), -0.0)]
+            own += [np.where(where, low.dtype.type(at), low) for where, at in inside]
+        places.append(own)
+    return [np.asarray(value(*at)) for at in itertools.product(*places)]
+
+
+def _between(
+    row: Function, sets: Sequence[Bounds], ends: tuple[Array, Array], value: Callable[..., Array], p: Precision, depth: int
+) -> tuple[Array, Array, Array]:
+    """Return the least and greatest value on sets, whose ends and turns have `ends`, and where a pole may have no number."""
+    none = np.zeros(ends[0].shape, np.bool_)
+    spans = np.logical_or.reduce([s.low < s.high for s in sets])
+    crossed = none
+    if row.poles is not None:
+        count = numpy_function(row.poles)
+        hairs = [2.0**-50 * np.abs(v) + p.wide(5e-324) for v in (sets[0].low, sets[0].high)]
+        crossed = spans & ~(count(sets[0].low - hairs[0]) == count(sets[0].high + hairs[1]))
+    steady = none
+    if row.steady is not None:
+        steady = np.logical_and.reduce([(s.low >= row.steady[0]) & (s.high <= row.steady[1]) for s in sets])
+    unsteady = spans & ~steady & ~crossed
+    least, most = ends
+    if unsteady.any():
+        low, high = _mean_value(row, sets, ends, value, p, depth)
+        least, most = np.where(unsteady, low, least), np.where(unsteady, high, most)
+    if crossed.any():
+        least, most = np.where(crossed, p.wide(row.range[0]), least), np.where(crossed, p.wide(row.range[1]), most)
+    return least, most, crossed
+
+
+def _mean_value(
+    row: Function, sets: Sequence[Bounds], ends: tuple[Array, Array], value: Callable[..., Array], p: Precision, depth: int
+) -> tuple[Array, Array]:
+    """Return the least and greatest value on sets by the derivatives there: where all keep their signs, those at the corners."""
+    shape = ends[0].shape
+    low, high = (np.full(shape, p.wide(v)) for v in row.range)
+    if row.derivative is None or depth >= _DEPTH:
+        return low, high
+    result = between(low.astype(np.float64), high.astype(np.float64))
+    names = dict(zip("xy", sets)) | {"r": result}
+    slopes = [_evaluate(e, names, p, depth + 1) for e in _derivatives(row.derivative)]
+    # The middle of a set that is infinite is any number in it.
+    middles = [np.clip(0.5 * np.clip(s.low, -1e300, 1e300) + 0.5 * np.clip(s.high, -1e300, 1e300), s.low, s.high) for s in sets]
+    middle = np.asarray(value(*(m.astype(p.wide) for m in middles)))
+    reach, monotone = np.zeros(shape, p.wide), np.ones(shape, np.bool_)
+    for s, slope, at in zip(sets, slopes, middles):
+        steepest = np.maximum(np.abs(slope.low), np.abs(slope.high)).astype(p.wide)
+        reach = reach + steepest * np.maximum(s.high - at, at - s.low).astype(p.wide)
+        monotone &= ((slope.low >= 0) | (slope.high <= 0)) & ~slope.nan & ~slope.empty
+    known = np.isfinite(reach) & np.isfinite(middle)
+    reach = np.where(known, reach * 1.000001, 0)
+    low = np.where(monotone, ends[0], np.where(known, np.maximum(middle - reach, low), low))
+    high = np.where(monotone, ends[1], np.where(known, np.minimum(middle + reach, high), high))
+    return low, high
+
+
+@cache
+def _derivatives(texts: tuple[str, ...]) -> tuple[Expr, ...]:
+    """Return the derivatives of a row as expressions of `x`, `y` and the result `r`."""
+    x, y, r = (Read(name, (), DType.FLOAT64) for name in "xyr")
+    return tuple(derivative_template(text)(x, y if len(texts) == 2 else None, r) for text in texts)
+
+
+def _evaluate(e: Expr, names: Mapping[str, Bounds], p: Precision, depth: int) -> Bounds:
+    """Return what an expression of a derivative may be."""
+    match e:
+        case Const():
+            return exact(np.broadcast_to(np.float64(e.value), names["x"].low.shape))
+        case Read():
+            return names[e.operand]
+        case Select():
+            cond, then, other = (_evaluate(part, names, p, depth) for part in (e.cond, e.then, e.other))
+            return choose(cond, then, other)
+        case Call(fn="and" | "or" as fn):
+            a, b = (_evaluate(part, names, p, depth) for part in e.args)
+            both = np.logical_and if fn == "and" else np.logical_or
+            return Bounds(both(a.low, b.low), both(a.high, b.high), a.nan & b.nan)
+        case Call(fn="not"):
+            a = _evaluate(e.args[0], names, p, depth)
+            return Bounds(~a.high, ~a.low, a.nan)
+        case Call():
+            args = [_evaluate(part, names, p, depth) for part in e.args]
+            row = FUNCTIONS[e.fn]
+            if row.types == "compare":
+                return compare(e.fn, args[0], args[1])
+            if row.types == "test":
+                return classify(e.fn, args[0])
+            return _function(row, (args[0],), p, depth) if row.arity == 1 else _binary(e.fn, args[0], args[1], p, depth)
+        case _:
+            raise TypeError(f"a derivative of the table has no {type(e).__name__}")
 
 
 def power(a: Bounds, b: Bounds, p: Precision) -> Bounds:
@@ -225,11 +287,11 @@ def modulo(a: Bounds, b: Bounds, p: Precision) -> Bounds:
 
 
 def binary(name: str, a: Bounds, b: Bounds, p: Precision) -> Bounds:
-    """Return what the floating operator or function `name` may return on `a` and `b`.
+    """Return what the floating operator or function `name` may return on `a` and `b`."""
+    return _binary(name, a, b, p, 0)
 
-    Raises:
-        KeyError: when the table has a function this module does not know.
-    """
+
+def _binary(name: str, a: Bounds, b: Bounds, p: Precision, depth: int) -> Bounds:
     match name:
         case "add":
             return add(a, b, p)
@@ -250,7 +312,7 @@ def binary(name: str, a: Bounds, b: Bounds, p: Precision) -> Bounds:
         case "mod":
             return modulo(a, b, p)
         case _:
-            raise KeyError(name)
+            return _function(FUNCTIONS[name], (a, b), p, depth)
 
 
 def compare(name: str, a: Bounds, b: Bounds) -> Bounds:

@@ -31,7 +31,7 @@ from opc.testing.oracle.bounds import (
     Bounded,
     Bounds,
     exact,
-    numpy_dtype,
+    held,
     rounded,
     union,
 )
@@ -126,9 +126,7 @@ class _Evaluation(Expressions):
             if name not in result:
                 operand = self.op.output(name)
                 dtype = resolve(operand.type, self.binding)
-                kind = numpy_dtype(dtype).kind
-                dummy = np.zeros(shapes[name], np.bool_ if dtype is DType.BOOL else np.int64 if kind in "iu" else np.float64)
-                result[name] = Bounded(exact(dummy), dtype)
+                result[name] = Bounded(exact(np.zeros(shapes[name], held(dtype))), dtype)
         return {name: result[name] for name in names}
 
     def decided(self, condition: Expr) -> bool | None:

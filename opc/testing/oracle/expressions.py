@@ -35,6 +35,7 @@ from opc.testing.oracle.bounds import (
     Precision,
     choose,
     exact,
+    held,
     square,
     widened,
 )
@@ -258,8 +259,7 @@ class Expressions:
 
         Where the frame has no points, neither has it: nothing is asked of what they would read, or reduce.
         """
-        kind = np.bool_ if dtype is DType.BOOL else np.float64 if dtype.is_floating else np.int64
-        return exact(np.zeros([min(size, 1) for size in frame.sizes], kind))
+        return exact(np.zeros([min(size, 1) for size in frame.sizes], held(dtype)))
 
     def reduce(self, e: Reduce, frame: Frame, mask: Array | None, ctx: DType) -> Ways:
         """Evaluate the body over the reduction axes too, then reduce them.

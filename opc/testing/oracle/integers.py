@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, Bounds, numpy_dtype
-
-_BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "floordiv": np.floor_divide,
-    "mod": np.mod,
-}
-_UNARY: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs, "sign": np.sign}
+from opc.ir.dtypes import DType, numpy_dtype
+from opc.ir.functions import FUNCTIONS
+from opc.testing.oracle.bounds import Array, Bounds, held
+from opc.testing.oracle.enclosures import numpy_function
 
 
 def wrap(values: Array, dtype: DType) -> Array:
-    """Return int64 values reduced modulo two to the power of the dtype's bits."""
-    return values.astype(numpy_dtype(dtype)).astype(np.int64)
-
-
-def _limits(dtype: DType) -> tuple[int, int]:
-    info = np.iinfo(numpy_dtype(dtype))
-    return int(info.min), int(info.max)
+    """Return whole numbers reduced modulo two to the power of the dtype's bits."""
+    return values.astype(numpy_dtype(dtype)).astype(held(dtype))
 
 
 def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype: DType) -> Bounds:
     """Return `point` where `sure`, else the hull of `ends`, or every value of the dtype where one of them overflows.
 
-    `rough` are the ends in float64, which tells int64's limits apart from what is beyond only far from them.
+    `rough` are the ends as floating numbers, which tell the limits of 64 bits apart from what is beyond only far from them.
     """
-    least, most = _limits(dtype)
+    least, most = dtype.least, dtype.most
     value = wrap(point, dtype)
     if bool(np.all(sure)):
         return Bounds(value, value, np.zeros(value.shape, np.bool_))
     over = np.zeros(value.shape, np.bool_)
-    lower, upper = (-(2.0**62), 2.0**62) if dtype is DType.INT64 else (least, most)
+    lower, upper = (least / 2, 2.0 ** (dtype.bits - 2)) if dtype.bits == 64 else (least, most)
     for r in rough:
         over = over | (r < lower) | (r > upper)
     low, high = ends[0], ends[0]
@@ -53,12 +37,8 @@ def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype
 
 
 def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
-    """Return an operator of the table on integers; a division by zero has no value, so any is right.
-
-    Raises:
-        KeyError: when the function is not one of integers.
-    """
-    fn = _BINARY[name]
+    """Return an operator of the table on integers; a division by zero has no value, so any is right."""
+    fn = numpy_function(FUNCTIONS[name].numpy)
     sure = a.point & b.point
     if name in ("floordiv", "mod"):
         sure = sure & (b.low != 0)
@@ -67,7 +47,7 @@ def binary(name: str, a: Bounds, b: Bounds, dtype: DType) -> Bounds:
     ends = [fn(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if name in ("maximum", "minimum"):
         return _set(ends[0], sure, ends, [], dtype)
-    rough = [fn(x.astype(np.float64), y.astype(np.float64)) for x in (a.low, a.high) for y in (b.low, b.high)]
+    rough = [fn(x.astype(np.longdouble), y.astype(np.longdouble)) for x in (a.low, a.high) for y in (b.low, b.high)]
     return _set(ends[0], sure, ends, rough, dtype)
 
 
@@ -80,35 +60,30 @@ def _divided(name: str, a: Bounds, divisor: Array, known: Array, dtype: DType) -
         # Within one period the remainder grows with the value.
         whole = a.low // divisor != a.high // divisor
         low, high = np.where(whole, 0, low), np.where(whole, divisor - 1, high)
-    least, most = _limits(dtype)
+    least, most = dtype.least, dtype.most
     return [np.where(known, low, least), np.where(known, high, most)]
 
 
 def unary(name: str, a: Bounds, dtype: DType) -> Bounds:
-    """Return neg, abs or sign of integers.
-
-    Raises:
-        KeyError: when the function is not one of integers.
-    """
-    if name == "stop_gradient":
-        return a
-    fn = _UNARY[name]
+    """Return a function of the table of one integer argument, which is monotone between its turns."""
+    row = FUNCTIONS[name]
+    fn = numpy_function(row.numpy)
     ends = [fn(a.low), fn(a.high)]
-    if name == "abs":
-        ends.append(np.where((a.low <= 0) & (a.high >= 0), 0, ends[0]))
-    return _set(ends[0], a.point, ends, [fn(x.astype(np.float64)) for x in (a.low, a.high)], dtype)
+    for turn in map(int, row.turns):
+        ends.append(np.where((a.low <= turn) & (a.high >= turn), fn(np.asarray(turn, held(dtype))), ends[0]))
+    return _set(ends[0], a.point, ends, [fn(x.astype(np.longdouble)) for x in (a.low, a.high)], dtype)
 
 
 def fold(kind: str, a: Bounds, axes: tuple[int, ...], dtype: DType) -> Bounds:
     """Return the sum or product over axes, wrapping."""
     reduce = np.add.reduce if kind == "sum" else np.multiply.reduce
-    point = np.asarray(reduce(a.low, axis=axes, dtype=np.int64))
+    point = np.asarray(reduce(a.low, axis=axes, dtype=held(dtype)))
     sure = np.all(a.point, axis=axes)
     if bool(np.all(sure)):
         return _set(point, sure, [point], [], dtype)
-    least, most = _limits(dtype)
-    ends = [np.asarray(reduce(v, axis=axes, dtype=np.int64)) for v in (a.low, a.high)]
+    least, most = dtype.least, dtype.most
+    ends = [np.asarray(reduce(v, axis=axes, dtype=held(dtype))) for v in (a.low, a.high)]
     if kind == "prod":
-        ends = [np.full(point.shape, least, np.int64), np.full(point.shape, most, np.int64)]
-    rough = [np.asarray(reduce(v.astype(np.float64), axis=axes)) for v in (a.low, a.high)]
+        ends = [np.full(point.shape, least, held(dtype)), np.full(point.shape, most, held(dtype))]
+    rough = [np.asarray(reduce(v.astype(np.longdouble), axis=axes)) for v in (a.low, a.high)]
     return _set(point, sure, ends, rough, dtype)

@@ -16,7 +16,7 @@ import numpy as np
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.ir.dtypes import Binding, resolve
 from opc.ir.op import Op
-from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, rounded
+from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, held, rounded
 from opc.testing.oracle.frame import DomainError, UndecidedError
 from opc.testing.truths.torch_expression import evaluate as evaluate_text
 from opc.testing.truths.torch_expression import parse
@@ -66,7 +66,7 @@ def evaluate_opaque(
     for name, operand in outputs.items():
         dtype, value = resolve(operand.type, binding), values[name]
         if not dtype.is_floating:
-            exact = value.astype(np.bool_ if value.dtype == np.bool_ else np.int64)
+            exact = value.astype(held(dtype))
             result[name] = Bounded(Bounds(exact, exact, np.zeros(exact.shape, np.bool_)), dtype)
             continue
         error = reach[name] + (own if precise else PRECISIONS[dtype.compute].unit) * np.abs(value)

@@ -20,9 +20,9 @@ from opc.testing.oracle.bounds import (
     exact,
     has_minus_zero,
     has_plus_zero,
+    held,
     multiply,
     narrow,
-    numpy_dtype,
 )
 from opc.testing.oracle.frame import EmptyReductionError
 from opc.testing.oracle.orders import in_any_order
@@ -45,9 +45,8 @@ def identity(kind: str, dtype: DType) -> Any:
     elif dtype.is_floating:
         value = -_INF if kind in ("max", "argmax") else _INF
     else:
-        info = np.iinfo(numpy_dtype(dtype))
-        value = info.min if kind in ("max", "argmax") else info.max
-    return np.float64(value) if dtype.is_floating else np.int64(value)
+        value = dtype.least if kind in ("max", "argmax") else dtype.most
+    return held(dtype)(value)
 
 
 def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | None, merged: int = 0) -> Bounds:
@@ -69,7 +68,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
         if count == 0 and 0 not in left:
             raise EmptyReductionError(f"{kind} over an empty axis")
         if count == 0:
-            zero = np.zeros(left, np.float64 if body.is_float and not kind.startswith("arg") else np.int64)
+            zero = np.zeros(left, np.int64 if kind.startswith("arg") else held(dtype))
             return Bounds(zero, zero, np.zeros(left, np.bool_))
         return _argument(kind, body, axes) if kind.startswith("arg") else _extreme(kind, body, axes)
     if not body.is_float or p is None:
@@ -181,7 +180,9 @@ def _argument(kind: str, a: Bounds, axes: Axes) -> Bounds:
     position = np.arange(count)
     possible &= position <= first_nan
     possible &= maybe_nan | ~sure_nan.any(axis=-1, keepdims=True)
-    best_before = np.concatenate([np.full((*low.shape[:-1], 1), _least(low)), np.maximum.accumulate(low, -1)[..., :-1]], -1)
+    best_before = np.concatenate(
+        [np.full((*low.shape[:-1], 1), _least(low), low.dtype), np.maximum.accumulate(low, -1)[..., :-1]], -1
+    )
     possible &= maybe_nan | (high > best_before) | (position == 0)
     first = possible.argmax(axis=-1).astype(np.int64)
     last = (count - 1 - possible[..., ::-1].argmax(axis=-1)).astype(np.int64)

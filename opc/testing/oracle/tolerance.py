@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.ir.dtypes import numpy_dtype
+from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded
 from opc.testing.oracle.wording import element_text, number_text
 

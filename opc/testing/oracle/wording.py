@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opc.ir.dtypes import DType
-from opc.testing.oracle.bounds import Array, numpy_dtype
+from opc.ir.dtypes import DType, numpy_dtype
+from opc.testing.oracle.bounds import Array
 
 
 def number_text(value: object, dtype: DType) -> str:

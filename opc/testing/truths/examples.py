@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
-from opc.ir.dtypes import DType, resolve
+from opc.ir.dtypes import DType, numpy_dtype, resolve
 from opc.ir.op import Example, Family, Op
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
-from opc.testing.oracle.bounds import Array, Bounds, between, exact, numpy_dtype
+from opc.testing.oracle.bounds import Array, Bounds, between, exact
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.wording import element_text, number_text
 

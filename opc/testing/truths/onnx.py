@@ -23,7 +23,7 @@ import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.affine import Affine
-from opc.ir.dtypes import ANY, DType
+from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family, Group, Op
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
@@ -192,7 +192,7 @@ def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
     inputs = {n: None if a is None else TensorArg(a) for n, a in tensors.items()}
     attributes = match.values()
     for name, array in tensors.items():
-        if array is not None and str(array.dtype) not in {d.value for d in ANY}:
+        if array is not None and str(array.dtype) not in {d.value for d in DTYPES}:
             raise NotApplicableError(f"{name} has dtype {array.dtype}")
     try:
         infer_types(op, {n: None if a is None else DType(str(a.dtype)) for n, a in tensors.items()}, attributes)

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
-from opc.ir.dtypes import DType
+from opc.ir.dtypes import DType, numpy_dtype
 from opc.ir.op import Family, Op
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
-from opc.testing.oracle.bounds import numpy_dtype
 from opc.testing.truths.reference_call import ABSENT, Match, NotApplicableError, branches, shown, solved_name, unmentioned
 from opc.testing.truths.torch import tensor, wide
 from opc.testing.truths.torch_expression import evaluate as evaluate_text

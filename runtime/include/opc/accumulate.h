@@ -3,6 +3,7 @@
 #define OPC_ACCUMULATE_H
 
 #include "opc/math.h"
+#include "opc/minifloat.h"
 #include "opc/rows.h"
 
 namespace opc {
@@ -10,16 +11,7 @@ namespace opc {
 /* Calls f(T()) for the type T of a compute dtype. */
 template <typename F>
 static inline void with_type(dtype type, F f) {
-  switch (type) {
-    case dtype_float32: return f(float());
-    case dtype_float64: return f(double());
-    case dtype_int8: return f(int8_t());
-    case dtype_int16: return f(int16_t());
-    case dtype_int32: return f(int32_t());
-    case dtype_int64: return f(int64_t());
-    case dtype_uint8: return f(uint8_t());
-    default: return f(bool());
-  }
+  with_type_of(type, computed_types(), f);
 }
 
 template <typename T>

@@ -1,4 +1,4 @@
-/* asin, acos and atan, see binary.h. */
+/* asin, acos, atan and atan2, see binary.h. */
 #ifndef OPC_ARCS_H
 #define OPC_ARCS_H
 
@@ -73,6 +73,20 @@ OPC_INLINE T atan(T x) {
   const T rest = large ? quarter<T>::rest : middle ? quarter<T>::rest / 2 : T(0);
   const T z = above / below, y = z * z;
   return signed_as(turn + (z + multiply_add(atan_rest(y), y * z, rest)), x);
+}
+
+/* The angle of the point (x, y) with an error below 3.5 ulp: of the lesser of |x| and |y| over the larger, turned and mirrored to its
+ * octant. Zeros keep their signs, and infinities count as one length, as C's annex F has it. */
+template <typename T>
+OPC_INLINE T atan2(T y, T x) {
+  constexpr T turn = quarter<T>::turn, rest = quarter<T>::rest;
+  const T a = size_of(x), b = size_of(y);
+  const bool steep = b > a;
+  const T less = steep ? a : b, more = steep ? b : a;
+  const T angle = atan(more == 0 ? more : less == binary<T>::infinity ? T(1) : less / more);
+  const T upper = steep ? turn - (angle - rest) : angle;
+  const T value = signed_as(T(1), x) < 0 ? T(2) * turn - (upper - T(2) * rest) : upper;
+  return x != x ? x : y != y ? y : signed_as(value, y);
 }
 
 }  // namespace OPC_VARIANT

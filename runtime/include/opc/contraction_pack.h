@@ -12,11 +12,6 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-OPC_INLINE float element(const float *from) { return *from; }
-OPC_INLINE double element(const double *from) { return *from; }
-OPC_INLINE float element(const float16 *from) { return widen(*from); }
-OPC_INLINE float element(const bfloat16 *from) { return widen(*from); }
-
 /* A stretch of one line of a block that is packed: points, or inner points, that lie `move` elements apart, and whose indices are
  * step[g] apart in each guard. */
 struct stretch {
@@ -99,12 +94,12 @@ OPC_INLINE void copy_stretch(T *to, const T *from, int64_t count) {
 template <typename T, typename Stored>
 OPC_INLINE void copy_stretch(T *to, const Stored *from, int64_t count) {
   OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = element(from + i);
+  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i);
 }
 
 template <typename T, typename Stored>
 OPC_INLINE void copy_apart(T *to, const Stored *from, int64_t count, int64_t move) {
-  for (int64_t i = 0; i < count; ++i) to[i] = element(from + i * move);
+  for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
 }
 
 /* Every other element: two vectors at a time while there is an element behind them. */
@@ -270,7 +265,7 @@ static T guarded_element(const packing &p, int64_t point, int64_t inner) {
     if (index < 0 || index >= p.guard[g].size) return 0;
     at += index * p.guard[g].stride;
   }
-  return element(reinterpret_cast<const Stored *>(p.from) + at);
+  return load(reinterpret_cast<const Stored *>(p.from) + at);
 }
 
 template <typename Stored, typename T>
@@ -354,19 +349,13 @@ static void copy_box(const slab_copy &job) {
 }
 
 static void copy_float(const slab_copy &job) {
-  switch (job.stored) {
-    case dtype_float16: return copy_box<float16, float>(job);
-    case dtype_bfloat16: return copy_box<bfloat16, float>(job);
-    default: return copy_box<float, float>(job);
-  }
+  const auto copy = [&](auto zero) { copy_box<decltype(zero), float>(job); };
+  if (!with_type_of(job.stored, stored_minifloats(), copy)) copy_box<float, float>(job);
 }
 
 static void pack_float(const packing &p) {
-  switch (p.stored) {
-    case dtype_float16: return pack_stored<float16, float>(p);
-    case dtype_bfloat16: return pack_stored<bfloat16, float>(p);
-    default: return pack_stored<float, float>(p);
-  }
+  const auto pack = [&](auto zero) { pack_stored<decltype(zero), float>(p); };
+  if (!with_type_of(p.stored, stored_minifloats(), pack)) pack_stored<float, float>(p);
 }
 
 }  // namespace OPC_VARIANT

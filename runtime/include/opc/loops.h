@@ -3,9 +3,9 @@
 #define OPC_LOOPS_H
 
 #include "opc/abreast.h"
-#include "opc/half.h"
 #include "opc/lanes.h"
 #include "opc/math.h"
+#include "opc/minifloat.h"
 #include "opc/stage.h"
 #include "opc/stream.h"
 #include "opc/variant.h"
@@ -13,24 +13,38 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-static void widen_float16(float *to, const uint16_t *from, int64_t count) {
-  OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = widen(float16{from[i]});
+/* An element in the type it is computed in. */
+template <typename Stored>
+OPC_INLINE compute<Stored> load(const Stored *element) {
+  if constexpr (sizeof(compute<Stored>) != sizeof(Stored)) {
+    return widen(*element);
+  } else {
+    return *element;
+  }
 }
 
-static void widen_bfloat16(float *to, const uint16_t *from, int64_t count) {
-  OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = widen(bfloat16{from[i]});
+/* Rounds a value to an element. */
+template <typename Stored>
+OPC_INLINE void store(Stored *element, compute<Stored> value) {
+  if constexpr (sizeof(compute<Stored>) != sizeof(Stored)) {
+    *element = narrow<Stored>(value);
+  } else {
+    *element = value;
+  }
 }
 
-static void narrow_float16(uint16_t *to, const float *from, int64_t count) {
+template <typename Stored>
+__attribute__((noinline)) static void widen_row(float *to, const void *from, int64_t count) {
+  const Stored *values = static_cast<const Stored *>(from);
   OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = to_float16(from[i]).bits;
+  for (int64_t i = 0; i < count; ++i) to[i] = widen(values[i]);
 }
 
-static void narrow_bfloat16(uint16_t *to, const float *from, int64_t count) {
+template <typename Stored>
+__attribute__((noinline)) static void narrow_row(void *to, const float *from, int64_t count) {
+  Stored *values = static_cast<Stored *>(to);
   OPC_SIMD
-  for (int64_t i = 0; i < count; ++i) to[i] = to_bfloat16(from[i]).bits;
+  for (int64_t i = 0; i < count; ++i) values[i] = narrow<Stored>(from[i]);
 }
 
 /* Adds what changes no zero's sign where nothing else is added to it. */
@@ -92,9 +106,14 @@ static void fill_elements(void *to, const void *value, int64_t size, int64_t cou
   }
 }
 
-static constexpr row_functions rows = {widen_float16,  widen_bfloat16, narrow_float16,     narrow_bfloat16,
-                                       sum_row_float,  sum_row_double, sum_columns<float>, sum_columns<double>,
-                                       fill_elements};
+template <typename... Stored>
+static constexpr row_functions row_functions_for(type_list<Stored...>) {
+  row_functions f = {{}, {}, sum_row_float, sum_row_double, sum_columns<float>, sum_columns<double>, fill_elements};
+  ((f.widen[Stored::type] = widen_row<Stored>, f.narrow[Stored::type] = narrow_row<Stored>), ...);
+  return f;
+}
+
+static constexpr row_functions rows = row_functions_for(stored_minifloats());
 
 }  // namespace OPC_VARIANT
 }  // namespace opc

@@ -11,10 +11,14 @@
 #include <string.h>
 
 #include "opc/arcs.h"
+#include "opc/bessel.h"
 #include "opc/error_functions.h"
 #include "opc/exponentials.h"
+#include "opc/gamma_functions.h"
+#include "opc/half_turns.h"
 #include "opc/logarithms.h"
 #include "opc/powers.h"
+#include "opc/roots.h"
 #include "opc/variant.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(OPC_NO_VECTOR_MATH)
@@ -183,31 +187,21 @@ struct limits<double> {
   static constexpr double lowest = -__builtin_inf(), highest = __builtin_inf();
   typedef int64_t key;
 };
-template <>
-struct limits<int8_t> {
-  static constexpr int8_t lowest = INT8_MIN, highest = INT8_MAX;
-  typedef int8_t key;
-};
-template <>
-struct limits<int16_t> {
-  static constexpr int16_t lowest = INT16_MIN, highest = INT16_MAX;
-  typedef int16_t key;
-};
-template <>
-struct limits<int32_t> {
-  static constexpr int32_t lowest = INT32_MIN, highest = INT32_MAX;
-  typedef int32_t key;
-};
-template <>
-struct limits<int64_t> {
-  static constexpr int64_t lowest = INT64_MIN, highest = INT64_MAX;
-  typedef int64_t key;
-};
-template <>
-struct limits<uint8_t> {
-  static constexpr uint8_t lowest = 0, highest = UINT8_MAX;
-  typedef uint8_t key;
-};
+#define OPC_LIMITS(type, least, most)               \
+  template <>                                       \
+  struct limits<type> {                             \
+    static constexpr type lowest = least, highest = most; \
+    typedef type key;                               \
+  };
+OPC_LIMITS(int8_t, INT8_MIN, INT8_MAX)
+OPC_LIMITS(int16_t, INT16_MIN, INT16_MAX)
+OPC_LIMITS(int32_t, INT32_MIN, INT32_MAX)
+OPC_LIMITS(int64_t, INT64_MIN, INT64_MAX)
+OPC_LIMITS(uint8_t, 0, UINT8_MAX)
+OPC_LIMITS(uint16_t, 0, UINT16_MAX)
+OPC_LIMITS(uint32_t, 0, UINT32_MAX)
+OPC_LIMITS(uint64_t, 0, UINT64_MAX)
+#undef OPC_LIMITS
 template <>
 struct limits<bool> {
   static constexpr bool lowest = false, highest = true;
@@ -218,6 +212,10 @@ struct limits<bool> {
 template <typename T>
 struct accumulator_of {
   typedef int64_t type;
+};
+template <>
+struct accumulator_of<uint64_t> {
+  typedef uint64_t type;
 };
 template <>
 struct accumulator_of<float> {

@@ -48,36 +48,38 @@ class AotExtra {
   virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
 };
 
-/* MindSpore's number of an element type, and its name. */
+/* MindSpore's number of an element type. */
 using TypeId = int32_t;
-
-struct ElementType {
-  TypeId id;
-  const char *name;
-  DLDataType dlpack;
-};
-
-/* In the order of opc::dtype. */
-constexpr ElementType element_types[] = {
-    {42, "float16", {kDLFloat, 16, 1}}, {45, "bfloat16", {kDLBfloat, 16, 1}}, {43, "float32", {kDLFloat, 32, 1}},
-    {44, "float64", {kDLFloat, 64, 1}}, {32, "int8", {kDLInt, 8, 1}},         {33, "int16", {kDLInt, 16, 1}},
-    {34, "int32", {kDLInt, 32, 1}},     {35, "int64", {kDLInt, 64, 1}},       {37, "uint8", {kDLUInt, 8, 1}},
-    {30, "bool", {kDLBool, 8, 1}},
-};
 
 /* A type that no operand may have (complex64, ...) becomes an opaque one, which kernels refuse. */
 constexpr DLDataType unknown_type = {3, 0, 1};
 
-/* The position of a type, or -1 for another one. */
-inline int32_t position_of(TypeId id) {
-  for (int32_t i = 0; i < static_cast<int32_t>(sizeof element_types / sizeof *element_types); ++i)
-    if (element_types[i].id == id) return i;
-  return -1;
+/* The element type of one of MindSpore's; dtype_unknown for another one. */
+inline dtype element_type(TypeId id) {
+  switch (id) {
+#define OPC_CASE(name, number) \
+  case number: return dtype_##name;
+    OPC_MINDSPORE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return dtype_unknown;
+  }
 }
 
+inline TypeId to_mindspore(dtype element) {
+  switch (element) {
+#define OPC_CASE(name, number) \
+  case dtype_##name: return number;
+    OPC_MINDSPORE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return 0;
+  }
+}
+
+inline DLDataType to_dlpack(dtype element) { return element == dtype_unknown ? unknown_type : row_of(element).dlpack; }
+
 inline DLDataType to_dlpack(const char *name) {
-  for (const ElementType &type : element_types)
-    if (strcmp(type.name, name) == 0) return type.dlpack;
+  for (int32_t i = 0; i < dtype_count; ++i)
+    if (strcmp(dtype_name(static_cast<dtype>(i)), name) == 0) return row_of(static_cast<dtype>(i)).dlpack;
   return unknown_type;
 }
 
@@ -253,7 +255,7 @@ std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t
     sizes[i].assign(shapes[next], shapes[next] + ndims[next]);
     ++next;
     concrete = concrete && complete(sizes[i]);
-    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes[i].size()), element_types[types[i]].dlpack, sizes[i].data(), nullptr, 0};
+    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes[i].size()), to_dlpack(types[i]), sizes[i].data(), nullptr, 0};
     inputs[i] = &views[i];
     known[i] = &sizes[i];
   }
@@ -272,24 +274,23 @@ std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t
   return found;
 }
 
-/* The positions in `element_types` of the wanted outputs' types, from those of all inputs; -1 stands for another type, and for one
- * that is not given. */
+/* The wanted outputs' element types, from those of all inputs; dtype_unknown stands for another type, and for one that is not given. */
 template <class A>
-std::vector<int32_t> types_of(const Op<A> &op, const Call<A> &call, const int32_t *given) {
+std::vector<dtype> types_of(const Op<A> &op, const Call<A> &call, const dtype *given) {
   DLTensor views[max_operands];
   const DLTensor *inputs[max_operands] = {};
   for (int i = 0; i < op.inputs; ++i) {
     if (!call.arguments.given(i)) continue;
-    views[i] = {nullptr, {kDLCPU, 0}, 0, given[i] < 0 ? unknown_type : element_types[given[i]].dlpack, nullptr, nullptr, 0};
+    views[i] = {nullptr, {kDLCPU, 0}, 0, to_dlpack(given[i]), nullptr, nullptr, 0};
     inputs[i] = &views[i];
   }
   opc_tensor_type results[max_operands] = {};
   call.check(op.types(inputs, &call.attributes, results, &call.context));
-  std::vector<int32_t> found;
+  std::vector<dtype> found;
   for (int i = 0; i < op.outputs; ++i) {
     if (!call.arguments.wanted(i)) continue;
     found.push_back(dtype_of(results[i].dtype));
-    if (found.back() < 0) throw std::runtime_error(std::string(op.name) + ": nothing given tells the type of a wanted output");
+    if (found.back() == dtype_unknown) throw std::runtime_error(std::string(op.name) + ": nothing given tells the type of a wanted output");
   }
   return found;
 }
@@ -298,12 +299,12 @@ std::vector<int32_t> types_of(const Op<A> &op, const Call<A> &call, const int32_
 template <class A>
 std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &given, AotExtra *extra) {
   const Call<A> call(op, extra);
-  int32_t positions[max_operands];
+  dtype elements[max_operands];
   size_t next = 0;
   for (int i = 0; i < op.inputs; ++i)
-    positions[i] = call.arguments.given(i) && next < given.size() ? position_of(given[next++]) : -1;
+    elements[i] = call.arguments.given(i) && next < given.size() ? element_type(given[next++]) : dtype_unknown;
   std::vector<TypeId> found;
-  for (const int32_t position : types_of(op, call, positions)) found.push_back(element_types[position].id);
+  for (const dtype element : types_of(op, call, elements)) found.push_back(to_mindspore(element));
   return found;
 }
 
@@ -313,7 +314,9 @@ int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const 
                    int64_t size) {
   try {
     const Call<A> call(op, std::vector<int64_t>(values, values + count));
-    for (const int32_t position : types_of(op, call, given)) *found++ = position;
+    dtype elements[max_operands];
+    for (int i = 0; i < op.inputs; ++i) elements[i] = static_cast<dtype>(given[i]);
+    for (const dtype element : types_of(op, call, elements)) *found++ = element;
     return 0;
   } catch (const std::exception &error) {
     snprintf(message, static_cast<size_t>(size), "%s", error.what());

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "opc/half.h"
+#include "opc/minifloat.h"
 #include "opc/tensor.h"
 
 namespace opc {
@@ -40,16 +40,13 @@ struct error : std::runtime_error {
 /* Raises unless the condition holds; what follows it is a printf-style message. */
 #define OPC_CHECK(condition, ...) ((condition) ? static_cast<void>(0) : ::opc::raise(__VA_ARGS__))
 
-inline float16 narrow(float value, float16) { return to_float16(value); }
-inline bfloat16 narrow(float value, bfloat16) { return to_bfloat16(value); }
-
-/* A 16-bit float in memory, a float in every expression. */
-template <typename Bits>
-struct half_value {
-  Bits bits;
-  half_value() = default;
-  half_value(float value) : bits(narrow(value, Bits())) {}
-  operator float() const { return widen(bits); }
+/* A minifloat in memory, a float in every expression. */
+template <typename Format>
+struct minifloat {
+  Format element;
+  minifloat() = default;
+  minifloat(float value) : element(narrow<Format>(value)) {}
+  operator float() const { return widen(element); }
 };
 
 namespace native {
@@ -57,17 +54,17 @@ namespace native {
 template <typename T>
 struct traits {
   using compute = T;
-  using accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  using accumulator = std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<std::is_same_v<T, uint64_t>, T, int64_t>>;
 };
-template <typename Bits>
-struct traits<half_value<Bits>> {
+template <typename Format>
+struct traits<minifloat<Format>> {
   using compute = float;
   using accumulator = float;
 };
 
 }  // namespace native
 
-/* The type values of an element type are computed in: float for the 16-bit floats, else itself. */
+/* The type values of an element type are computed in: float for minifloats, else itself. */
 template <typename T>
 using compute_t = typename native::traits<std::remove_const_t<T>>::compute;
 

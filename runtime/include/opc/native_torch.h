@@ -11,9 +11,13 @@
 namespace opc {
 
 inline at::ScalarType scalar_type(dtype type) {
-  static constexpr at::ScalarType types[] = {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kChar,
-                                             at::kShort, at::kInt,      at::kLong,  at::kByte,   at::kBool};
-  return types[type];
+  switch (type) {
+#define OPC_CASE(name, c, cpp) \
+  case dtype_##name: return at::ScalarType::cpp;
+    OPC_TORCH_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return at::ScalarType::Undefined;
+  }
 }
 
 /* The tensor of an operand, sharing its memory; an undefined one for an optional operand that was not given. */

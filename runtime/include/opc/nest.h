@@ -3,7 +3,7 @@
 #ifndef OPC_NEST_H
 #define OPC_NEST_H
 
-#include "opc/half.h"
+#include "opc/minifloat.h"
 #include "opc/stage.h"
 
 namespace opc {

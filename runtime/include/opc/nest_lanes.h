@@ -33,7 +33,7 @@ OPC_INLINE flat<T> flat_of(const row_nest &n, int32_t operand) {
 }
 
 /* A view of an operand of any stored type that is computed as T. */
-template <typename T>
+template <typename T, typename Minifloats = stored_minifloats>
 struct stored_flat {
   const char *data;
   dtype stored;
@@ -41,9 +41,10 @@ struct stored_flat {
   const int64_t *stride;
 
   OPC_INLINED T at(int64_t offset) const {
-    if constexpr (compute_of<float16>::type(0) == T(0) && sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
-      if (stored == dtype_float16) return widen(reinterpret_cast<const float16 *>(data)[offset]);
-      if (stored == dtype_bfloat16) return widen(reinterpret_cast<const bfloat16 *>(data)[offset]);
+    T value;
+    const auto fetch = [&](auto zero) OPC_INLINED { value = T(load(reinterpret_cast<const decltype(zero) *>(data) + offset)); };
+    if constexpr (dtype_for<T> == dtype_float32) {
+      if (with_type_of(stored, Minifloats(), fetch)) return value;
     }
     return reinterpret_cast<const T *>(data)[offset];
   }
@@ -71,9 +72,8 @@ OPC_INLINE void with_stored(const stored_flat<T> &view, F f) {
     typedef decltype(stored) type;
     f(known_flat<type, T>{reinterpret_cast<const type *>(view.data), view.size, view.stride});
   };
-  if constexpr (sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
-    if (view.stored == dtype_float16) return call(float16{});
-    if (view.stored == dtype_bfloat16) return call(bfloat16{});
+  if constexpr (dtype_for<T> == dtype_float32) {
+    if (with_type_of(view.stored, stored_minifloats(), call)) return;
   }
   call(T());
 }
@@ -223,17 +223,17 @@ OPC_INLINE int64_t next_of(int64_t low, int64_t high, Places... places) {
   return high;
 }
 
-/* The place where a row of results is computed: the target itself, or `buffer` where the target stores 16-bit floats. */
+/* The place where a row of results is computed: the target itself, or `buffer` where the target stores minifloats. */
 template <typename T>
 OPC_INLINE T *result_row(const row_nest &n, int64_t offset, T *buffer) {
-  if (sizeof(T) == 4 && is_half(n.stored)) return buffer;
+  if (sizeof(T) == 4 && is_minifloat(n.stored)) return buffer;
   return reinterpret_cast<T *>(n.target) + offset;
 }
 
 /* Zeroes the results of units [begin, end), which lie one behind the other, all at once: as much memory is zeroed quicker than row by
  * row. Rows of results that are computed in a buffer are left as they are. */
 static inline void zero_units(const row_nest &n, int64_t begin, int64_t end) {
-  if (is_half(n.stored) || begin >= end) return;
+  if (is_minifloat(n.stored) || begin >= end) return;
   const cursor last(n, end - 1);
   const int64_t first = cursor(n, begin).target(), size = itemsize(n.stored);
   memset(n.target + first * size, 0, static_cast<size_t>((last.target() + last.count() - first) * size));
@@ -243,9 +243,10 @@ static inline void zero_units(const row_nest &n, int64_t begin, int64_t end) {
 template <typename T>
 OPC_INLINE void finish_row(const row_nest &n, int64_t offset, const T *row, int64_t count) {
   if constexpr (sizeof(T) == 4) {
-    uint16_t *to = reinterpret_cast<uint16_t *>(n.target) + offset;
-    if (n.stored == dtype_float16) narrow_float16(to, reinterpret_cast<const float *>(row), count);
-    if (n.stored == dtype_bfloat16) narrow_bfloat16(to, reinterpret_cast<const float *>(row), count);
+    with_type_of(n.stored, stored_minifloats(), [&](auto zero) OPC_INLINED {
+      typedef decltype(zero) stored;
+      narrow_row<stored>(reinterpret_cast<stored *>(n.target) + offset, reinterpret_cast<const float *>(row), count);
+    });
   }
 }
 
@@ -351,10 +352,12 @@ template <typename T>
 OPC_INLINE const T *row_at(const row_nest &n, int32_t operand, int64_t offset, int64_t low, int64_t high, T *buffer) {
   const flat_operand &o = n.operands[operand];
   if constexpr (sizeof(T) == 4) {
-    const uint16_t *from = reinterpret_cast<const uint16_t *>(o.data) + offset + low;
-    if (o.stored == dtype_float16) widen_float16(reinterpret_cast<float *>(buffer) + low, from, high - low);
-    if (o.stored == dtype_bfloat16) widen_bfloat16(reinterpret_cast<float *>(buffer) + low, from, high - low);
-    if (is_half(o.stored)) return buffer;
+    const auto widened = [&](auto zero) OPC_INLINED {
+      typedef decltype(zero) stored;
+      const stored *from = reinterpret_cast<const stored *>(o.data) + offset + low;
+      widen_row<stored>(reinterpret_cast<float *>(buffer) + low, from, high - low);
+    };
+    if (with_type_of(o.stored, stored_minifloats(), widened)) return buffer;
   }
   return reinterpret_cast<const T *>(o.data) + offset;
 }

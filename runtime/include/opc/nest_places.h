@@ -70,9 +70,12 @@ template <typename T>
 __attribute__((noinline)) static bool fetch_row(const row_nest &n, int32_t operand, int64_t offset, const int64_t *places, int64_t low,
                                                 int64_t high, T other, T *to) {
   const flat_operand &o = n.operands[operand];
-  if constexpr (sizeof(T) == sizeof(float) && T(0.5f) == 0.5f) {
-    if (o.stored == dtype_float16) return fetch_stored<float16>(o.data, offset, places, low, high, other, to);
-    if (o.stored == dtype_bfloat16) return fetch_stored<bfloat16>(o.data, offset, places, low, high, other, to);
+  if constexpr (dtype_for<T> == dtype_float32) {
+    bool all = false;
+    const auto fetch = [&](auto zero) OPC_INLINED {
+      all = fetch_stored<decltype(zero)>(o.data, offset, places, low, high, other, to);
+    };
+    if (with_type_of(o.stored, stored_minifloats(), fetch)) return all;
   }
 #if defined(__AVX512F__) && defined(__AVX512VL__)
   if constexpr (sizeof(T) >= 4) return fetch_vectors(o.data, offset, places, low, high, other, to);

@@ -251,7 +251,7 @@ OPC_INLINE bool sum_planes(const row_nest &n, const plane_tables &t, const plane
                            int64_t target, const Finish &finish) {
   constexpr int64_t lanes = plane_vector<T>::lanes;
   const int64_t window = int64_t(t.window_rows) * t.window_columns;
-  const bool staged = sizeof(T) == 4 && is_half(n.stored);
+  const bool staged = sizeof(T) == 4 && is_minifloat(n.stored);
   const bool zeros = s.padded || t.before > 0 || t.after > 0;
   T *const factors = reinterpret_cast<T *>(memory.data);
   T *const results = factors + window * lanes;

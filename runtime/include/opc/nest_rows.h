@@ -83,7 +83,7 @@ struct nest_copies {
   }
 };
 
-/* How an operand reaches the loops: where it lies, or, where its 16-bit floats are to be read many times, widened first. */
+/* How an operand reaches the loops: where it lies, or, where its minifloats are to be read many times, widened first. */
 enum class passed : int8_t { widened, stored };
 
 struct copy_call {

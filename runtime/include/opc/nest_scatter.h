@@ -1,5 +1,5 @@
 /* Nests whose work is cut otherwise than by the points of their target: scatters add to places that terms name, and scans run along an
- * axis. 16-bit floats are summed in float32 and rounded once.
+ * axis. minifloats are summed in float32 and rounded once.
  */
 #ifndef OPC_NEST_SCATTER_H
 #define OPC_NEST_SCATTER_H
@@ -86,8 +86,7 @@ static void zero_range(void *argument, int64_t begin, int64_t end) {
 
 static void narrow_range(void *argument, int64_t begin, int64_t end) {
   const bytes_call &c = *static_cast<const bytes_call *>(argument);
-  const auto narrow = c.n->stored == dtype_float16 ? c.n->rows->narrow_float16 : c.n->rows->narrow_bfloat16;
-  narrow(reinterpret_cast<uint16_t *>(c.to) + begin, c.from + begin, end - begin);
+  c.n->rows->narrow[c.n->stored](c.to + begin * itemsize(c.n->stored), c.from + begin, end - begin);
 }
 
 static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {
@@ -120,12 +119,12 @@ static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries,
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
 }
 
-/* Makes a nest write to a copy of the target in which 16-bit floats are wide; `elements` is set to their number. */
+/* Makes a nest write to a copy of the target in which minifloats are wide; `elements` is set to their number. */
 static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements) {
   const flat_operand &o = n.operands[n.operand_count - 1];
   elements = 1;
   for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
-  if (!is_half(n.stored)) return OPC_OK;
+  if (!is_minifloat(n.stored)) return OPC_OK;
   n.stored = dtype_float32;
   n.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
   if (n.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for results in float32");
@@ -136,7 +135,7 @@ static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements)
 /* Rounds the results in the copy that `widen_target` made, if it did. */
 static void narrow_target(const row_nest &n, int64_t elements) {
   const flat_operand &o = n.operands[n.operand_count - 1];
-  if (!is_half(o.stored)) return;
+  if (!is_minifloat(o.stored)) return;
   row_nest to = n;
   to.stored = o.stored;
   bytes_call call = {&to, o.data, reinterpret_cast<const float *>(n.target)};
@@ -149,7 +148,7 @@ static inline int64_t count_units(const row_nest &n) {
   return units;
 }
 
-/* Zeroes the target, unless its units do, and runs a scatter into it; 16-bit floats are summed in a copy and rounded once. */
+/* Zeroes the target, unless its units do, and runs a scatter into it; minifloats are summed in a copy and rounded once. */
 static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
   int64_t elements;
   const int32_t code = widen_target(n, copies, elements);

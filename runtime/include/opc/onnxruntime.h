@@ -17,6 +17,7 @@
 
 #include "opc/abi.h"
 #include "opc/output_axes.h"
+#include "opc/tensor.h"
 
 namespace opc::ort {
 
@@ -40,8 +41,10 @@ enum OpAttrType { kAttrInt = 1, kAttrInts = 2, kAttrFloat = 3, kAttrFloats = 4, 
 
 /* Element types, numbered as in ONNX's TensorProto.DataType. */
 enum ElementType {
-  kUndefined = 0, kFloat32 = 1, kUint8 = 2, kInt8 = 3, kInt16 = 5, kInt32 = 6, kInt64 = 7, kBool = 9, kFloat16 = 10, kFloat64 = 11,
-  kBfloat16 = 16
+  kUndefined = 0,
+#define OPC_ENUMERATOR(name, number, enumerator) k##enumerator = number,
+  OPC_ONNX_DTYPES(OPC_ENUMERATOR)
+#undef OPC_ENUMERATOR
 };
 
 struct Api {
@@ -219,27 +222,21 @@ inline Status *status_of(const Api *api, int32_t code, const char *message) {
 
 /* ---- Element types ----------------------------------------------------------------------------------------------------------- */
 
-inline DLDataType dlpack_type(ElementType type) {
-  switch (type) {
-    case kFloat16: return {kDLFloat, 16, 1};
-    case kBfloat16: return {kDLBfloat, 16, 1};
-    case kFloat32: return {kDLFloat, 32, 1};
-    case kFloat64: return {kDLFloat, 64, 1};
-    case kInt8: return {kDLInt, 8, 1};
-    case kInt16: return {kDLInt, 16, 1};
-    case kInt32: return {kDLInt, 32, 1};
-    case kInt64: return {kDLInt, 64, 1};
-    case kUint8: return {kDLUInt, 8, 1};
-    default: return {kDLBool, 8, 1};
+/* The position of an element type in the kernel's list of dtypes, or -1. */
+inline int64_t dtype_position(int64_t onnx) {
+  switch (onnx) {
+#define OPC_CASE(name, number, ...) \
+  case number: return dtype_##name;
+    OPC_ONNX_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return dtype_unknown;
   }
 }
 
-/* The position of a dtype attribute's value in the kernel's list of dtypes, or -1. */
-inline int64_t dtype_position(int64_t onnx) {
-  constexpr int64_t kOrder[] = {kFloat16, kBfloat16, kFloat32, kFloat64, kInt8, kInt16, kInt32, kInt64, kUint8, kBool};
-  for (int64_t i = 0; i < 10; ++i)
-    if (kOrder[i] == onnx) return i;
-  return -1;
+inline DLDataType dlpack_type(ElementType type) {
+  constexpr uint8_t opaque = 3;
+  const int64_t position = dtype_position(type);
+  return position < 0 ? DLDataType{opaque, 0, 1} : row_of(static_cast<dtype>(position)).dlpack;
 }
 
 }  // namespace opc::ort

@@ -63,7 +63,7 @@ class Views {
   DLTensor *of_shape(int index, const std::vector<int64_t> &sizes, dtype element) {
     DLTensor &view = views_[index];
     shapes_[index] = sizes;
-    const DLDataType type = dtypes[element].dlpack;
+    const DLDataType type = row_of(element).dlpack;
     view = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes.size()), type, shapes_[index].data(), nullptr, 0};
     return &view;
   }
@@ -315,7 +315,7 @@ DTypes types(const Op<A> &op, const DTypes &given, const Values &values) {
     for (int i = 0; i < op.inputs; ++i) inputs[i] = dtype_of(to_dlpack(given[static_cast<size_t>(i)]));
     op.types(attributes, inputs, outputs);
     for (int i = 0; i < op.outputs; ++i)
-      if (outputs[i] != dtype_unknown) found[static_cast<size_t>(i)] = dtypes[outputs[i]].paddle;
+      if (outputs[i] != dtype_unknown) found[static_cast<size_t>(i)] = to_paddle(outputs[i]);
   } catch (const ::common::enforce::EnforceNotMet &) {
     return found;
   }

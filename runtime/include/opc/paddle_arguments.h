@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "opc/abi.h"
+#include "opc/tensor.h"
 #include "paddle/common/enforce.h"
 #include "paddle/common/errors.h"
 #include "paddle/phi/api/ext/op_meta_info.h"
@@ -26,36 +27,36 @@ using Values = std::vector<::paddle::any>;
 using Shapes = std::vector<std::vector<int64_t>>;
 using DTypes = std::vector<DataType>;
 
-constexpr int dtype_count = 10;
+/* The element type of one of Paddle's; dtype_unknown for one that opc does not know (complex, ...). */
+inline opc::dtype element_type(DataType type) {
+  switch (type) {
+#define OPC_CASE(name, paddle) \
+  case DataType::paddle: return dtype_##name;
+    OPC_PADDLE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return dtype_unknown;
+  }
+}
 
-/* In the order of opc.ir.dtypes.ANY, by which attribute structs number dtypes. */
-struct DTypeRow {
-  const char *name;
-  DataType paddle;
-  DLDataType dlpack;
-};
+/* Paddle's name of an element type; UNDEFINED where it has none. */
+inline DataType to_paddle(opc::dtype element) {
+  switch (element) {
+#define OPC_CASE(name, paddle) \
+  case dtype_##name: return DataType::paddle;
+    OPC_PADDLE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return DataType::UNDEFINED;
+  }
+}
 
-constexpr DTypeRow dtypes[dtype_count] = {
-    {"float16", DataType::FLOAT16, {kDLFloat, 16, 1}}, {"bfloat16", DataType::BFLOAT16, {kDLBfloat, 16, 1}},
-    {"float32", DataType::FLOAT32, {kDLFloat, 32, 1}}, {"float64", DataType::FLOAT64, {kDLFloat, 64, 1}},
-    {"int8", DataType::INT8, {kDLInt, 8, 1}},          {"int16", DataType::INT16, {kDLInt, 16, 1}},
-    {"int32", DataType::INT32, {kDLInt, 32, 1}},       {"int64", DataType::INT64, {kDLInt, 64, 1}},
-    {"uint8", DataType::UINT8, {kDLUInt, 8, 1}},       {"bool", DataType::BOOL, {kDLBool, 8, 1}},
-};
-
-/* A type that no operand may have (complex, float8, ...) becomes an opaque one, which kernels refuse. */
+/* A type that no operand may have becomes an opaque one, which kernels refuse. */
 inline DLDataType to_dlpack(DataType type) {
   constexpr uint8_t opaque = 3;
-  for (const DTypeRow &row : dtypes)
-    if (row.paddle == type) return row.dlpack;
-  return {opaque, 0, 1};
+  const opc::dtype element = element_type(type);
+  return element == dtype_unknown ? DLDataType{opaque, 0, 1} : row_of(element).dlpack;
 }
 
-inline DataType to_paddle(DLDataType type) {
-  for (const DTypeRow &row : dtypes)
-    if (row.dlpack.code == type.code && row.dlpack.bits == type.bits) return row.paddle;
-  return DataType::UNDEFINED;
-}
+inline DataType to_paddle(DLDataType type) { return to_paddle(dtype_of(type)); }
 
 /* Raises Paddle's own error, a ValueError in Python: of another one, its executors lose the message, or end the process. */
 template <class... Parts>
@@ -86,11 +87,11 @@ class Arguments {
     refuse("%s: %s = '%s' is not one of %s", op_, name, given, admitted);
   }
 
-  /* The position in opc.ir.dtypes.ANY of a dtype, which Paddle carries by its name. */
+  /* An element type, which Paddle carries by its name. */
   int64_t dtype(const char *name) {
     const char *given = text(name);
     for (int i = 0; i < dtype_count; ++i)
-      if (strcmp(dtypes[i].name, given) == 0) return i;
+      if (strcmp(dtype_name(static_cast<opc::dtype>(i)), given) == 0) return i;
     refuse("%s: %s must be a dtype that opc knows, not '%s'", op_, name, given);
   }
 

@@ -8,36 +8,6 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* The type values of a stored type are computed in. */
-template <typename Stored>
-struct compute_of {
-  typedef Stored type;
-};
-template <>
-struct compute_of<float16> {
-  typedef float type;
-};
-template <>
-struct compute_of<bfloat16> {
-  typedef float type;
-};
-template <typename Stored>
-using compute = typename compute_of<Stored>::type;
-
-template <typename T>
-OPC_INLINE T load(const T *element) {
-  return *element;
-}
-OPC_INLINE float load(const float16 *element) { return widen(*element); }
-OPC_INLINE float load(const bfloat16 *element) { return widen(*element); }
-
-template <typename T>
-OPC_INLINE void store(T *element, T value) {
-  *element = value;
-}
-OPC_INLINE void store(float16 *element, float value) { *element = to_float16(value); }
-OPC_INLINE void store(bfloat16 *element, float value) { *element = to_bfloat16(value); }
-
 /* An element of a row whose lanes lie apart, `along` elements from the one at `base`. As far as clang++ knows, the sum of both may wrap
  * round, and it then fetches lane by lane; of GCC, a maximum over such lanes takes half as long again from a pointer to the first. */
 template <typename T>

@@ -3,16 +3,11 @@
 #define OPC_POWERS_H
 
 #include "opc/exponentials.h"
+#include "opc/half_turns.h"
 #include "opc/logarithms.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {
-
-/* x rounded to an integer, for x >= 0. */
-template <typename T>
-OPC_INLINE T to_whole(T x) {
-  return x < binary<T>::whole ? (x + binary<T>::whole) - binary<T>::whole : x;
-}
 
 /* What pow is of the power of |x|, by C's annex F: 1 for an exponent 0, of 1, and of -1 to an infinite power; the sign of x for odd
  * exponents; no number for a finite x < 0 and a fraction. Exponents are mostly the same for a whole loop: what hangs on them alone are

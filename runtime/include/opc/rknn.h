@@ -12,6 +12,7 @@
 
 #include "opc/abi.h"
 #include "opc/rknn_api.h"
+#include "opc/tensor.h"
 
 /* Runs a kernel's loop on the library's own threads, since RKNN lends none. */
 extern "C" void opc_host_parallel_for(void *pool, int64_t count, int64_t grain, opc_range_body body, void *argument);
@@ -80,13 +81,16 @@ class Reader {
 
   /* A dtype, by its position among opc's; a model holds ONNX's number of it. */
   void read_dtype(const char *name, int64_t *out, bool required) {
-    constexpr int64_t numbers[] = {10, 16, 1, 11, 3, 5, 6, 7, 2, 9};
     int64_t number = -1;
     read(name, &number, required);
     if (number < 0) return;
-    for (*out = 0; *out < 10; ++*out)
-      if (numbers[*out] == number) return;
-    *out = -1;
+    switch (number) {
+#define OPC_CASE(name, number, ...) \
+  case number: *out = dtype_##name; return;
+      OPC_ONNX_DTYPES(OPC_CASE)
+#undef OPC_CASE
+      default: *out = -1;
+    }
   }
 
  private:
@@ -172,14 +176,10 @@ inline int refused(const char *message) {
 
 inline DLDataType dtype_of(rknn_tensor_type type) {
   switch (type) {
-    case RKNN_TENSOR_FLOAT32: return {kDLFloat, 32, 1};
-    case RKNN_TENSOR_FLOAT16: return {kDLFloat, 16, 1};
-    case RKNN_TENSOR_INT8: return {kDLInt, 8, 1};
-    case RKNN_TENSOR_UINT8: return {kDLUInt, 8, 1};
-    case RKNN_TENSOR_INT16: return {kDLInt, 16, 1};
-    case RKNN_TENSOR_INT32: return {kDLInt, 32, 1};
-    case RKNN_TENSOR_INT64: return {kDLInt, 64, 1};
-    case RKNN_TENSOR_BOOL: return {kDLBool, 8, 1};
+#define OPC_CASE(name, number) \
+  case number: return row_of(dtype_##name).dlpack;
+    OPC_RKNN_DTYPES(OPC_CASE)
+#undef OPC_CASE
     default: return {3, 0, 1}; /* an opaque type, which kernels refuse */
   }
 }

@@ -31,7 +31,9 @@ typedef enum _rknn_tensor_type {
   RKNN_TENSOR_INT8 = 2,
   RKNN_TENSOR_UINT8 = 3,
   RKNN_TENSOR_INT16 = 4,
+  RKNN_TENSOR_UINT16 = 5,
   RKNN_TENSOR_INT32 = 6,
+  RKNN_TENSOR_UINT32 = 7,
   RKNN_TENSOR_INT64 = 8,
   RKNN_TENSOR_BOOL = 9
 } rknn_tensor_type;

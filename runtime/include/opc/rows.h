@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "opc/minifloat.h"
 #include "opc/stage.h"
 
 namespace opc {
@@ -57,10 +58,8 @@ static void copy_out(char *to, const block &b, const void *from, int64_t pitch, 
   }
 }
 
-static inline bool is_half(dtype type) { return type == dtype_float16 || type == dtype_bfloat16; }
-
-/* Elements of 16-bit floats that are gathered before they are converted. */
-enum : int64_t { half_buffer = 512 };
+/* Bytes of elements that are gathered before they are converted. */
+enum : int64_t { gathered_bytes = 1024 };
 
 /* Loads a block of stored elements as rows of compute values `pitch` apart. */
 static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b) {
@@ -73,46 +72,48 @@ static void load_block(const row_functions &f, void *out, int64_t pitch, dtype s
     }
     return;
   }
-  if (!is_half(stored)) return copy_in(out, pitch, in, b, itemsize(stored));
-  const auto widen = stored == dtype_float16 ? f.widen_float16 : f.widen_bfloat16;
-  const uint16_t *from = reinterpret_cast<const uint16_t *>(in);
+  const int64_t item = itemsize(stored);
+  if (!is_minifloat(stored)) return copy_in(out, pitch, in, b, item);
+  const auto widen = f.widen[stored];
   float *to = static_cast<float *>(out);
   if (b.column_stride == 1) {
-    for (int64_t r = 0; r < b.rows; ++r) widen(to + r * pitch, from + r * b.row_stride, b.columns);
+    for (int64_t r = 0; r < b.rows; ++r) widen(to + r * pitch, in + r * b.row_stride * item, b.columns);
     return;
   }
-  uint16_t buffer[half_buffer];
-  const int64_t width = b.columns < half_buffer ? b.columns : half_buffer;
-  const int64_t height = width > 0 && half_buffer / width > 0 ? half_buffer / width : 1;
+  char buffer[gathered_bytes];
+  const int64_t room = gathered_bytes / item;
+  const int64_t width = b.columns < room ? b.columns : room;
+  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
   for (int64_t r = 0; r < b.rows; r += height) {
     for (int64_t c = 0; c < b.columns; c += width) {
       const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
                           b.column_stride};
-      copy_in(buffer, width, reinterpret_cast<const char *>(from + r * b.row_stride + c * b.column_stride), part, 2);
-      for (int64_t i = 0; i < part.rows; ++i) widen(to + (r + i) * pitch + c, buffer + i * width, part.columns);
+      copy_in(buffer, width, in + (r * b.row_stride + c * b.column_stride) * item, part, item);
+      for (int64_t i = 0; i < part.rows; ++i) widen(to + (r + i) * pitch + c, buffer + i * width * item, part.columns);
     }
   }
 }
 
 /* Stores rows of compute values as a block of stored elements. */
 static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch) {
-  if (!is_half(stored)) return copy_out(out, b, in, pitch, itemsize(stored));
-  const auto narrow = stored == dtype_float16 ? f.narrow_float16 : f.narrow_bfloat16;
-  uint16_t *to = reinterpret_cast<uint16_t *>(out);
+  const int64_t item = itemsize(stored);
+  if (!is_minifloat(stored)) return copy_out(out, b, in, pitch, item);
+  const auto narrow = f.narrow[stored];
   const float *from = static_cast<const float *>(in);
   if (b.column_stride == 1) {
-    for (int64_t r = 0; r < b.rows; ++r) narrow(to + r * b.row_stride, from + r * pitch, b.columns);
+    for (int64_t r = 0; r < b.rows; ++r) narrow(out + r * b.row_stride * item, from + r * pitch, b.columns);
     return;
   }
-  uint16_t buffer[half_buffer];
-  const int64_t width = b.columns < half_buffer ? b.columns : half_buffer;
-  const int64_t height = width > 0 && half_buffer / width > 0 ? half_buffer / width : 1;
+  char buffer[gathered_bytes];
+  const int64_t room = gathered_bytes / item;
+  const int64_t width = b.columns < room ? b.columns : room;
+  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
   for (int64_t r = 0; r < b.rows; r += height) {
     for (int64_t c = 0; c < b.columns; c += width) {
       const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
                           b.column_stride};
-      for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * width, from + (r + i) * pitch + c, part.columns);
-      copy_out(reinterpret_cast<char *>(to + r * b.row_stride + c * b.column_stride), part, buffer, width, 2);
+      for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * width * item, from + (r + i) * pitch + c, part.columns);
+      copy_out(out + (r * b.row_stride + c * b.column_stride) * item, part, buffer, width, item);
     }
   }
 }

@@ -381,9 +381,9 @@ class matcher {
   }
 
   __attribute__((cold, noinline)) bool refuse_type(const char *name, uint32_t allowed, const char *operand, dtype element) {
-    char names[256];
+    char names[512];
     size_t at = 0;
-    for (int32_t i = 0; i <= dtype_bool; ++i) {
+    for (int32_t i = 0; i < dtype_count; ++i) {
       if (allowed >> i & 1) {
         at += static_cast<size_t>(
             snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", dtype_name(static_cast<dtype>(i))));

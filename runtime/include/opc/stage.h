@@ -72,10 +72,8 @@ struct tile {
 
 /* What a stage needs of the instruction-set variant it runs in, beside its tile function. */
 struct row_functions {
-  void (*widen_float16)(float *, const uint16_t *, int64_t);
-  void (*widen_bfloat16)(float *, const uint16_t *, int64_t);
-  void (*narrow_float16)(uint16_t *, const float *, int64_t);
-  void (*narrow_bfloat16)(uint16_t *, const float *, int64_t);
+  void (*widen[dtype_count])(float *, const void *, int64_t); /* of the minifloats that operands are stored in */
+  void (*narrow[dtype_count])(void *, const float *, int64_t);
   float (*sum_float)(const void *, int64_t);
   double (*sum_double)(const void *, int64_t);
   void (*sum_columns_float)(void *, const void *, int64_t pitch, int64_t rows, int64_t columns);

@@ -2,41 +2,49 @@
 #ifndef OPC_TENSOR_H
 #define OPC_TENSOR_H
 
+#include "opc/dtypes.h"
 #include "opc/status.h"
 
 namespace opc {
 
 /* The element types, in the order of the compiler's own list. */
 enum dtype : int32_t {
-  dtype_float16,
-  dtype_bfloat16,
-  dtype_float32,
-  dtype_float64,
-  dtype_int8,
-  dtype_int16,
-  dtype_int32,
-  dtype_int64,
-  dtype_uint8,
-  dtype_bool,
+#define OPC_ENUMERATOR(name, ...) dtype_##name,
+  OPC_DTYPES(OPC_ENUMERATOR)
+#undef OPC_ENUMERATOR
+  dtype_count,
   /* Of these no operand is; they have names in messages. */
-  dtype_complex64,
+  dtype_complex64 = dtype_count,
   dtype_complex128,
   dtype_unknown = -1
 };
 
-static inline dtype dtype_of(DLDataType type) {
+/* What is known of an element type. */
+struct dtype_row {
+  const char *name;
+  DLDataType dlpack;
+  dtype computed; /* the type values of this type are computed in: float32 for floating types of fewer bits, else itself */
+  dtype accumulated; /* the type acc(T) stands for */
+};
+
+static inline const dtype_row &row_of(dtype type) {
+  static constexpr dtype_row rows[] = {
+#define OPC_ROW(name, code, bits, computed, accumulated) {#name, {code, bits, 1}, dtype_##computed, dtype_##accumulated},
+      OPC_DTYPES(OPC_ROW)
+#undef OPC_ROW
+      {"complex64", {kDLComplex, 64, 1}, dtype_complex64, dtype_complex64},
+      {"complex128", {kDLComplex, 128, 1}, dtype_complex128, dtype_complex128},
+  };
+  return rows[type];
+}
+
+__attribute__((noinline)) static inline dtype dtype_of(DLDataType type) {
   if (type.lanes != 1) return dtype_unknown;
   switch (type.code << 8 | type.bits) {
-    case kDLFloat << 8 | 16: return dtype_float16;
-    case kDLBfloat << 8 | 16: return dtype_bfloat16;
-    case kDLFloat << 8 | 32: return dtype_float32;
-    case kDLFloat << 8 | 64: return dtype_float64;
-    case kDLInt << 8 | 8: return dtype_int8;
-    case kDLInt << 8 | 16: return dtype_int16;
-    case kDLInt << 8 | 32: return dtype_int32;
-    case kDLInt << 8 | 64: return dtype_int64;
-    case kDLUInt << 8 | 8: return dtype_uint8;
-    case kDLBool << 8 | 8: return dtype_bool;
+#define OPC_CASE(name, code, bits, ...) \
+  case code << 8 | bits: return dtype_##name;
+    OPC_DTYPES(OPC_CASE)
+#undef OPC_CASE
     case kDLComplex << 8 | 64: return dtype_complex64;
     case kDLComplex << 8 | 128: return dtype_complex128;
     default: return dtype_unknown;
@@ -45,33 +53,15 @@ static inline dtype dtype_of(DLDataType type) {
 
 static inline dtype dtype_of(const DLTensor &tensor) { return dtype_of(tensor.dtype); }
 
-static inline const char *dtype_name(dtype type) {
-  static const char *const names[] = {"float16", "bfloat16", "float32", "float64", "int8",      "int16",
-                                      "int32",   "int64",    "uint8",   "bool",    "complex64", "complex128"};
-  return type == dtype_unknown ? "that opc does not know" : names[type];
-}
+static inline const char *dtype_name(dtype type) { return type == dtype_unknown ? "that opc does not know" : row_of(type).name; }
 
-static inline int64_t itemsize(dtype type) {
-  static const int8_t sizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 1, 8, 16};
-  return sizes[type];
-}
+static inline int64_t itemsize(dtype type) { return row_of(type).dlpack.bits / 8; }
 
-/* The type values of an element type are computed in: float32 for the 16-bit floats, else itself. */
-static inline dtype compute_dtype(dtype type) {
-  return type == dtype_float16 || type == dtype_bfloat16 ? dtype_float32 : type;
-}
+static inline dtype compute_dtype(dtype type) { return row_of(type).computed; }
 
-/* The type acc(T) stands for. */
-static inline dtype accumulator_dtype(dtype type) {
-  return type == dtype_float64 ? type : type <= dtype_float32 ? dtype_float32 : dtype_int64;
-}
+static inline dtype accumulator_dtype(dtype type) { return row_of(type).accumulated; }
 
-static inline void set_type(opc_tensor_type &type, dtype element) {
-  static const DLDataType types[] = {{kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
-                                     {kDLInt, 8, 1},    {kDLInt, 16, 1},    {kDLInt, 32, 1},   {kDLInt, 64, 1},
-                                     {kDLUInt, 8, 1},   {kDLBool, 8, 1}};
-  type.dtype = types[element];
-}
+static inline void set_type(opc_tensor_type &type, dtype element) { type.dtype = row_of(element).dlpack; }
 
 /* The sizes of an axis group. */
 struct extents {

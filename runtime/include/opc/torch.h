@@ -12,6 +12,7 @@
 
 #include "opc/abi.h"
 #include "opc/pages.h"
+#include "opc/tensor.h"
 #include "opc/torch_shim.h"
 
 namespace opc {
@@ -27,49 +28,43 @@ T unbox(StableIValue value) {
   return result;
 }
 
+/* A dtype as torch and as kernels number it. */
 struct DType {
   int32_t torch;
-  DLDataType dlpack;
+  opc::dtype element;
 };
 
-constexpr int dtype_count = 10;
-
-/* In the order of opc.ir.dtypes.ANY, by which attribute structs number dtypes. */
-inline const DType *dtypes() {
-  static const DType table[dtype_count] = {
-      {aoti_torch_dtype_float16(), {kDLFloat, 16, 1}}, {aoti_torch_dtype_bfloat16(), {kDLBfloat, 16, 1}},
-      {aoti_torch_dtype_float32(), {kDLFloat, 32, 1}}, {aoti_torch_dtype_float64(), {kDLFloat, 64, 1}},
-      {aoti_torch_dtype_int8(), {kDLInt, 8, 1}},       {aoti_torch_dtype_int16(), {kDLInt, 16, 1}},
-      {aoti_torch_dtype_int32(), {kDLInt, 32, 1}},     {aoti_torch_dtype_int64(), {kDLInt, 64, 1}},
-      {aoti_torch_dtype_uint8(), {kDLUInt, 8, 1}},     {aoti_torch_dtype_bool(), {kDLBool, 8, 1}},
+/* The element type of a torch dtype; dtype_unknown for one that opc does not know (a quantised one, ...). */
+inline opc::dtype element_type(int32_t torch_dtype) {
+  static const DType table[] = {
+#define OPC_ROW(name, c, cpp) {aoti_torch_dtype_##c(), dtype_##name},
+      OPC_TORCH_DTYPES(OPC_ROW)
+#undef OPC_ROW
+      {aoti_torch_dtype_complex64(), dtype_complex64},
+      {aoti_torch_dtype_complex128(), dtype_complex128},
   };
-  return table;
-}
-
-/* The position of a torch dtype in the table, or -1 for one that opc does not know (complex, float8, ...). */
-inline int dtype_position(int32_t torch_dtype) {
-  const DType *table = dtypes();
-  for (int i = 0; i < dtype_count; ++i)
-    if (table[i].torch == torch_dtype) return i;
-  return -1;
+  for (const DType &row : table)
+    if (row.torch == torch_dtype) return row.element;
+  return dtype_unknown;
 }
 
 constexpr uint8_t kDLOpaqueHandle = 3;
 
 /* What kernels are told of a torch dtype; of one that no operand may have, its name at most, with which they refuse it. */
 inline DLDataType to_dlpack(int32_t torch_dtype) {
-  const int position = dtype_position(torch_dtype);
-  if (position >= 0) return dtypes()[position].dlpack;
-  if (torch_dtype == aoti_torch_dtype_complex64()) return {kDLComplex, 64, 1};
-  if (torch_dtype == aoti_torch_dtype_complex128()) return {kDLComplex, 128, 1};
-  return {kDLOpaqueHandle, 0, 1};
+  const opc::dtype element = element_type(torch_dtype);
+  return element == dtype_unknown ? DLDataType{kDLOpaqueHandle, 0, 1} : row_of(element).dlpack;
 }
 
-inline int32_t to_torch(DLDataType dtype) {
-  const DType *table = dtypes();
-  int i = 0;
-  while (table[i].dlpack.code != dtype.code || table[i].dlpack.bits != dtype.bits) ++i;
-  return table[i].torch;
+/* The torch dtype of an output; -1 where torch has none. */
+inline int32_t to_torch(DLDataType type) {
+  switch (opc::dtype_of(type)) {
+#define OPC_CASE(name, c, cpp) \
+  case dtype_##name: return aoti_torch_dtype_##c();
+    OPC_TORCH_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return -1;
+  }
 }
 
 /* A tensor that this call owns a reference to, and the view of it that kernels take; empty for an absent optional one. */
@@ -163,11 +158,12 @@ class Arguments {
   int64_t integer() { return unbox<int64_t>(*next_++); }
   int32_t boolean() { return unbox<uint8_t>(*next_++) != 0; }
 
-  /* The position in opc.ir.dtypes.ANY of a dtype. */
+  /* An element type. */
   int64_t dtype(const char *name) {
-    const int position = dtype_position(unbox<int32_t>(*next_++));
-    if (position < 0) note("%s: %s must be a dtype that opc knows", op_, name);
-    return position;
+    const opc::dtype element = element_type(unbox<int32_t>(*next_++));
+    const bool known = element >= 0 && element < dtype_count;
+    if (!known) note("%s: %s must be a dtype that opc knows", op_, name);
+    return known ? element : dtype_unknown;
   }
 
   const char *text() {

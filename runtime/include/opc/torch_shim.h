@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "opc/dtypes.h"
+
 extern "C" {
 
 typedef uint64_t StableIValue;
@@ -48,16 +50,9 @@ int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*bod
 void aoti_torch_check(bool condition, const char *function, const char *file, uint32_t line, const char *message);
 
 int32_t aoti_torch_device_type_cpu();
-int32_t aoti_torch_dtype_float16();
-int32_t aoti_torch_dtype_bfloat16();
-int32_t aoti_torch_dtype_float32();
-int32_t aoti_torch_dtype_float64();
-int32_t aoti_torch_dtype_int8();
-int32_t aoti_torch_dtype_int16();
-int32_t aoti_torch_dtype_int32();
-int32_t aoti_torch_dtype_int64();
-int32_t aoti_torch_dtype_uint8();
-int32_t aoti_torch_dtype_bool();
+#define OPC_DECLARE(name, c, cpp) int32_t aoti_torch_dtype_##c();
+OPC_TORCH_DTYPES(OPC_DECLARE)
+#undef OPC_DECLARE
 int32_t aoti_torch_dtype_complex64();
 int32_t aoti_torch_dtype_complex128();
 

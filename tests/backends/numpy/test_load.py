@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import opc
-from opc import api
 from opc.api import LoadedOp
+from opc.backends.torch.backend import TorchBackend
 from opc.build import builder
 
 SPEC = """
@@ -79,6 +79,13 @@ def test_mistakes_are_diagnostics(spec: Path, monkeypatch: pytest.MonkeyPatch, t
     spec.write_text(SPEC)
     with pytest.raises(opc.SpecError, match=r"the compiler 'no-such-compiler' of \$CXX was not found"):
         opc.load(spec)
+
+
+def test_modules_of_backends_are_attributes(leaky_relu: LoadedOp) -> None:
+    assert leaky_relu.numpy.leaky_relu is leaky_relu.__wrapped__
+    assert sorted(leaky_relu.onnx.SCHEMAS)[0] == "LeakyRelu"
+    for name in ("tensorflow", "_private", "__array__"):
+        assert not hasattr(leaky_relu, name)
 
 
 def test_torch_tensors_get_tensors_with_gradients(leaky_relu: LoadedOp) -> None:
@@ -195,6 +202,8 @@ def test_complex_arguments_are_refused_by_name(mixer: LoadedOp, dtype: str) -> N
         with pytest.raises((RuntimeError, ValueError), match=f"mixer: {name} has dtype {dtype}, {takes}"):
             mixer(*tensors)
     with pytest.raises(RuntimeError, match="mixer: x has a dtype that opc does not know, but T is one of float16"):
+        mixer(t.detach().to(torch.float8_e8m0fnu), t)
+    with pytest.raises(RuntimeError, match=f"mixer: x has dtype float8_e4m3fn, {takes}"):
         mixer(t.detach().to(torch.float8_e4m3fn), t)
 
 
@@ -209,5 +218,6 @@ def test_tensors_that_no_kernel_reads_are_refused_by_name(mixer: LoadedOp) -> No
         mixer(t.to("meta"), t)
     assert mixer(t.to("meta"), t.to("meta")).device.type == "meta"
     # What lies on a GPU is told by its device alone.
-    assert api._place(SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))) == "is on cuda:1"
-    assert api._place(t) == ""
+    elsewhere = SimpleNamespace(layout=torch.strided, is_quantized=False, device=torch.device("cuda", 1))
+    assert TorchBackend().unreadable(elsewhere) == "is on cuda:1"
+    assert TorchBackend().unreadable(t) == ""

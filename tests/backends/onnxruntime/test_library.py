@@ -229,7 +229,7 @@ def test_threads_share_a_session(built: Built) -> None:
 
 
 def test_checks_hold(built: Built, session: OnnxRuntimeSession) -> None:
-    names = {c.name for c in session.checks()}
+    names = {c.name for c in OnnxRuntimeBackend().checks(session)}
     assert {"shape inference", "attribute defaults", "I/O binding", "library over the function"} <= names
 
 

@@ -59,9 +59,11 @@ uint32_t size_of(rknn_tensor_type type) {
   switch (type) {
     case RKNN_TENSOR_INT64: return 8;
     case RKNN_TENSOR_FLOAT32:
-    case RKNN_TENSOR_INT32: return 4;
+    case RKNN_TENSOR_INT32:
+    case RKNN_TENSOR_UINT32: return 4;
     case RKNN_TENSOR_FLOAT16:
-    case RKNN_TENSOR_INT16: return 2;
+    case RKNN_TENSOR_INT16:
+    case RKNN_TENSOR_UINT16: return 2;
     default: return 1;
   }
 }

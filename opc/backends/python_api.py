@@ -1,11 +1,13 @@
-"""What the Python functions of the frameworks have in common: parameters with defaults, and the words for operands."""
+"""What the Python functions of the frameworks have in common: signatures with defaults, and documentation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from opc.emit.python.text import literal
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import WIDTH, literal
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op, Operand
 
@@ -19,7 +21,7 @@ _PYTHON = {
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class PythonApi:
     """How a framework spells what its functions take.
 
     `dtype_type` annotates a dtype (`torch.dtype`), `dtype_value` is the expression of one (`torch.float32`), and `sequence` the
@@ -63,13 +65,41 @@ class Face:
             found.append(f"{a.name}: {self.annotation(a)}" + ("" if default is None else f" = {default}"))
         return found
 
+    def signature(self, op: Op, name: str, more: Sequence[str] = ()) -> str:
+        """Return the head of a function of the op, whose parameters end in `more`, which are keyword-only."""
+        parameters = self.parameters(op)
+        keywords = [*([] if "*" in parameters else ["*"]), *more] if more else []
+        return bracketed(f"def {name}(", [*parameters, *keywords], f") -> {tensors(op)}:", 0)
+
 
 def tensors(op: Op) -> str:
     """Return the annotation of what the op's function returns."""
     return "Tensor" if len(op.outputs) == 1 else f"tuple[{', '.join(['Tensor'] * len(op.outputs))}]"
 
 
-def described_inputs(op: Op) -> list[str]:
+def documentation(op: Op, doc: str, raises: Sequence[str], more: Sequence[str] = (), *, wrap: bool = False) -> str:
+    """Return the documentation of a function of the op: `more` are the entries of parameters behind the op's own."""
+    sections = {
+        "Args": [*_described_inputs(op), *more],
+        "Returns": [f"{o.name}: {_operand(o)}" for o in op.outputs],
+        "Raises": raises,
+    }
+    lines = [doc]
+    for title, entries in sections.items():
+        lines += ["", f"{title}:", *(wrapped(entries) if wrap else [f"    {entry}" for entry in entries])]
+    return "\n".join(lines)
+
+
+def wrapped(entries: Sequence[str]) -> list[str]:
+    """Return the entries of a docstring's section, indented, continuation lines more."""
+    return [
+        line
+        for entry in entries
+        for line in textwrap.wrap(entry, WIDTH - 4, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False)
+    ]
+
+
+def _described_inputs(op: Op) -> list[str]:
     """Return the docstring's entries of the op's arguments: inputs, then attributes."""
     entries = [f"{x.name}: {_operand(x)}" for x in op.inputs]
     for a in op.attributes:
@@ -78,11 +108,6 @@ def described_inputs(op: Op) -> list[str]:
         parts += [f"Must satisfy `{a.check_text}`."] if a.check_text else []
         entries.append(f"{a.name}: {' '.join(parts) or 'An attribute.'}")
     return entries
-
-
-def described_outputs(op: Op) -> list[str]:
-    """Return the docstring's entries of the op's outputs."""
-    return [f"{o.name}: {_operand(o)}" for o in op.outputs]
 
 
 def _operand(operand: Operand) -> str:

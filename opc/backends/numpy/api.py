@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 
+from opc.backends.derived import chooses_outputs
+from opc.backends.python_api import wrapped
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
@@ -50,11 +51,6 @@ def value_constants(family: Family) -> list[str]:
     ]
 
 
-def has_choice(op: Op) -> bool:
-    """Whether the caller says which outputs are computed: there are several, and some are optional."""
-    return len(op.outputs) > 1 and any(o.optional for o in op.outputs)
-
-
 def _constant(t: ElementType) -> str:
     # The variable of a gradient has the name of the op's own and stands for its floating dtypes only.
     kinds = {d.is_floating for d in candidates(t)}
@@ -81,7 +77,7 @@ def _description(op: Op) -> str:
     ]
     of = op.derivation.outputs if op.derivation is not None and op.derivation.kind == "vjp" else (None,) * len(op.outputs)
     outputs = [
-        Bracket("_Output(", [quoted(o.name), *(_optional(x) if o.optional and has_choice(op) else [])], ")")
+        Bracket("_Output(", [quoted(o.name), *(_optional(x) if o.optional and chooses_outputs(op) else [])], ")")
         for o, x in zip(op.outputs, of)
     ]
     keys = [str(i) for i, a in enumerate(op.attributes) if _is_key(a)]
@@ -113,7 +109,7 @@ def _definition(op: Op) -> str:
     head = one_line if "\n" not in one_line else one_line.replace(f" -> {result}:", f" -> {result.render(0, 1, 5)}:")
     inputs = tuple_of([o.name for o in op.inputs])
     attributes = tuple_of([a.name for a in op.attributes])
-    rest = ["out", "only"] if has_choice(op) else ["out"]
+    rest = ["out", "only"] if chooses_outputs(op) else ["out"]
     careful = Bracket(f"return _{op.name}.call(", [inputs, attributes, *rest], ")").render(4)
     return "\n".join([head, docstring(_document(op), 4), _fast(op), f"    {careful}"])
 
@@ -135,7 +131,7 @@ def _parameters(op: Op) -> list[str]:
             found.append(text)
             defaulted = defaulted or not a.required
     array = "Array | None" if len(op.outputs) == 1 else "tuple[Array | None, ...] | None"
-    keyword += ["only: Sequence[str] | None = None"] if has_choice(op) else []
+    keyword += ["only: Sequence[str] | None = None"] if chooses_outputs(op) else []
     return [*found, "*", *keyword, f"out: {array} = None"]
 
 
@@ -149,7 +145,7 @@ def _default(a: Attribute) -> str:
 
 
 def _result(op: Op) -> Bracket:
-    entry = "Array | None" if has_choice(op) else "Array"
+    entry = "Array | None" if chooses_outputs(op) else "Array"
     return Bracket("tuple[", [entry] * len(op.outputs), "]") if len(op.outputs) > 1 else Bracket(entry, [], "")
 
 
@@ -161,21 +157,12 @@ def _document(op: Op) -> str:
     lines += [""] if op.types else []
     entries = [f"{o.name}: {_typed(o)}{', optional' if o.optional else ''}.{_more(o.doc)}" for o in op.inputs]
     entries += [f"{a.name}: {a.kind.value}{_length(a)}{_rule(a)}.{_more(a.doc)}" for a in op.attributes]
-    if has_choice(op):
+    if chooses_outputs(op):
         entries += ["only: names of the outputs to compute; the others are None. By default all that can be."]
     entries += [f"out: {_out(op)}"]
-    lines += ["Args:", *_wrapped(entries), "", "Returns:"]
-    lines += _wrapped([f"{o.name}: {_typed(o)}.{_more(o.doc)}" for o in op.outputs])
+    lines += ["Args:", *wrapped(entries), "", "Returns:"]
+    lines += wrapped([f"{o.name}: {_typed(o)}.{_more(o.doc)}" for o in op.outputs])
     return "\n".join(lines)
-
-
-def _wrapped(entries: list[str]) -> list[str]:
-    """Return the entries of a docstring's section, indented, continuation lines more."""
-    return [
-        line
-        for entry in entries
-        for line in textwrap.wrap(entry, WIDTH - 4, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False)
-    ]
 
 
 def _typed(o: Operand) -> str:
@@ -217,7 +204,7 @@ def _fast(op: Op) -> str:
     # One output's shape and dtype are unpacked here: a call with a starred argument costs more.
     shape, dtype = local("shape"), local("dtype")
     types = f"(({shape}, {dtype}),)" if len(op.outputs) == 1 else local("types")
-    parts = ["only"] if has_choice(op) else []
+    parts = ["only"] if chooses_outputs(op) else []
     parts += [part for o in op.inputs for part in _key(o)] + [a.name for a in op.attributes if _is_key(a)]
     lookup = str(Bracket(f"{plan}, _, {types} = _{op.name}.plans[", parts, "]", single=True))
     lines = ["    try:"]

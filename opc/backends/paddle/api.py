@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opc.backends.derived import cotangent, derivation, differentiable, gradient_of
 from opc.backends.paddle.library import in_place_positions, templates
-from opc.backends.paddle.signature import (
-    cotangent,
-    derivation,
-    differentiable,
-    has_mask,
-    in_place_name,
-    likes,
-    operator_name,
-    vjp,
-)
-from opc.backends.python_face import Face, described_inputs, described_outputs, tensors
-from opc.emit.python.layout import bracketed
+from opc.backends.paddle.signature import has_mask, in_place_name, likes, operator_name
+from opc.backends.python_api import PythonApi, documentation
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand, Role
 
-_FACE = Face("paddle.dtype", lambda dtype: f"paddle.{dtype}")
+_API = PythonApi("paddle.dtype", lambda dtype: f"paddle.{dtype}")
 _CONVERT = {
     AttributeKind.INT: "dispatch.integer",
     AttributeKind.AXIS: "dispatch.integer",
@@ -34,7 +25,7 @@ _ELEMENTS = _CONVERT | {AttributeKind.BOOL: "dispatch.integer"}
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """One function of the package's face."""
+    """One function of the package."""
 
     signature: str
     doc: str
@@ -43,7 +34,7 @@ class _Function:
 
 def dispatch_source(family: Family) -> str:
     """Return the text of `paddle/dispatch.py`, which is the same for every family."""
-    return templates().get_template("dispatch.py.j2").render(source=family.source_name)
+    return templates.render("dispatch.py.j2", family)
 
 
 def operators_source(family: Family) -> str:
@@ -51,19 +42,13 @@ def operators_source(family: Family) -> str:
     names = [quoted(operator_name(family, op)) for op in family.ops]
     names += [quoted(in_place_name(family))] if in_place_positions(family.forward) is not None else []
     attributes = [tuple_of([quoted(a.name), _convert(a)]) for a in family.forward.attributes]
-    return (
-        templates()
-        .get_template("operators.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            open=Bracket(
-                "dispatch.open_library(", ["LIBRARY", Bracket("[", names, "]"), quoted(family.source_hash)], ")"
-            ).render(),
-            attributes=Bracket("_ATTRIBUTES = (", attributes, ")", single=True).render() if attributes else "",
-            operators=[_operator(family, op) for op in family.ops],
-            gradients=[text for op in family.ops if (text := _gradient(family, op))],
-        )
+    return templates.render(
+        "operators.py.j2",
+        family,
+        open=Bracket("dispatch.open_library(", ["LIBRARY", Bracket("[", names, "]"), quoted(family.source_hash)], ")").render(),
+        attributes=Bracket("_ATTRIBUTES = (", attributes, ")", single=True).render() if attributes else "",
+        operators=[_operator(family, op) for op in family.ops],
+        gradients=[text for op in family.ops if (text := _gradient(family, op))],
     )
 
 
@@ -94,7 +79,7 @@ def _operator(family: Family, op: Op) -> str:
 
 def _gradient(family: Family, op: Op) -> str | None:
     """Return the statement that tells how an operator is differentiated."""
-    gradient = vjp(family, op)
+    gradient = gradient_of(family, op)
     if gradient is None:
         return None
     given = [quoted(cotangent(n) if role is Role.COTANGENT else n) for role, n in derivation(gradient).inputs]
@@ -109,53 +94,39 @@ def _gradient(family: Family, op: Op) -> str | None:
     return Bracket(f"{op.name}.gradient = Gradient(", passed, ")").render()
 
 
-def front_source(family: Family) -> str:
+def api_source(family: Family) -> str:
     """Return the text of `paddle/__init__.py`."""
     op = family.forward
     in_place = _in_place(op) if in_place_positions(op) is not None else None
-    return (
-        templates()
-        .get_template("init.py.j2")
-        .render(
-            source=family.source_name,
-            family=family.name,
-            exported=[quoted(n) for n in ("LIBRARY", family.name, *((f"{family.name}_",) if in_place else ()))],
-            lists=any(a.length is not None for a in op.attributes),
-            dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
-            functions=[_function(op), *((in_place,) if in_place else ())],
-        )
+    return templates.render(
+        "init.py.j2",
+        family,
+        exported=[quoted(n) for n in ("LIBRARY", family.name, *((f"{family.name}_",) if in_place else ()))],
+        lists=any(a.length is not None for a in op.attributes),
+        dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+        functions=[_function(op), *((in_place,) if in_place else ())],
     )
 
 
 def _function(op: Op) -> _Function:
-    last = "[0]" if len(op.outputs) == 1 else ""
-    return _Function(
-        signature=bracketed(f"def {op.name}(", _FACE.parameters(op), f") -> {tensors(op)}:", 0),
-        doc=docstring(_document(op, op.doc.strip()), 4),
-        call=_call(op, op.name, last),
-    )
+    """Return the op's function."""
+    return _documented(op, op.name, op.doc.strip(), op.name)
 
 
 def _in_place(op: Op) -> _Function:
     """Return the function that writes to its inputs."""
     written = ", ".join(f"{o} to {i}" for o, i in op.inplace)
     doc = f"{op.name} in place, where no gradient is recorded: writes {written}."
-    return _Function(
-        signature=bracketed(f"def {op.name}_(", _FACE.parameters(op), f") -> {tensors(op)}:", 0),
-        doc=docstring(_document(op, doc), 4),
-        call=_call(op, f"{op.name}_.in_place", "[0]" if len(op.outputs) == 1 else ""),
-    )
+    return _documented(op, f"{op.name}_", doc, f"{op.name}_.in_place")
 
 
-def _call(op: Op, function: str, last: str) -> str:
+def _documented(op: Op, name: str, doc: str, function: str) -> _Function:
     inputs = tuple_of([x.name for x in op.inputs])
     attributes = tuple_of([a.name for a in op.attributes])
-    return "    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4)
-
-
-def _document(op: Op, doc: str) -> str:
-    """Return the documentation of a function of the face."""
-    lines = [doc, "", "Args:", *(f"    {entry}" for entry in described_inputs(op))]
-    lines += ["", "Returns:", *(f"    {entry}" for entry in described_outputs(op))]
-    lines += ["", "Raises:", "    Exception: Paddle's own, when an operand or attribute does not fit; the message says which."]
-    return "\n".join(lines)
+    last = "[0]" if len(op.outputs) == 1 else ""
+    raised = "Exception: Paddle's own, when an operand or attribute does not fit; the message says which."
+    return _Function(
+        signature=_API.signature(op, name),
+        doc=docstring(documentation(op, doc, [raised]), 4),
+        call="    " + Bracket(f"return _operators.{function}(", [inputs, attributes], f"){last}").render(4),
+    )

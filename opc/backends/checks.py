@@ -1,0 +1,184 @@
+"""What the backends' checks have in common: sample calls made from a spec's examples, the list of checks, and comparisons.
+
+A check is a method marked with its name:
+
+    class TorchChecks(Checks[TorchSession]):
+        @check("vmap", when=has_gradient)
+        def vmap(self) -> None: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from opc.analysis.shapes.inference import ShapeError, infer
+from opc.backends.base import Check, Session, Unsupported
+from opc.backends.derived import differentiable
+from opc.ir.dtypes import DType, candidates, numpy_dtype
+from opc.ir.op import Example, Family, Op, Operand
+
+if TYPE_CHECKING:
+    from opc.backends.base import Array
+
+S = TypeVar("S", bound=Session)
+M = TypeVar("M", bound=Callable[..., None])
+
+
+def has_gradient(checks: Checks[Any]) -> bool:
+    """Whether the op has a gradient."""
+    return checks.family.backward is not None
+
+
+def has_second_gradient(checks: Checks[Any]) -> bool:
+    """Whether the op has a second gradient."""
+    return checks.family.backward_backward is not None
+
+
+def check(name: str, when: Callable[[Any], object] = lambda _: True) -> Callable[[M], M]:
+    """Mark a method as a check of that name, which an op has if `when` holds."""
+
+    def mark(method: M) -> M:
+        method.__dict__["check"] = name, when
+        return method
+
+    return mark
+
+
+class Checks(Generic[S]):
+    """The checks of one session's family: methods that raise AssertionError, or the framework's error, when they fail."""
+
+    def __init__(self, session: S) -> None:
+        self.session = session
+        self.family: Family = session.family
+        self.op: Op = session.family.forward
+        self.moving = [x.name for x in self.op.inputs if differentiable(x)]
+
+    def all(self) -> tuple[Check, ...]:
+        """Return the checks that the op has, in the order of their definitions."""
+        marked = [(m.check, key) for kind in reversed(type(self).__mro__) for key, m in vars(kind).items() if hasattr(m, "check")]
+        return tuple(Check(name, getattr(self, key)) for (name, when), key in marked if when(self))
+
+    def examples(self, prefer: Sequence[DType] = ()) -> list[Sample]:
+        """Return the spec's examples as calls; see `example_sample`.
+
+        Raises:
+            Unsupported: when there is none.
+        """
+        if not self.family.examples:
+            raise Unsupported("the spec has no example to check this on")
+        return [example_sample(self.op, e, prefer) for e in self.family.examples]
+
+    def sample(self, seed: int = 0, times: int = 1) -> Sample:
+        """Return a call with random numbers shaped like the first example, its axes `times` as long where the op allows that.
+
+        Raises:
+            Unsupported: when the spec has no example.
+        """
+        given = self.examples((DType.FLOAT64,))[0]
+        longer = {n: tiled(a, times) for n, a in given.arrays.items()}
+        try:
+            infer(self.op, shapes(longer), given.attributes)
+        except ShapeError:
+            longer = dict(given.arrays)
+        return replace(given, arrays={x.name: randomised(x, longer[x.name], [seed, i]) for i, x in enumerate(self.op.inputs)})
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The arguments of one call: arrays by input in the op's order, None for an absent one; attributes by name."""
+
+    arrays: Mapping[str, Array | None]
+    attributes: Mapping[str, Any]
+
+    @property
+    def given(self) -> dict[str, Array]:
+        """The inputs that are given."""
+        return {n: a for n, a in self.arrays.items() if a is not None}
+
+
+def example_sample(op: Op, example: Example, prefer: Sequence[DType] = ()) -> Sample:
+    """Return an example as a call: each input in the first dtype of `prefer` that it may have, else in the first of its own."""
+    values = dict(example.values)
+    arrays = {x.name: None if values.get(x.name) is None else as_array(x, values[x.name], prefer) for x in op.inputs}
+    return Sample(arrays, {a.name: values[a.name] for a in op.attributes if a.name in values})
+
+
+def as_array(operand: Operand, value: object, prefer: Sequence[DType]) -> Array:
+    """Return a value of a spec as an array of an operand's."""
+    dtypes = candidates(operand.type)
+    return array_of(value, next((d for d in prefer if d in dtypes), dtypes[0]))
+
+
+def array_of(value: object, dtype: DType) -> Array:
+    """Return a value of a spec as an array of a dtype."""
+    import numpy as np
+
+    return np.asarray(value).astype(numpy_dtype(dtype))
+
+
+def shapes(arrays: Mapping[str, Array | None]) -> dict[str, tuple[int, ...] | None]:
+    """Return the shapes of inputs, as shape inference takes them."""
+    return {n: None if a is None else a.shape for n, a in arrays.items()}
+
+
+def tiled(array: Array | None, times: int) -> Array | None:
+    """Return an array repeated along its axes, except those of size 1."""
+    import numpy as np
+
+    return None if array is None else np.tile(array, [times if s > 1 else 1 for s in array.shape])
+
+
+def randomised(operand: Operand, like: Array | None, seed: Sequence[int]) -> Array | None:
+    """Return random float64 numbers in the shape of `like`; of an operand without float64, `like` itself.
+
+    Where `like` has nothing negative, such as probabilities and variances, the random numbers are magnitudes.
+    """
+    import numpy as np
+
+    if like is None or DType.FLOAT64 not in candidates(operand.type):
+        return like
+    values: Array = np.asarray(np.random.default_rng(seed).standard_normal(like.shape))
+    return np.abs(values) if np.all(like >= 0) else values
+
+
+def misshapen(op: Op, given: Sample) -> Iterator[tuple[str, Sample, str]]:
+    """Yield calls with an input that the op refuses when it has two axes more: its name, the call, and the op's message."""
+    import numpy as np
+
+    for name, array in given.given.items():
+        arrays = {**given.arrays, name: np.ones((7, *array.shape, 7), array.dtype)}
+        try:
+            infer(op, shapes(arrays), given.attributes)
+        except ShapeError as error:
+            yield name, replace(given, arrays=arrays), str(error)
+
+
+def assert_identical(found: Sequence[Array], expected: Sequence[Array], what: str) -> None:
+    """Assert that two ways to run the same kernels gave the same bits."""
+    assert len(found) == len(expected), f"{what}: {len(found)} results instead of {len(expected)}"
+    for a, b in zip(found, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{what}: {a.dtype} {a.shape} instead of {b.dtype} {b.shape}"
+        assert a.tobytes() == b.tobytes(), f"{what}: {a} instead of {b}"
+
+
+def rounding_error(array: Array, rounds: int = 16) -> float:
+    """Return so many roundings of an array's dtype, relative to its largest finite number."""
+    import ml_dtypes
+    import numpy as np
+
+    if array.dtype.kind in "iub":
+        return 0.0
+    wide = np.abs(array.astype(np.float64))
+    return float(rounds * float(ml_dtypes.finfo(array.dtype).eps) * max(1.0, wide[np.isfinite(wide)].max(initial=0.0)))
+
+
+def assert_alike(found: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+    """Assert that two ways to compute the same outputs agree but for a few roundings."""
+    import numpy as np
+
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype, f"{name}: {found[name].dtype} is not {value.dtype}"
+        a, b = (v.astype(np.float64) for v in (found[name], value))
+        np.testing.assert_allclose(a, b, rtol=0, atol=rounding_error(value), err_msg=name)

@@ -1,0 +1,69 @@
+"""What the ops of a family are to each other, and what that says of their operands: shared by the backends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opc.analysis.shapes.inference import ShapeError, infer
+from opc.ir.dtypes import candidates
+from opc.ir.op import Derivation, Family, Op, Operand, Role
+
+_TITLES = {
+    "": "The op itself.",
+    "_backward": "The gradient.",
+    "_backward_backward": "The gradient of the gradient.",
+    "_jvp": "Forward mode.",
+    "_backward_jvp": "Forward mode of the gradient.",
+}
+
+
+def title(family: Family, op: Op) -> str:
+    """Return what an op is to its family, for comments in generated code."""
+    return _TITLES[op.name.removeprefix(family.name)]
+
+
+def derivation(op: Op) -> Derivation:
+    """Return how a derived op came about.
+
+    Raises:
+        ValueError: when it is not derived.
+    """
+    if op.derivation is None:
+        raise ValueError(f"{op.name} was not derived from another op")
+    return op.derivation
+
+
+def gradient_of(family: Family, op: Op) -> Op | None:
+    """Return the op that computes the gradient of another of the family, None where there is none."""
+    if op is family.forward:
+        return family.backward
+    return family.backward_backward if op is family.backward else None
+
+
+def cotangent(name: str) -> str:
+    """Return the name of the cotangent of an output."""
+    return f"d_{name}"
+
+
+def differentiable(operand: Operand) -> bool:
+    """Whether an operand can be floating, and then takes part in differentiation."""
+    return any(d.is_floating for d in candidates(operand.type))
+
+
+def chooses_outputs(op: Op) -> bool:
+    """Whether the caller says which outputs are computed: there are several, and some are optional."""
+    return len(op.outputs) > 1 and any(o.optional for o in op.outputs)
+
+
+def computable(op: Op, shapes: Mapping[str, Sequence[int] | None], attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the outputs whose shapes the inputs' tell, except gradients of absent inputs; for a bad call all of them."""
+    try:
+        known = infer(op, {n: None if s is None else tuple(s) for n, s in shapes.items()}, attributes).outputs
+    except ShapeError:
+        return tuple(o.name for o in op.outputs)
+    if op.derivation is None:
+        return tuple(known)
+    roles = zip(op.derivation.inputs, op.inputs, strict=True)
+    absent = {of for (role, of), x in roles if role is Role.INPUT and shapes.get(x.name) is None}
+    return tuple(o.name for o, of in zip(op.outputs, op.derivation.outputs, strict=True) if o.name in known and of not in absent)

@@ -1,0 +1,43 @@
+"""The Python function of a family for torch, and its documentation."""
+
+from __future__ import annotations
+
+from opc.backends.python_api import PythonApi, documentation, tensors
+from opc.backends.torch.library import templates
+from opc.backends.torch.schema import out_names, shared_type
+from opc.emit.python.layout import bracketed
+from opc.emit.python.text import docstring, quoted
+from opc.ir.op import AttributeKind, Family, Op
+
+API = PythonApi("torch.dtype", lambda dtype: f"torch.{dtype}")
+
+
+def api_source(family: Family) -> str:
+    """Return the text of `torch/__init__.py`."""
+    op = family.forward
+    count = len(op.outputs)
+    passed = [*(x.name for x in op.inputs), *(a.name for a in op.attributes)]
+    given = ["out=out"] if count == 1 else [f"{name}=out[{i}]" for i, name in enumerate(out_names(op))]
+    return templates.render(
+        "init.py.j2",
+        family,
+        exported=sorted(map(quoted, ("custom_translation_table", family.name, "register_onnx_symbolic"))),
+        signature=API.signature(op, family.name, [f"out: {tensors(op)} | None = None"]),
+        doc=docstring(_document(op), 4),
+        write=bracketed("_out(", [*passed, *given], ")", 8),
+        inputs=", ".join(x.name for x in op.inputs),
+        single=op.inputs[0].name if len(op.inputs) == 1 else None,
+        tracked=bracketed("return _op(", passed, ")", 8),
+        raw=bracketed("return _raw(", passed, ")", 4),
+        lists=any(a.length is not None for a in op.attributes),
+        dtypes=any(a.kind is AttributeKind.DTYPE for a in op.attributes),
+        autocast=bool(shared_type(op)),
+    )
+
+
+def _document(op: Op) -> str:
+    """Return the documentation of the op's function."""
+    several = "s" if len(op.outputs) > 1 else ""
+    out = f"out: Contiguous tensor{several} to write to, where no gradient is recorded."
+    raised = "RuntimeError: when an operand or attribute does not fit; the message says which."
+    return documentation(op, op.doc.strip(), [raised], [out])

@@ -1,0 +1,132 @@
+"""The compiler: the whole way from a spec to the files of its package.
+
+`compile_spec` goes it, one layer a line. What it calls is pure: the same spec and backends give the same bytes, and nothing is
+written. Writing, comparing and building what comes out is for `opc.build`, proving it for `opc.testing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+from opc.backends import registry
+from opc.backends.base import Backend
+from opc.backends.kernel.backend import KernelBackend
+from opc.backends.package import BUILD, MANIFEST, MARK
+from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.emit.python.text import docstring
+from opc.emit.shapes import python as shape_python
+from opc.emit.shapes import tests as shape_tests
+from opc.ir.budget import within_depth
+from opc.ir.op import Family
+from opc.lower.lower import Variant, lower
+from opc.pipeline import derived_family, forward_op
+from opc.spec.loader import Spec, load
+
+
+class Stage(IntEnum):
+    """How far a spec is compiled."""
+
+    FAMILY = 1
+    PROGRAMS = 2
+    FILES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The files of a package by path, for the backends that carry the op; `skipped` are those that can't, with the reasons."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    backends: tuple[Backend, ...] = ()
+    skipped: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What became of a spec, as far as it was compiled.
+
+    `programs` are the loops of each op of the family by the op's name, one program for each case of its attributes; of an op
+    with native C++ code there are none.
+    """
+
+    family: Family
+    programs: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
+    package: Package = Package()
+
+
+@within_depth
+def compile_spec(
+    spec: Path | Spec, backends: Sequence[Backend] = (), to: Stage = Stage.FILES, found: Diagnostics | None = None
+) -> Compiled:
+    """Compile a spec for some backends, as far as is asked for; warnings are recorded in `found`.
+
+    Raises:
+        SpecError: with every mistake found in the spec, or the reason that it can't be compiled.
+    """
+    # YAML becomes values with their places in the file, checked against the schema.
+    source = spec if isinstance(spec, Spec) else load(spec, whole=False)
+    # The body becomes a typed op in index notation; what shapes, checks and requirements leave open is a mistake.
+    op = forward_op(source, found)
+    # Reverse and forward mode derive the gradient and the other ops, in the same representation.
+    family = derived_family(source, op, found)
+    if to < Stage.PROGRAMS:
+        return Compiled(family)
+    # Statements become loops: rows, contractions, nests.
+    programs = {o.name: lower(o) for o in family.ops if o is not family.forward or family.native_for("cpp") is None}
+    if to < Stage.FILES:
+        return Compiled(family, programs)
+    # Kernels, shape rules, and the bindings and tests of each backend become text.
+    return Compiled(family, programs, package_of(family, backends))
+
+
+@within_depth
+def package_of(family: Family, backends: Sequence[Backend]) -> Package:
+    """Return every file of a family's package.
+
+    Raises:
+        SpecError: when the op can't be generated, or two backends make one file.
+    """
+    _check_names(family)
+    chosen = sorted(backends, key=lambda b: b.name)
+    skipped = {b.name: reasons for b in chosen if (reasons := b.requires(family))}
+    carried = tuple(b for b in chosen if b.name not in skipped)
+
+    made: dict[str, str] = {}
+    owner: dict[str, str] = {}
+    own = {**_package_files(family), "shape.py": shape_python.emit(family), "tests/test_shape.py": shape_tests.emit(family)}
+    sources = [("opc", own), ("kernel", KernelBackend().emit(family)), *((b.name, b.emit(family)) for b in carried)]
+    for name, texts in sources:
+        for path, text in texts.items():
+            if path in owner and made[path] == text:
+                # Two backends of one framework may share a file.
+                continue
+            if path in owner or path == MANIFEST or path.split("/")[0] == BUILD:
+                other = f"'{owner[path]}' makes too" if path in owner else "is opc's own"
+                raise SpecError([Diagnostic(f"backend '{name}' makes the file '{path}', which {other}")])
+            made[path], owner[path] = text, name
+    return Package(dict(sorted(made.items())), carried, skipped)
+
+
+def _check_names(family: Family) -> None:
+    """Raise SpecError for a name that the spec gives the op for a backend that reads none, or that is misspelt."""
+    registered = registry.names() if family.names else ()
+    mistakes = []
+    for name in family.names:
+        if name.backend in registered:
+            if not registry.load(name.backend).takes_name:
+                message = f"the backend '{name.backend}' has no name of its own for an op"
+                mistakes.append(Diagnostic(message, name.span, hint="it goes by op, domain and onnx_name"))
+        elif hint := did_you_mean(name.backend, registered):  # other backends may be installed elsewhere
+            mistakes.append(Diagnostic(f"there is no backend '{name.backend}'", name.span, hint=hint))
+    if mistakes:
+        raise SpecError(mistakes)
+
+
+def _package_files(family: Family) -> dict[str, str]:
+    """Return what makes the folder, and its tests, Python packages."""
+    header = f"# {MARK} from {Path(family.source_name).name}; edits are lost.\n"
+    about = family.forward.doc.strip() or f"The op {family.name}."
+    text = f"{about}\n\nThe op for each framework is in the subpackage of that name; `shape` tells the shapes of its outputs."
+    return {"__init__.py": header + docstring(text) + "\n", "tests/__init__.py": header}

@@ -1,0 +1,76 @@
+"""The function table's ONNX texts, as calls of the builder of a generated package and as methods of it.
+
+A text that uses each argument once is written where it is called. Any other is a method of the package's class `Functions`, so
+that an argument, which may be a long nest of calls, is written once.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+
+from opc.emit.onnx.sizes import BUILDER
+from opc.emit.python.layout import laid_out
+from opc.ir.functions import FUNCTIONS
+
+_OF_SIZES = "Div(Sub(x, Mod(x, y)), y)"
+"""A quotient of sizes and indices, rounded to minus infinity: what is left of x without its remainder is a number of the type."""
+
+
+def is_single(text: str) -> bool:
+    """Whether a text is one nest of calls with each argument in it once at most."""
+    tree = ast.parse(text.strip())
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return len(tree.body) == 1 and names.count("x") <= 1 and names.count("y") <= 1
+
+
+def nested(text: str, arguments: Mapping[str, str], builder: str, number: Callable[[str], str]) -> str:
+    """Return a nest of calls of a builder's methods; `number` gives the text of a literal in the arguments' type."""
+    (statement,) = ast.parse(text.strip()).body
+    if not isinstance(statement, ast.Expr):
+        raise TypeError(f"no nest of calls: {text}")
+    return _call(statement.value, arguments, builder, number)
+
+
+def methods(text: str) -> list[str]:
+    """Return the sources of the methods that the table's texts are to those functions' source which call them."""
+    texts = {"floordiv": (2, _OF_SIZES)}
+    texts |= {name: (row.arity, of) for row in FUNCTIONS.values() for name, of in row.onnx_texts().items()}
+    called = set(re.findall(rf"\b{BUILDER}\.([a-z]\w*)\(", text))
+    return [_method(name, *texts[name]) for name in texts if name in called]
+
+
+def _method(name: str, arity: int, text: str) -> str:
+    """Return the source of a method that adds the nodes of a text of several lines."""
+    arguments = ["x", "y"][:arity]
+    head = f"    def {name}(self, {', '.join(f'{a}: str' for a in arguments)}) -> str:"
+    lines = [head, f'        """Add the nodes of {name}."""']
+    names = {a: a for a in arguments}
+    for statement in ast.parse(text.strip()).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                names[target] = target
+                head = f"{target} ="
+            case ast.Expr(value=value):
+                head = "return"
+            case _:
+                raise TypeError(f"neither an assignment nor a result: {ast.unparse(statement)}")
+        call = _call(value, names, "self", lambda literal: f"self.number({literal}, x)")
+        lines.append(laid_out(f"        {head} {call}"))
+    return "\n".join(lines)
+
+
+def _call(node: ast.expr, names: Mapping[str, str], builder: str, number: Callable[[str], str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return names[name]
+        case ast.Constant() | ast.UnaryOp():
+            return number(ast.unparse(node))
+        case ast.Call(func=ast.Name(id="Polynomial"), args=[x, *coefficients]):
+            literals = ", ".join(ast.unparse(c) for c in coefficients)
+            return f"{builder}.polynomial({_call(x, names, builder, number)}, {literals})"
+        case ast.Call(func=ast.Name(id=operator), args=args):
+            return f"{builder}.{operator}({', '.join(_call(a, names, builder, number) for a in args)})"
+        case _:
+            raise TypeError(f"no call of an operator: {ast.unparse(node)}")

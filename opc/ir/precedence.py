@@ -1,0 +1,57 @@
+"""How strongly the operators of a language bind, and what that asks of their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+CONDITIONAL = 0
+"""The strength of a conditional, which binds weaker than every operator."""
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+@dataclass(frozen=True, slots=True)
+class Precedence:
+    """The strengths of a language's operators, by their names in the function table, and which of them do not group to the left.
+
+    Comparisons that are `chained` mean something else side by side, so both operands bind stronger; `right` operators group to
+    the right, and of those that are `both` it does not matter.
+    """
+
+    strength: Mapping[str, int]
+    chained: Collection[str] = ()
+    right: Collection[str] = ()
+    both: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls, *levels: tuple[str, ...], chained: Collection[str] = (), right: Collection[str] = (), both: Collection[str] = ()
+    ) -> Precedence:
+        """Return the precedence of operators given by levels, the weakest first."""
+        return cls({fn: n for n, level in enumerate(levels, CONDITIONAL + 1) for fn in level}, chained, right, both)
+
+    @property
+    def atom(self) -> int:
+        """The strength of what never needs parentheses."""
+        return max(self.strength.values()) + 1
+
+    def sides(self, fn: str) -> tuple[int, int]:
+        """Return how strongly the left and the right operand of a binary operator must bind."""
+        own = self.strength[fn]
+        if fn in self.both:
+            return own, own
+        return own + (fn in self.chained or fn in self.right), own + (fn not in self.right)
+
+
+_SUMS = ("add", "sub")
+PYTHON = Precedence.of(
+    ("or",), ("and",), ("not",), COMPARISONS, _SUMS, ("mul", "div", "floordiv", "mod"), ("neg",), ("pow",),
+    chained=COMPARISONS, right=("pow",),
+)  # fmt: skip
+"""Python's grammar, and that of bodies."""
+NUMPY = Precedence.of(
+    COMPARISONS, ("or",), ("and",), _SUMS, ("mul", "div"), ("neg", "not"), chained=COMPARISONS, both=("and", "or")
+)
+"""Python's grammar with the bitwise operators that NumPy has for bools."""
+CPP = Precedence.of(("or",), ("and",), ("eq", "ne"), ("lt", "le", "gt", "ge"), _SUMS, ("mul", "div"), ("neg", "not"))
+"""The grammar of C++."""

@@ -1,1 +1,0 @@
-"""A backend for opc: ops as functions on NumPy arrays, called through ctypes."""

@@ -1,0 +1,50 @@
+"""Interned nodes: one object for each value, from all threads, for as long as somebody holds it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from opc.ir.affine import Affine, AttrInt, Dim, Index
+
+
+def test_equal_values_are_one_object() -> None:
+    one = Affine.of(Index("i")) * 2 + Dim("N")
+    other = Affine.of(Dim("N")) + Affine.of(Index("i")) * 2
+    assert one is other
+    assert AttrInt("s") is AttrInt("s", -1, flag=False) is AttrInt(name="s")
+    assert AttrInt("s", 0) is not AttrInt("s", 1)
+
+
+def test_copies_and_unpickled_nodes_are_the_same_object() -> None:
+    e = (Affine.of(Index("i")) + 3) // Dim("N")
+    assert pickle.loads(pickle.dumps(e)) is e
+    assert copy.deepcopy(e) is e
+    assert copy.copy(e) is e
+
+
+def test_what_nobody_holds_is_gone() -> None:
+    gone = weakref.ref(Dim("held by nobody"))
+    gc.collect()
+    assert gone() is None
+    assert Dim("held by nobody").name == "held by nobody"
+
+
+def test_wrong_arguments_are_refused() -> None:
+    for args, named in (((), {}), (("a", 1, False, 0), {}), (("a",), {"name": "b"}), (("a",), {"size": 1})):
+        with pytest.raises(TypeError, match="AttrInt takes name, element, flag"):
+            AttrInt(*args, **named)
+
+
+def test_threads_make_one_object() -> None:
+    def made(_: int) -> list[Affine]:
+        return [Affine.of(Index(f"i{n}")) * n + Dim(f"N{n % 7}") for n in range(2000)]
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(made, range(8))
+    assert all(a is b for other in others for a, b in zip(first, other, strict=True))

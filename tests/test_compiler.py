@@ -1,0 +1,65 @@
+"""The driver: as far as is asked for, and the same by whichever way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opc.backends import registry
+from opc.build.generate import prepare
+from opc.compiler import Stage, compile_spec, package_of
+from opc.diagnostics import Diagnostics, SpecError
+from opc.ir.budget import within_depth
+from opc.lower.lower import lower
+from opc.pipeline import load_family
+from opc.spec.loader import loads
+from opc.testing.bench.compiler import CHAINS
+
+SPEC = Path(__file__).parents[1] / "specs" / "dual_residual.yaml"
+
+
+def test_a_spec_is_compiled_as_far_as_is_asked_for() -> None:
+    family = compile_spec(SPEC, to=Stage.FAMILY)
+    assert (family.family, family.programs, family.package.files) == (load_family(SPEC), {}, {})
+    programs = compile_spec(SPEC, to=Stage.PROGRAMS)
+    assert programs.programs == {op.name: lower(op) for op in programs.family.ops}
+    assert programs.package.files == {}
+    files = compile_spec(SPEC).package.files
+    assert {path.split("/")[0] for path in files} == {"__init__.py", "shape.py", "kernel", "tests"}
+
+
+def test_a_package_is_that_of_its_family_and_what_generate_prepares(tmp_path: Path) -> None:
+    backends = registry.select(["numpy", "onnx"])
+    package = compile_spec(SPEC, backends).package
+    assert [b.name for b in package.backends] == ["numpy", "onnx"]
+    assert package.files == package_of(load_family(SPEC), backends).files
+    assert package.files == prepare(SPEC, tmp_path, backends).package.files
+
+
+def test_an_op_with_native_code_has_no_program_of_its_own() -> None:
+    compiled = compile_spec(SPEC.parent / "native" / "inverse.yaml", to=Stage.PROGRAMS)
+    assert compiled.family.name not in compiled.programs
+    assert len(compiled.programs) == len(compiled.family.ops) - 1
+
+
+def test_warnings_are_recorded_and_mistakes_raised() -> None:
+    text = "op: f\ndomain: t\nversion: 1\ndoc: D.\ntypes: {T: [float32]}\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n"
+    found = Diagnostics()
+    compiled = compile_spec(loads(text + "  y[n] = x[n]\n", "f.yaml", whole=False), to=Stage.FAMILY, found=found)
+    assert (compiled.family.name, found.items) == ("f", [])
+    with pytest.raises(SpecError, match=r"f\.yaml:9:"):
+        compile_spec(loads(text + "  y[n] = x[n + 1]\n", "f.yaml", whole=False), to=Stage.FAMILY)
+
+
+def test_a_body_of_two_hundred_steps_is_compiled() -> None:
+    """In the end it is one expression, deeper than Python's own limit of frames allows."""
+    assert len(compile_spec(loads(CHAINS["points"].text(200), "long.yaml", whole=False), to=Stage.FAMILY).family.ops) == 5
+
+
+def test_a_pass_that_runs_out_of_frames_is_a_diagnostic() -> None:
+    def depth(n: int) -> int:
+        return depth(n + 1) + 1
+
+    with pytest.raises(SpecError, match="nested too deeply"):
+        within_depth(depth)(0)
