@@ -7,7 +7,7 @@ from dataclasses import replace
 from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
-from opc.lower.loop_ir import Fold, RowStage
+from opc.lower.loop_ir import Fold, IndexLoop, Loop, RowStage
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.rows.peel import with_peeled_points
 from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
@@ -19,7 +19,7 @@ def scheduled(op: Op, stage: RowStage, overrides: tuple[Override, ...] = ()) -> 
     decisions = Decisions(stage.name, overrides)
     stage = _peeled(stage, decisions)
     once = stage.once
-    if once is not None and not decisions.take("vectorise", str(once.row[-1])):
+    if once is not None and not decisions.take("vectorise", _index(once.row[-1])):
         once = None
     # A call that moves more memory than the caches hold leaves nothing there for whoever reads its outputs next.
     if stores_rows(stage) and (once is None or stores_rows(once)) and decisions.take("nontemporal", worth=runs_often(op)):
@@ -82,3 +82,8 @@ def runs_often(op: Op) -> bool:
 def is_slow(e: Expr) -> bool:
     """Whether an operation takes longer than adding up; a power by a literal is a few products."""
     return isinstance(e, Call) and e.fn in EXPENSIVE and not (e.fn == "pow" and isinstance(e.args[1], Const))
+
+
+def _index(loop: Loop) -> str:
+    """Return what a loop is called by: its index, or the axes of its group."""
+    return loop.index if isinstance(loop, IndexLoop) else str(loop)

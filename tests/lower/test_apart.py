@@ -30,11 +30,12 @@ def test_the_one_point_that_a_condition_names_is_apart() -> None:
         "  e[n, c] = exp(x[n, c] - max[k:C](x[n, k]))\n"
         "  y[n, c] = e[n, c] / sum[k:C](e[n, k]) - (1 if c == t[n] else 0)\n"
     )
+    assert "schedule: peel(c == cast(int64, t)), " in text
     assert text.endswith(
         "    for each point of the row\n"
         "      keep e in y: T = exp(x - e_max)\n"
         "      fold y_sum: T = sum(e)\n"
-        "    for each point of the row, that at c == cast(int64, t) by itself\n"
+        "    for each point of the row\n"
         "      put y: T = e / y_sum - (1 if c == cast(int64, t) else 0)\n"
     )
 
@@ -65,14 +66,14 @@ def test_only_the_index_of_the_row_is_known() -> None:
         text = loops(
             f"inputs: {{x: 'T[N, C]'}}\noutputs: {{y: 'T[N, C]'}}\nkernel: 'y[n, c] = x[n, c] / sum[k:C](x[n, k]) + {used}'\n"
         )
-        assert "parallel rows [n, c], lanes c: f_y" in text
+        assert "  parallel [n, c]: f_y\n    schedule: vectorise(c)\n" in text
 
 
 def test_without_another_pass_along_the_row_a_loop_nest_counts() -> None:
     text = loops(
         "inputs: {x: 'T[N, C]', t: 'int32[N]'}\noutputs: {y: 'T[N, C]'}\nkernel: 'y[n, c] = x[n, c] if c == t[n] else 0'\n"
     )
-    assert "parallel rows [n, c], lanes c: f_y" in text
+    assert "  parallel [n, c]: f_y\n    schedule: vectorise(c)\n" in text
 
 
 SUM_FIRST = """\
@@ -102,5 +103,5 @@ def test_a_stage_that_would_lose_as_much_does_not_run_first() -> None:
         "  v[n, d] = z[n, D - 1 - d] / 2\n"
         "  y[n, c] = exp(x[n, c]) * r[n] / s[n] if c == t[n] else 0\n"
     )
-    assert "parallel rows [n, c], lanes c: f_y" in text
+    assert "  parallel [n, c]: f_y\n    schedule: vectorise(c)\n" in text
     assert text.count("read input u: ") == 1

@@ -23,7 +23,8 @@ def test_a_read_modulo_a_size_that_broadcasts_is_regular() -> None:
     (variant,) = lower(compile_text(HEAD + SCALED, "test").forward)
     assert format_variant(variant) == (
         "program f\n"
-        "  parallel rows along [*A, n:N, *B], past the caches in large calls: f\n"
+        "  parallel rows along [*A, n:N, *B]: f\n"
+        "    schedule: vectorise(*B), nontemporal\n"
         "    read input x: T[*A, n:N, *B]\n"
         "    read input scale: T[n:N]\n"
         "    write output y: T[*A, n:N, *B]\n"
@@ -41,7 +42,7 @@ def test_its_transpose_sums_over_the_points_of_the_same_loops() -> None:
     (variant,) = lower(backward)
     text = format_variant(variant)
     assert "write output d_scale: T[i:S along N], sum over points\n" in text
-    assert "lanes" not in text
+    assert "parallel [" not in text
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ program f
   contraction in blocks [i, j]: f_y_all
     for e in 0..E: y_all_sum += q[i, e] * k[j, e]
     put y_all: T = 2 * y_all_sum + (mask if present(mask) else 0)
-  parallel rows [i, j], lanes j: f_y
+  parallel [i, j]: f_y
+    schedule: vectorise(j), split
     y[i, j] = y_all[i, j] if j <= i else -inf
 """
 
@@ -94,7 +95,7 @@ def test_a_factor_varies_with_the_axes_of_all_sums_around_it() -> None:
 def test_gradients_of_a_contraction_are_contractions() -> None:
     backward = loops(LINEAR.replace("maximum(", "(").replace(", 0)\n", ")\n"), "backward")
     assert backward.count("contraction in blocks") == 2
-    assert "parallel points" not in backward
+    assert "parallel [" not in backward
 
 
 def test_both_addends_of_a_tangent_make_one_contraction() -> None:

@@ -20,13 +20,16 @@ program f
   temporary y_part2: T[N:N, *K], in no memory
   temporary sum_y_part: T[]
   temporary sum_y_part2: T[]
-  parallel rows [n, K_point], lanes K_point, places in x found a row ahead: f_y_part
+  parallel [n, *K]: f_y_part
+    schedule: vectorise(K_point), vectorise(n), prefetch(x)
     y_part[n, *K] = x[n, at[n, *K], *K]
     write temporary sum_y_part, sum over points
-  parallel rows [i, K_point], lanes K_point, places in w found a row ahead: f_y_part2
+  parallel [i, *K]: f_y_part2
+    schedule: vectorise(K_point), vectorise(i), prefetch(w)
     y_part2[i, *K] = w[at[i, *K]]
     write temporary sum_y_part2, sum over points
   parallel rows along []: f_2_1
+    schedule: plain loops
     read temporary sum_y_part: T[], once a row
     read temporary sum_y_part2: T[], once a row
     write output y: T[], once a row

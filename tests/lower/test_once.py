@@ -40,7 +40,7 @@ def test_sums_over_pieces_that_lie_apart_are_folded_piece_by_piece() -> None:
     assert "  parallel rows along [n:N, c:C, *S]: f_0\n" in text
     assert "    write temporary sum_x: T[c:C], sum over points\n" in text
     assert "        fold sum_x: T = sum(x)\n" in text
-    assert "  parallel rows along [c:C], past the caches in large calls: f_1\n" in text
+    assert "  parallel rows along [c:C]: f_1\n    schedule: nontemporal\n" in text
 
 
 def test_rows_that_are_passed_over_again_stay_whole() -> None:

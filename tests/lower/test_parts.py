@@ -32,9 +32,11 @@ def test_each_row_is_a_sum_of_its_own() -> None:
         == """\
 program f
   temporary y_part: T[...]
-  parallel rows [point], single lanes, sum over [d:D] vectorised: f_y_part
+  parallel [...]: f_y_part
+    schedule: vectorise
     y_part[...] = sum[d:D](x[..., d] if at[...] != d else 1)
   parallel rows along [...]: f_1
+    schedule: vectorise(...)
     read temporary y_part: T[...]
     write output y: T[], sum over points
     for each point of the row
@@ -55,9 +57,11 @@ program f
   temporary y_part: T[N:N]
   temporary sum_y_part: T[]
   temporary sum_w: T[]
-  parallel rows [n], lanes n, places in x found a row ahead: f_y_part
+  parallel [n]: f_y_part
+    schedule: vectorise(n), prefetch(x)
     y_part[n] = x[n, at[n]]
   parallel rows along [n:N]: f_1_0
+    schedule: vectorise(n)
     read input w: T[n:N]
     read temporary y_part: T[n:N]
     write temporary sum_y_part: T[], sum over points
@@ -72,6 +76,7 @@ program f
       put sum_y_part: T = sum_y_part
       put sum_w: T = sum_w
   parallel rows along []: f_1_1
+    schedule: plain loops
     read temporary sum_y_part: T[], once a row
     read temporary sum_w: T[], once a row
     write output y: T[], once a row

@@ -30,7 +30,8 @@ kernel: 'y[n, c, m] = sum[p:2](pad(x[n, c, cast(int64, at[n, m]) + p], 0) * (at[
 """
     assert loops(kernel) == (
         "program f\n"
-        "  parallel rows [n, c, m], lanes m, places in x found once for all [c]: f_y\n"
+        "  parallel [n, c, m]: f_y\n"
+        "    schedule: vectorise(m), prefetch(x, for all [c])\n"
         "    y[n, c, m] = 0 + pad(x[n, c, cast(int64, at[n, m]) + 0], 0) * cast(T, 2) + "
         "pad(x[n, c, cast(int64, at[n, m]) + 1], 0) * at[n, m]\n"
     )
@@ -39,7 +40,8 @@ kernel: 'y[n, c, m] = sum[p:2](pad(x[n, c, cast(int64, at[n, m]) + p], 0) * (at[
 def test_sums_keep_the_axes_that_places_do_not_change_with() -> None:
     kernel = "outputs: {y: 'T[N, M]'}\nkernel: 'y[n, m] = sum[c, p:2](pad(x[n, c, cast(int64, at[n, m]) + p], 0) * at[n, m])'\n"
     assert (
-        "  parallel rows [n, m], lanes m, sum over [c:C] in rows, places in x found a row ahead: f_y\n"
+        "  parallel [n, m]: f_y\n"
+        "    schedule: vectorise(m), prefetch(x)\n"
         "    y[n, m] = sum[c:C](pad(x[n, c, cast(int64, at[n, m]) + 0], 0) * at[n, m] + "
         "pad(x[n, c, cast(int64, at[n, m]) + 1], 0) * at[n, m])\n"
     ) in loops(kernel)
@@ -47,7 +49,7 @@ def test_sums_keep_the_axes_that_places_do_not_change_with() -> None:
 
 def test_what_a_choice_along_the_lane_hangs_on_is_not_looked_up() -> None:
     kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = x[n, c, cast(int64, at[n, m])] if at[n, m] > 0 else 0'\n"
-    assert "found" not in loops(kernel)
+    assert "prefetch" not in loops(kernel)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +68,12 @@ def test_places_that_are_asked_for_at_times_are_not_looked_up_where_that_reads_e
         "'T[N, M]'", "'T[N, M]', ids: 'I[N, M]', of: 'I[N]', w: 'T[N]', v: 'T[K]'"
     )
     (variant, *_) = lower(compile_text(f"{head}outputs: {{y: 'T[N, C, M]'}}\nkernel: 'y[n, c, m] = {value}'\n", "test").forward)
-    assert "found" not in format_variant(variant)
+    assert "prefetch" not in format_variant(variant)
 
 
 def test_places_under_a_condition_are_looked_up_where_they_lie_at_hand() -> None:
     kernel = "outputs: {y: 'T[N, C, M]'}\nkernel: 'y[n, c, m] = pad(x[n, c, cast(int64, at[n, m])], 0) if n + 1 < N else 0'\n"
-    assert "places in x found" in loops(kernel)
+    assert "prefetch(x, for all [c])" in loops(kernel)
 
 
 def backward_loops() -> str:
@@ -85,7 +87,7 @@ def backward_loops() -> str:
 def test_terms_that_go_to_computed_places_are_computed_in_rows_with_their_places_found_once() -> None:
     found = backward_loops()
     assert "temporary d_x_m: int64[N:N, M:M]" in found
-    assert "scatter into [i, j, k] at k = d_x_m[i, m] + p, single lanes, places and terms in rows of m" in found
+    assert "scatter(k = d_x_m[i, m] + p, rows m)" in found
 
 
 def test_temporaries_of_a_few_points_an_axis_lie_in_long_rows() -> None:
@@ -97,7 +99,7 @@ kernel: |
 """
     found = loops(kernel)
     assert "temporary w: T[N:N, 2:2, M:M]" in found
-    assert "parallel rows [n, p, m], lanes m: f_w" in found
+    assert "  parallel [n, p, m]: f_w\n    schedule: vectorise(m), split\n" in found
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,11 @@ def test_weights_of_one_index_and_of_what_is_summed_are_tables() -> None:
     assert loops(SIZES + kernel) == (
         "program f\n"
         "  temporary y_b: float64[5:5, B:B]\n"
-        "  parallel rows [k, b], lanes b: f_y_b\n"
+        "  parallel [k, b]: f_y_b\n"
+        "    schedule: vectorise(b)\n"
         "    y_b[k, b] = abs(exp(-0.5 * b) + 2.0 * k)\n"
-        "  parallel rows [a, b], lanes b, sum over [k:5] in rows: f_y\n"
+        "  parallel [a, b]: f_y\n"
+        "    schedule: vectorise(b), split\n"
         "    y[a, b] = sum[k:5](pad(x[a, b + k], 0) * y_b[k, b])\n"
     )
 
@@ -57,7 +59,7 @@ def test_short_sums_are_written_out() -> None:
 
 def test_short_sums_at_computed_places_stay_loops() -> None:
     kernel = "kernel: 'y[a, b] = sum[k:3](pad(x[cast(int64, x[a, b]), k], 0))'\n"
-    assert "sum over [k:3]" in loops(SIZES + kernel)
+    assert "sum[k:3](" in loops(SIZES + kernel)
 
 
 def test_a_place_found_by_division_is_scattered_to() -> None:
@@ -67,5 +69,5 @@ def test_a_place_found_by_division_is_scattered_to() -> None:
     assert backward is not None
     (variant,) = lower(backward)
     found = format_variant(variant)
-    assert "scatter into [i, j] at j = (-m + m*B) // (-A + M), single lanes" in found
+    assert "scatter(j = (-m + m*B) // (-A + M))" in found
     assert "temporary d_x_m: float64[M:M]" in found
