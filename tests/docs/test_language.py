@@ -64,8 +64,9 @@ def test_which_conditions_become_scatters(terms: list[str], form: str, time: str
             f"{HEAD}inputs: {{w: 'T[N]', c: 'int64[N]', d: 'int64[N]'}}\nattributes: {{count: {{type: int, check: count > 0}}}}\n"
             f"shape: {{K: count}}\noutputs: {{y: 'T[{'K, K' if two else 'K'}]'}}\nkernel: |\n  {target} = {value}\n"
         )
-        loops = "".join(format_variant(v) for v in lower(compile_text(text, "foo").forward))
-        scatters = "scatter into [k" in loops
+        loops = "".join(format_variant(v, loops=True) for v in lower(compile_text(text, "foo").forward))
+        scatters = "schedule: scatter(k" in loops
         assert scatters == ("scatter" in form), loops
-        assert ("over [n:N]" in loops) == (not scatters), loops
+        assert ("vector for k in" in loops) == (not scatters), loops
+        assert "for n in 0 .. N:" in loops
         assert ("K" in time) == (not scatters)

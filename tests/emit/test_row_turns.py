@@ -76,10 +76,10 @@ def test_each_pass_has_what_it_needs_and_no_more() -> None:
 
 def test_the_second_pass_fetches_what_the_first_reads() -> None:
     text = text_of("  s[n] = sum[k](x[n, k])\n  t[n] = sum[k]((x[n, k] - s[n]) * w[n, k])\n  y[n, k] = x[n, k] * t[n]\n")
-    assert re.findall(r"__builtin_prefetch\((\w+)", text) == ["x_ahead"]
+    assert re.findall(r"opc::prefetch\((\w+)", text) == ["x_ahead"]
     first, second, _ = re.split(r"for \(int64_t row = first; ", text)[1:]
     assert "nothing_ahead" in first
-    assert "__builtin_prefetch" in second
+    assert "opc::prefetch(" in second
 
 
 @pytest.mark.parametrize(

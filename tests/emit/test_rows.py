@@ -75,6 +75,6 @@ kernel: |
   z[..., d] = e[..., d] if s[...] > x[..., d] else s[...]
 """
     last = loops(spec)[-1]
-    assert "const T e_here = z[d];" in last
-    assert "y[d] = opc::choose<T>(s > x, s, e_here);" in last
-    assert "z[d] = opc::choose<T>(s > x, e_here, s);" in last
+    assert "const T e_here = z_row[d];" in last
+    assert "y_row[d] = opc::choose<T>(s > x, s, e_here);" in last
+    assert "z_row[d] = opc::choose<T>(s > x, e_here, s);" in last

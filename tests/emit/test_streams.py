@@ -119,4 +119,4 @@ def test_derivatives_of_gradients_have_one_form() -> None:
 
 
 def _streams(op: Any) -> list[bool]:
-    return [s.streams for v in lower(op) for s in v.program.stages if isinstance(s, RowStage)]
+    return ["nontemporal" in s.schedule for v in lower(op) for s in v.program.stages if isinstance(s, RowStage)]

@@ -114,7 +114,7 @@ def test_group_norm_without_what_lies_between(tmp_path: Path) -> None:
 
 
 def still(family: Family) -> list[tuple[str, ...]]:
-    return [s.still for v in lower(family.forward) for s in v.program.stages if isinstance(s, RowStage)]
+    return [s.schedule.args("segments") for v in lower(family.forward) for s in v.program.stages if isinstance(s, RowStage)]
 
 
 @pytest.mark.parametrize(
