@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
     from opc.compiler import Compiled
     from opc.ir.op import Family, Op
+    from opc.loops.schedule import Override
 
 
 class Target(Enum):
@@ -57,9 +59,12 @@ def show(
         raise WrongUse(f"{shown(spec)} is a folder: name one spec file")
     if not spec.exists():
         raise WrongUse(f"there is no file {shown(spec)}")
-    with rescheduled(schedule or ()):
+    if schedule and not (loops or c):
+        raise WrongUse("--schedule says how loops are made, which --loops and --c show")
+    with rescheduled(schedule or ()) as changes:
         compiled = compile_spec(spec, to=Stage.FILES if c else Stage.PROGRAMS if loops else Stage.FAMILY)
         family = compiled.family
+        _check_stages(changes, compiled)
         sizes = _sizes(family, size or ())
         sections = []
         if ir or not (gradient or loops or c or sharding):
@@ -80,16 +85,24 @@ def show(
 
 
 @contextmanager
-def rescheduled(texts: Sequence[str]) -> Iterator[None]:
+def rescheduled(texts: Sequence[str]) -> Iterator[Sequence[Override]]:
     """Lower with what --schedule says."""
-    from opc.lower.schedule import ScheduleError, overridden, overrides
+    from opc.loops.schedule import ScheduleError, overridden, overrides
 
     try:
         found = overrides(texts)
     except ScheduleError as error:
         raise WrongUse(f"--schedule: {error}") from None
     with overridden(found):
-        yield
+        yield found
+
+
+def _check_stages(changes: Sequence[Override], compiled: Compiled) -> None:
+    """Raise WrongUse for a change of a schedule that no stage is called by."""
+    stages = [s.name for variants in compiled.programs.values() for v in variants for s in v.program.stages]
+    for change in changes:
+        if not any(fnmatchcase(stage, change.stages) for stage in stages):
+            raise WrongUse(f"--schedule: no stage is called '{change.stages}'; there are {', '.join(dict.fromkeys(stages))}")
 
 
 def _sizes(family: Family, texts: Sequence[str]) -> Sizes:

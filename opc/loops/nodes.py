@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.dtypes import TypeVar, ValueType
 from opc.ir.expr import Expr, parts_of, with_parts
+from opc.loops.schedule import Schedule
 from opc.loops.values import Intrinsic, Kind, Local, Reference
 
 
@@ -264,7 +265,7 @@ class Kernel:
     views: tuple[View, ...] = ()
     channel: int | None = None
     flags: tuple[str, ...] = ()
-    schedule: object = field(default=None, compare=False)
+    schedule: Schedule = field(default_factory=Schedule, compare=False)
     forms: tuple[Form, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
 

@@ -11,12 +11,12 @@ from opc.ir.op import Op
 from opc.loops.bind import bind
 from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Kernel
+from opc.loops.schedule import Schedule, Transformation
 from opc.loops.verify import verify_kernel
 from opc.lower.build.context import Unsupported
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
 from opc.lower.loop_ir import RowStage, Stage
-from opc.lower.schedule import Schedule, Transformation
 
 SCHEDULE = Schedule((Transformation("bind", ("rows to blocks", "points to threads")),))
 """What every stage goes through."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
+from opc.loops.schedule import Decisions, Override
 from opc.lower.loop_ir import Fold, IndexLoop, Loop, RowStage
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.rows.peel import with_peeled_points
 from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
-from opc.lower.schedule import Decisions, Override
 
 
 def scheduled(op: Op, stage: RowStage, overrides: tuple[Override, ...] = ()) -> RowStage:

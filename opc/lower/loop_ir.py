@@ -19,8 +19,8 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
+from opc.loops.schedule import Schedule
 from opc.lower.contractions.factors import Factor
-from opc.lower.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, order=True)

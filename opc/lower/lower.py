@@ -9,6 +9,7 @@ from functools import lru_cache
 from opc.ir.expr import Expr, Read, reads, rewrite
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.verify import verify_reads
+from opc.loops.schedule import Override, active
 from opc.lower.bounded import verify_bounded
 from opc.lower.contractions.contraction import contraction_stage, extract
 from opc.lower.heuristics import scheduled
@@ -26,7 +27,6 @@ from opc.lower.rows.fixed import with_fixed_values
 from opc.lower.rows.flatten import IrregularError, extents_under_conditions, flatten
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
-from opc.lower.schedule import Override, active
 from opc.lower.specialise import Case, specialise
 from opc.lower.zeros import with_zeros_in_sums
 from opc.transform.indices import Namer, bare, index_names, op_names

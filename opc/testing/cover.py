@@ -23,6 +23,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.expr import walk
 from opc.ir.op import CodeLine, Example, Family, Group, Op, Operand
+from opc.lower.build.stage import stage_schedule
 from opc.lower.lower import lower
 from opc.pipeline import load_family
 
@@ -65,6 +66,8 @@ def features(family: Family) -> frozenset[str]:
         if not (op is family.forward and family.native_for("cpp") is not None):
             for variant in lower(op):
                 _add(variant.program, "loops", found)
+                steps = (t for s in variant.program.stages for t in stage_schedule(variant.case.op, s).steps)
+                found |= {f"loops schedule {t.name}" for t in steps}
     found |= {f"type {'input' if o in family.forward.inputs else 'output'} {d.value}" for o, d in _dtypes(family.forward)}
     found |= {f"rank {_rank(o)}" for o in (*family.forward.inputs, *family.forward.outputs)}
     return frozenset(found)

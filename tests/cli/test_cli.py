@@ -175,8 +175,23 @@ def test_show(opc: Opc, tmp_path: Path) -> None:
     loops = opc("show", one, "--loops").out
     assert "program softmax\n  parallel whole rows of [*A, *B] along [n:N]" in loops
     assert "fold m: T = max(x)" in loops
+    assert "    schedule: interleave, prefetch, batch(4, whole)\n" in loops
+    assert "          fold_row<count_lanes<T>()>(tile.columns, ahead, step, y_sum_fold)\n" in loops
     c = opc("show", one, "--c").out
     assert "int32_t opc_softmax(" in c
+
+
+def test_show_of_other_schedules_and_targets(opc: Opc, tmp_path: Path) -> None:
+    one = spec(tmp_path, "softmax")
+    other = opc("show", one, "--loops", "--schedule", "softmax: -interleave, batch(2)").out.split("\n\n")
+    assert "    schedule: batch(2)\n" in other[0]
+    assert "interleave" in other[1]
+    assert "opc::rows_in_turn" not in opc("show", one, "--c", "--schedule", "-interleave").out
+    assert "no stage is called 'soft'; there are softmax, " in opc("show", one, "--loops", "--schedule", "soft: -batch").err
+    assert "there is no transformation 'bach'" in opc("show", one, "--loops", "--schedule", "-bach").err
+    assert "which --loops and --c show" in opc("show", one, "--schedule", "-batch").err
+    assert "m = block_reduce<opc::joins_max, T>(m)" in opc("show", one, "--loops", "--target", "cuda").out
+    assert "__global__ void " in opc("show", one, "--c", "--target", "cuda").out
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from opc.ir.affine import Affine, GroupSize, Index
 from opc.ir.dtypes import Acc, TypeVar, ValueType
 from opc.ir.expr import Expr, GroupRef, Read, StrConst, reads, walk
 from opc.ir.op import Group, Op, Operand
+from opc.loops.schedule import Decisions, Override
 from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
-from opc.lower.schedule import Decisions, Override
 
 
 class Unsupported(Exception):

@@ -10,6 +10,7 @@ from opc.loops.expand import expand
 from opc.loops.hoist import hoist
 from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Body, Kernel
+from opc.loops.schedule import Override, active
 from opc.loops.verify import verify_kernel
 from opc.loops.version import version
 from opc.lower.alone import of_statement
@@ -18,7 +19,6 @@ from opc.lower.build.points import point_nest
 from opc.lower.build.rows import row_nest
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
-from opc.lower.schedule import Override, active
 
 
 def nest_kernel(op: Op, stage: NestStage) -> Kernel:

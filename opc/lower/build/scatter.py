@@ -171,7 +171,7 @@ class _Terms(Reduction):
         window, before = self.plan.window, list[Statement]()
         if window is not None:
             for outer in self.axes[-2:-1]:
-                first = WindowRow(known, row, window, lambda a: a.substitute({Index(axis.index): Affine.of(Index(own))}.get))
+                first = WindowRow(known, row, window, lambda a: _renamed(a, axis.index, own))
                 before += first.fetch(outer.index)
                 size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
                 end = Sum((ref("@out"), variable("@place"), Product((HIGH, PLACE_STRIDE))))
@@ -307,3 +307,8 @@ class _Terms(Reduction):
             Local("@out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
         )
         return *accesses.before, Loop(How.LANES, over.lane, over.low, over.high, (*body, take))
+
+
+def _renamed(a: Affine, index: str, name: str) -> Affine:
+    """Return an expression in which an index has another name."""
+    return a.substitute(lambda s: Affine.of(Index(name)) if s == Index(index) else None)

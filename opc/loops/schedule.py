@@ -28,7 +28,6 @@ NAMES = (
     "tile",
     "products",
     "channels",
-    "hoist",
     "version",
 )
 """Every transformation, in the order in which they are done."""
