@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,11 @@ def test_a_schedule_is_text() -> None:
     assert str(Schedule()) == "plain loops"
     assert str(Schedule((Transformation("batch", ("3", "whole")), Transformation("version")))) == "batch(3, whole), version"
     assert len(set(NAMES)) == len(NAMES)
+
+
+def test_the_page_names_every_transformation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text()
+    rows = re.findall(r"^\| `([a-z]+)` \|[^|]*\| (`[^|]*) \|", page, re.MULTILINE)
+    assert tuple(name for name, _ in rows) == NAMES
+    for _, where in rows:
+        assert all((Path(__file__).parents[2] / path).is_file() for path in re.findall(r"`([^`]+)`", where))
