@@ -119,7 +119,7 @@ class Arrays:
         """Add x as an integer: truncated, the type's bound beyond that, 0 for a nan."""
         numbers = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
         low, high = int(numbers.min), int(numbers.max)
-        whole = self.trunc(x)
+        whole = self.Mul(self.Sign(x), self.Floor(self.Abs(x)))
         above = self.Greater(whole, self.number(float(low), x))
         fits = self.And(above, self.Less(whole, self.number(float(high), x)))
         wide = None if high < 2**63 else TensorProto.UINT64
