@@ -150,7 +150,7 @@ def test_owner_is_the_backend_whose_tensor_a_value_is(entries: list[EntryPoint],
     framework = ModuleType("some_framework")
     monkeypatch.setitem(sys.modules, "some_framework", framework)
     assert not Good().owns(Tensor())
-    framework.Tensor = Tensor  # type: ignore[attr-defined]
+    monkeypatch.setattr(framework, "Tensor", Tensor, raising=False)
     entries.append(entry("absent", "no_such_module:Backend", "broken-dist"))
     for value in (Tensor(), Parameter(), Parameter()):
         assert isinstance(registry.owner(value), Good)

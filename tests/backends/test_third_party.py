@@ -11,22 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.guide import PAGE, write_package
 from tests.ruff import accepts
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs"
-PAGE = ROOT / "docs" / "backends.md"
-FILE = re.compile(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package's folder, with the files that the page shows."""
-    folder = tmp_path_factory.mktemp("source")
-    for name, text in FILE.findall(PAGE.read_text()):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write_package(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")

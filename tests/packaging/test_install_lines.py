@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -23,6 +22,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from opc import distribution
+from tests.backends import guide
+from tests.backends.guide import write_package
 from tests.docs.pages import PAGES, page_id
 from tests.packaging.environments import ROOT, run
 from tests.packaging.index import make_index, requirements
@@ -72,9 +73,8 @@ KNOWN = {line: place for place, line in reversed(documented() + written())}
 def third_party(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of the guide's backend."""
     folder = tmp_path_factory.mktemp("third-party")
-    own = Path("tests", "backends", "third_party")
-    shutil.copytree(ROOT / own, folder / own.name, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-m", "pip", "wheel", folder / own.name, "--no-deps", "--no-build-isolation", "-w", folder, cwd=folder)
+    source = write_package(folder / guide.NAME)
+    run(sys.executable, "-m", "pip", "wheel", source, "--no-deps", "--no-build-isolation", "-w", folder, cwd=folder)
     (made,) = folder.glob("*.whl")
     return made
 
@@ -89,7 +89,9 @@ def meant(argument: str) -> str:
     path, bracket, extras = argument.partition("[")
     if not path.startswith("."):
         return argument
-    folder = {"./third_party": ROOT / "tests/backends/third_party"}.get(path, ROOT / path)
+    if path == f"./{guide.NAME}":
+        return guide.NAME
+    folder = ROOT / path
     return tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"] + bracket + extras
 
 

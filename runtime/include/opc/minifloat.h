@@ -61,7 +61,7 @@ template <typename T>
 constexpr dtype dtype_for = T::type;
 #define OPC_DTYPE_FOR(name, type) \
   template <>                     \
-  constexpr dtype dtype_for<type> = dtype_##name;
+  inline constexpr dtype dtype_for<type> = dtype_##name;
 OPC_COMPUTED_DTYPES(OPC_DTYPE_FOR)
 #undef OPC_DTYPE_FOR
 
