@@ -160,8 +160,9 @@ def interned(cls: _D) -> _D:
     # The lock is bound here: when the interpreter ends, modules lose their names before the last instances go.
     def remove(entry: Any, lock: Any = _INTERNING) -> None:
         with lock:
-            if table.get(entry.key) is entry:
-                del table[entry.key]
+            key = entry.key
+            if table.get(key) is entry:
+                del table[key]
 
     def enter(key: tuple[Any, ...]) -> Any:
         with _INTERNING:
