@@ -157,11 +157,12 @@ def interned(cls: _D) -> _D:
     names, count = tuple(f.name for f in parameters), len(parameters)
     table: dict[tuple[Any, ...], _Entry] = {}
 
-    def remove(entry: weakref.ref[Any]) -> None:
-        assert isinstance(entry, _Entry)
-        with _INTERNING:
-            if table.get(entry.key) is entry:
-                del table[entry.key]
+    # The lock is bound here: when the interpreter ends, modules lose their names before the last instances go.
+    def remove(entry: Any, lock: Any = _INTERNING) -> None:
+        with lock:
+            key = entry.key
+            if table.get(key) is entry:
+                del table[key]
 
     def enter(key: tuple[Any, ...]) -> Any:
         with _INTERNING:
@@ -170,9 +171,9 @@ def interned(cls: _D) -> _D:
             if found is None:
                 found = object.__new__(cls)
                 fill(found, *key)
-                entry = _Entry(found, remove)
-                entry.key = key
-                table[key] = entry
+                added = _Entry(found, remove)
+                added.key = key
+                table[key] = added
             return found
 
     def bound(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from opc.ir import node
 from opc.ir.affine import Affine, AttrInt, Dim, Index
 
 
@@ -48,3 +50,17 @@ def test_threads_make_one_object() -> None:
     with ThreadPoolExecutor(8) as pool:
         first, *others = pool.map(made, range(8))
     assert all(a is b for other in others for a, b in zip(first, other, strict=True))
+
+
+def test_the_last_instances_go_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the interpreter ends, a module's names are taken from it before what others hold is gone."""
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    last = Index("the_last_one")
+    gone = weakref.ref(last)
+    for name in ("_Entry", "_INTERNING"):
+        monkeypatch.setattr(node, name, None)
+    del last
+    gc.collect()
+    assert gone() is None
+    assert reported == []
