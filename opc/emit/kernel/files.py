@@ -138,7 +138,8 @@ class _Kernel:
         functions = "\n\n".join(self.tiles[name].text(name) for name in dict.fromkeys(self.functions.values()))
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
-        needed = {"contraction_kernels"} if self._contractions else set()
+        # The table of rows is of every kernel.
+        needed = {"loops", "contraction_kernels"} if self._contractions else {"loops"}
         for tile in self.tiles.values():
             needed |= headers(tile.kernel)
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))
