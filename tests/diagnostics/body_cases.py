@@ -52,6 +52,7 @@ SYNTAX: list[Case] = [
     kernel(f"⟦y = {DEEP}⟧", "nested more than 100 deep"),
     kernel("y = x ⟦\u200b⟧+ 1", "the character #x200b can't stand in a body"),
     kernel("⟦y⟧ = x" + " + 1" * 25_001, "longer than 100000 characters"),
+    kernel("⟦y = x" + " + 1" * 20_000 + "⟧", "nested more than 100 deep"),
     kernel("⟦y⟧ =x" + "+1" * 40_000, "nested more than 100 deep"),
 ]
 
