@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from opc.ir.dtypes import DType, ValueType
+from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Call, Const, Expr, Select
 from opc.loops.nodes import Accumulate, Body, Do, Function, How, If, Let, Loop, Search, Statement, Store, Var, bodies, with_bodies
 from opc.loops.values import Address, Choice, Construct, Load, Local, Named, Product, Word, call, ref
@@ -63,7 +63,7 @@ def _reduction(loop: Loop, take: Accumulate, fresh: Callable[[str], str]) -> Bod
     better = Call("gt" if kind == "max" else "lt", (ref(key), ref(part)), DType.BOOL)
     body: Body = (
         Let(key, auto, call(f"{kind}_key", Construct(of, take.value))),
-        Store(Local(part, of), Choice(better, ref(key), ref(part))),
+        Store(Local(part, Weak.INT), Choice(better, ref(key), ref(part))),
     )
     found = call("key_value", ref(part), type=of, types=(of,))
     return (

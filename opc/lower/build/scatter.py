@@ -46,7 +46,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import NOWHERE, Accesses
-from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Variable
+from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Unsupported, Variable
 from opc.lower.build.reduction import Reduction
 from opc.lower.build.split import Sweep, as_condition, condition, split
 from opc.lower.build.window import WindowRow
@@ -162,6 +162,8 @@ class _Terms(Reduction):
     def _rows(self, axis: Axis, found: list[Reduce]) -> Body:
         """Return the loop over the terms of the last axis in rows, with the searches that their places need before each row."""
         known = self.known
+        if any(axis.index in a.extent.indices() for e in found for a in e.axes if isinstance(a, Axis)):
+            raise Unsupported(f"a search whose length depends on {axis.index}")
         start, own, count, to_rows = self._pieces(axis)
         row = Range(own, number(0), variable(count))
 
