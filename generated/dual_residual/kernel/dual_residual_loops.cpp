@@ -12,14 +12,14 @@ void dual_residual(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    const T *y_row = opc::row<const T>(tile, 1, row);
-    T *u = opc::row<T>(tile, 2, row);
-    T *v = opc::row<T>(tile, 3, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    const T *const y_row = opc::row<const T>(tile, 1, row);
+    T *const u_row = opc::row<T>(tile, 2, row);
+    T *const v_row = opc::row<T>(tile, 3, row);
     /* u[...] = alpha * x[...] - y[...] */
     /* v[...] = alpha * y[...] - x[...] */
-    opc::row_put<T, true> u_put(u);
-    opc::row_put<T, true> v_put(v);
+    opc::row_put<T, true> u_put{u_row};
+    opc::row_put<T, true> v_put{v_row};
     const auto step = [&](int64_t i, T &u_here, T &v_here) OPC_INLINED {
       const T x = x_row[i];
       const T y = y_row[i];
@@ -37,21 +37,23 @@ void dual_residual_backward(const opc::tile &tile, const void *call) {
   const int32_t has_d_u = arguments.has_d_u;
   const int32_t has_d_v = arguments.has_d_v;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *d_u_row = opc::row<const T>(tile, 0, row);
-    const T *d_v_row = opc::row<const T>(tile, 1, row);
-    T *d_x = opc::row<T>(tile, 2, row);
-    T *d_y = opc::row<T>(tile, 3, row);
+    const T *const d_u_row = opc::row<const T>(tile, 0, row);
+    const T *const d_v_row = opc::row<const T>(tile, 1, row);
+    T *const d_x_row = opc::row<T>(tile, 2, row);
+    T *const d_y_row = opc::row<T>(tile, 3, row);
     /* d_x[...] = (alpha * d_u[...] if present(d_u) else 0) - (d_v[...] if present(d_v) else 0) */
     /* d_y[...] = (alpha * d_v[...] if present(d_v) else 0) - (d_u[...] if present(d_u) else 0) */
-    opc::row_put<T, want_d_x> d_x_put(d_x);
-    opc::row_put<T, want_d_y> d_y_put(d_y);
+    opc::row_put<T, want_d_x> d_x_put{d_x_row};
+    opc::row_put<T, want_d_y> d_y_put{d_y_row};
     const auto step = [&](int64_t i, T &d_x_here, T &d_y_here) OPC_INLINED {
       const T d_u = d_u_row[i];
       const T d_v = d_v_row[i];
-      if constexpr (want_d_x) d_x_here =
-          opc::blend<T>(has_d_u, alpha * d_u, 0) - opc::blend<T>(has_d_v, d_v, 0);
-      if constexpr (want_d_y) d_y_here =
-          opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
+      if constexpr (want_d_x) {
+        d_x_here = opc::blend<T>(has_d_u, alpha * d_u, 0) - opc::blend<T>(has_d_v, d_v, 0);
+      }
+      if constexpr (want_d_y) {
+        d_y_here = opc::blend<T>(has_d_v, alpha * d_v, 0) - opc::blend<T>(has_d_u, d_u, 0);
+      }
     };
     opc::put_row(tile, opc::nothing_ahead{}, step, d_x_put, d_y_put);
   }
@@ -64,20 +66,22 @@ void dual_residual_backward_backward(const opc::tile &tile, const void *call) {
   const int32_t has_d_d_x = arguments.has_d_d_x;
   const int32_t has_d_d_y = arguments.has_d_d_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *d_d_x_row = opc::row<const T>(tile, 0, row);
-    const T *d_d_y_row = opc::row<const T>(tile, 1, row);
-    T *d_d_u = opc::row<T>(tile, 2, row);
-    T *d_d_v = opc::row<T>(tile, 3, row);
+    const T *const d_d_x_row = opc::row<const T>(tile, 0, row);
+    const T *const d_d_y_row = opc::row<const T>(tile, 1, row);
+    T *const d_d_u_row = opc::row<T>(tile, 2, row);
+    T *const d_d_v_row = opc::row<T>(tile, 3, row);
     /* d_d_u[...] = (alpha * d_d_x[...] if present(d_d_x) else 0) - (d_d_y[...] if present(d_d_y) else 0) */
     /* d_d_v[...] = (alpha * d_d_y[...] if present(d_d_y) else 0) - (d_d_x[...] if present(d_d_x) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T d_d_x = d_d_x_row[i];
       const T d_d_y = d_d_y_row[i];
-      if constexpr (want_d_d_u) d_d_u[i] =
-          opc::blend<T>(has_d_d_x, alpha * d_d_x, 0) - opc::blend<T>(has_d_d_y, d_d_y, 0);
-      if constexpr (want_d_d_v) d_d_v[i] =
-          opc::blend<T>(has_d_d_y, alpha * d_d_y, 0) - opc::blend<T>(has_d_d_x, d_d_x, 0);
+      if constexpr (want_d_d_u) {
+        d_d_u_row[i] = opc::blend<T>(has_d_d_x, alpha * d_d_x, 0) - opc::blend<T>(has_d_d_y, d_d_y, 0);
+      }
+      if constexpr (want_d_d_v) {
+        d_d_v_row[i] = opc::blend<T>(has_d_d_y, alpha * d_d_y, 0) - opc::blend<T>(has_d_d_x, d_d_x, 0);
+      }
     }
   }
 }
@@ -89,18 +93,18 @@ void dual_residual_jvp(const opc::tile &tile, const void *call) {
   const int32_t has_t_x = arguments.has_t_x;
   const int32_t has_t_y = arguments.has_t_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *t_x_row = opc::row<const T>(tile, 0, row);
-    const T *t_y_row = opc::row<const T>(tile, 1, row);
-    T *t_u = opc::row<T>(tile, 2, row);
-    T *t_v = opc::row<T>(tile, 3, row);
+    const T *const t_x_row = opc::row<const T>(tile, 0, row);
+    const T *const t_y_row = opc::row<const T>(tile, 1, row);
+    T *const t_u_row = opc::row<T>(tile, 2, row);
+    T *const t_v_row = opc::row<T>(tile, 3, row);
     /* t_u[...] = (alpha * t_x[...] if present(t_x) else 0) - (t_y[...] if present(t_y) else 0) */
     /* t_v[...] = (alpha * t_y[...] if present(t_y) else 0) - (t_x[...] if present(t_x) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T t_x = t_x_row[i];
       const T t_y = t_y_row[i];
-      t_u[i] = opc::blend<T>(has_t_x, alpha * t_x, 0) - opc::blend<T>(has_t_y, t_y, 0);
-      t_v[i] = opc::blend<T>(has_t_y, alpha * t_y, 0) - opc::blend<T>(has_t_x, t_x, 0);
+      t_u_row[i] = opc::blend<T>(has_t_x, alpha * t_x, 0) - opc::blend<T>(has_t_y, t_y, 0);
+      t_v_row[i] = opc::blend<T>(has_t_y, alpha * t_y, 0) - opc::blend<T>(has_t_x, t_x, 0);
     }
   }
 }
@@ -112,18 +116,18 @@ void dual_residual_backward_jvp(const opc::tile &tile, const void *call) {
   const int32_t has_t_d_u = arguments.has_t_d_u;
   const int32_t has_t_d_v = arguments.has_t_d_v;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *t_d_u_row = opc::row<const T>(tile, 0, row);
-    const T *t_d_v_row = opc::row<const T>(tile, 1, row);
-    T *t_d_x = opc::row<T>(tile, 2, row);
-    T *t_d_y = opc::row<T>(tile, 3, row);
+    const T *const t_d_u_row = opc::row<const T>(tile, 0, row);
+    const T *const t_d_v_row = opc::row<const T>(tile, 1, row);
+    T *const t_d_x_row = opc::row<T>(tile, 2, row);
+    T *const t_d_y_row = opc::row<T>(tile, 3, row);
     /* t_d_x[...] = (alpha * t_d_u[...] if present(t_d_u) else 0) - (t_d_v[...] if present(t_d_v) else 0) */
     /* t_d_y[...] = (alpha * t_d_v[...] if present(t_d_v) else 0) - (t_d_u[...] if present(t_d_u) else 0) */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T t_d_u = t_d_u_row[i];
       const T t_d_v = t_d_v_row[i];
-      t_d_x[i] = opc::blend<T>(has_t_d_u, alpha * t_d_u, 0) - opc::blend<T>(has_t_d_v, t_d_v, 0);
-      t_d_y[i] = opc::blend<T>(has_t_d_v, alpha * t_d_v, 0) - opc::blend<T>(has_t_d_u, t_d_u, 0);
+      t_d_x_row[i] = opc::blend<T>(has_t_d_u, alpha * t_d_u, 0) - opc::blend<T>(has_t_d_v, t_d_v, 0);
+      t_d_y_row[i] = opc::blend<T>(has_t_d_v, alpha * t_d_v, 0) - opc::blend<T>(has_t_d_u, t_d_u, 0);
     }
   }
 }

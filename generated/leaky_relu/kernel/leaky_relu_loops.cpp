@@ -12,10 +12,10 @@ void leaky_relu(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    T *y = opc::row<T>(tile, 1, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    T *const y_row = opc::row<T>(tile, 1, row);
     /* y[...] = x[...] if x[...] >= 0 else alpha * x[...] */
-    opc::row_put<T, true> y_put(y);
+    opc::row_put<T, true> y_put{y_row};
     const auto step = [&](int64_t i, T &y_here) OPC_INLINED {
       const T x = x_row[i];
       y_here = opc::choose<T>(x >= 0, x, alpha * x);
@@ -29,11 +29,11 @@ void leaky_relu_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    const T *d_y_row = opc::row<const T>(tile, 1, row);
-    T *d_x = opc::row<T>(tile, 2, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    const T *const d_y_row = opc::row<const T>(tile, 1, row);
+    T *const d_x_row = opc::row<T>(tile, 2, row);
     /* d_x[...] = d_y[...] if x[...] >= 0 else alpha * d_y[...] */
-    opc::row_put<T, true> d_x_put(d_x);
+    opc::row_put<T, true> d_x_put{d_x_row};
     const auto step = [&](int64_t i, T &d_x_here) OPC_INLINED {
       const T x = x_row[i];
       const T d_y = d_y_row[i];
@@ -48,18 +48,22 @@ void leaky_relu_backward_backward(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    const T *d_d_x_row = opc::row<const T>(tile, 1, row);
-    T *d_x = opc::row<T>(tile, 2, row);
-    T *d_d_y = opc::row<T>(tile, 3, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    const T *const d_d_x_row = opc::row<const T>(tile, 1, row);
+    T *const d_x_row = opc::row<T>(tile, 2, row);
+    T *const d_d_y_row = opc::row<T>(tile, 3, row);
     /* d_x[...] = 0 */
     /* d_d_y[...] = d_d_x[...] if x[...] >= 0 else alpha * d_d_x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T x = x_row[i];
       const T d_d_x = d_d_x_row[i];
-      if constexpr (want_d_x) d_x[i] = 0;
-      if constexpr (want_d_d_y) d_d_y[i] = opc::choose<T>(x >= 0, d_d_x, alpha * d_d_x);
+      if constexpr (want_d_x) {
+        d_x_row[i] = 0;
+      }
+      if constexpr (want_d_d_y) {
+        d_d_y_row[i] = opc::choose<T>(x >= 0, d_d_x, alpha * d_d_x);
+      }
     }
   }
 }
@@ -69,15 +73,15 @@ void leaky_relu_jvp(const opc::tile &tile, const void *call) {
   const call_arguments &arguments = *static_cast<const call_arguments *>(call);
   const T alpha = T(arguments.attributes->alpha);
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    const T *t_x_row = opc::row<const T>(tile, 1, row);
-    T *t_y = opc::row<T>(tile, 2, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    const T *const t_x_row = opc::row<const T>(tile, 1, row);
+    T *const t_y_row = opc::row<T>(tile, 2, row);
     /* t_y[...] = t_x[...] if x[...] >= 0 else alpha * t_x[...] */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T x = x_row[i];
       const T t_x = t_x_row[i];
-      t_y[i] = opc::choose<T>(x >= 0, t_x, alpha * t_x);
+      t_y_row[i] = opc::choose<T>(x >= 0, t_x, alpha * t_x);
     }
   }
 }
@@ -88,15 +92,15 @@ void leaky_relu_backward_jvp(const opc::tile &tile, const void *call) {
   const T alpha = T(arguments.attributes->alpha);
   const int32_t has_t_d_y = arguments.has_t_d_y;
   for (int64_t row = 0; row < tile.rows; ++row) {
-    const T *x_row = opc::row<const T>(tile, 0, row);
-    const T *t_d_y_row = opc::row<const T>(tile, 1, row);
-    T *t_d_x = opc::row<T>(tile, 2, row);
+    const T *const x_row = opc::row<const T>(tile, 0, row);
+    const T *const t_d_y_row = opc::row<const T>(tile, 1, row);
+    T *const t_d_x_row = opc::row<T>(tile, 2, row);
     /* t_d_x[...] = (t_d_y[...] if x[...] >= 0 else alpha * t_d_y[...]) if present(t_d_y) else 0 */
     OPC_SIMD
     for (int64_t i = 0; i < tile.columns; ++i) {
       const T x = x_row[i];
       const T t_d_y = t_d_y_row[i];
-      t_d_x[i] = opc::blend<T>(has_t_d_y, opc::choose<T>(x >= 0, t_d_y, alpha * t_d_y), 0);
+      t_d_x_row[i] = opc::blend<T>(has_t_d_y, opc::choose<T>(x >= 0, t_d_y, alpha * t_d_y), 0);
     }
   }
 }
