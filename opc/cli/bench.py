@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opc.cli.build import tell_failures
 from opc.cli.console import FAILED, OK, WrongUse, find_specs, note, progress_line, say, say_json
 from opc.cli.options import GENERATED, Json, Out, Specs
+from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
+
+if TYPE_CHECKING:
+    from opc.testing.bench.benchmark import Benchmark, Settings
 
 BACKENDS = ("numpy", "onnxruntime", "torch")
 """The backends that are measured."""
+
+SCHEDULES = "schedules"
+"""The section that --schedule measures."""
 
 _IN_PROCESS = ("ops", "backward", "large", "fresh", "tiny")
 
@@ -30,18 +39,16 @@ def bench(
     out: Out = GENERATED,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    schedule: Schedules = None,
     list_sections: Annotated[bool, typer.Option("--list", help="List the sections and exit.")] = False,
 ) -> int:
     """Measure ops beside their peers in the frameworks.
 
     An op may be given by its name alone, which means its spec in the folder specs. Ops that are given are measured forward, or
     their gradients with --backward, unless sections are named; by default, all that a speed is promised of is measured.
+    With --schedule, kernels to that schedule are built in a folder of their own, and called in turn with opc's.
     """
-    from opc.build.builder import build_specs
-    from opc.testing.bench import compiler, compilers, frameworks
-    from opc.testing.bench.benchmark import BUILD_SPECS, SECTIONS, SPEED_SPECS, Benchmark, Settings, cores, machine, run_worker
-    from opc.testing.bench.cases import CASES
-    from opc.testing.bench.commands import measure_builds, measure_commands
+    from opc.testing.bench.benchmark import SECTIONS, Settings, cores
     from opc.testing.bench.report import as_markdown, as_text
 
     if list_sections:
@@ -52,47 +59,99 @@ def bench(
     for name in section or ():
         if name not in SECTIONS:
             raise WrongUse(f"there is no section '{name}'; the sections are {', '.join(SECTIONS)}")
+    if schedule and (backward or set(section or ()) - {SCHEDULES}):
+        raise WrongUse(f"--schedule measures the section '{SCHEDULES}' alone")
+    if SCHEDULES in (section or ()) and not schedule:
+        raise WrongUse(f"the section '{SCHEDULES}' measures what --schedule asks for: give it")
     every = {p.stem: p for p in find_specs([_spec(path) for path in specs] if specs else None)}
+    settings = Settings({}, (), str(out.absolute()), (), size, rounds, threads or cores())
+    found = _experiment(schedule, every, settings) if schedule else _measured(every, bool(specs), section, backward, settings)
+    if found is None:
+        return FAILED
+    if as_json:
+        say_json(found.as_dict())
+    else:
+        say((as_markdown if markdown else as_text)(found).rstrip("\n"))
+    return OK
+
+
+def _measured(
+    every: Mapping[str, Path], given: bool, section: Sequence[str] | None, backward: bool, settings: Settings
+) -> Benchmark | None:
+    """Measure the sections of ops; None where a package could not be built, of which the user was told."""
+    from opc.testing.bench import compiler, compilers, frameworks
+    from opc.testing.bench.benchmark import BUILD_SPECS, SPEED_SPECS, Benchmark, machine, run_worker
+    from opc.testing.bench.cases import CASES
+    from opc.testing.bench.commands import measure_builds, measure_commands
+
     cases = {c.op for c in CASES} & every.keys()
-    wanted = _sections(section, backward, bool(specs), every.keys() <= cases)
-    plain = tuple(every) if specs else tuple(n for n in every if n in SPEED_SPECS)
+    wanted = _sections(section, backward, given, every.keys() <= cases)
+    plain = tuple(every) if given else tuple(n for n in every if n in SPEED_SPECS)
     needed = (cases if {"ops", "backward"} & set(wanted) else set()) | (
         set(plain) if {"large", "fresh", "tiny", "frameworks"} & set(wanted) else set()
     )
     found = Benchmark(machine())
-    count = threads or cores()
     if needed:
-        chosen_specs = [p for n, p in every.items() if n in needed]
-        with progress_line() as progress:
-            needs = (*BACKENDS, *(frameworks.backends() if "frameworks" in wanted else ()))
-            built = build_specs(chosen_specs, out, needs, strict=False, progress=progress, say=note)
-        if tell_failures(built, None):
-            return FAILED
-        packages = {r.name: str(p.absolute()) for r, p in zip(built, chosen_specs, strict=True)}
+        needs = (*BACKENDS, *(frameworks.backends() if "frameworks" in wanted else ()))
+        packages = _built({n: p for n, p in every.items() if n in needed}, Path(settings.out), needs)
+        if packages is None:
+            return None
         chosen = tuple(s for s in wanted if s in _IN_PROCESS)
         plain = tuple(n for n in plain if n in packages)
-        settings = Settings(packages, plain, str(out.absolute()), chosen, size, rounds, count)
+        measured = replace(settings, specs=packages, plain=plain, sections=chosen)
         if chosen:
-            found = run_worker(settings, note)
+            found = run_worker(measured, note)
         if "frameworks" in wanted:
-            frameworks.measure(found, settings, note)
+            frameworks.measure(found, measured, note)
     if compilers.SECTION in wanted:
         with_case = [p for n, p in every.items() if n in cases]
-        packages = {p.stem: str(p.absolute()) for p in with_case}
-        compilers.measure(found, with_case, Settings(packages, (), str(out.absolute()), (), size, rounds, count), note)
+        specs = {p.stem: str(p.absolute()) for p in with_case}
+        compilers.measure(found, with_case, replace(settings, specs=specs), note)
     if "build" in wanted:
-        measure_builds(found, [p for n, p in every.items() if specs or n in BUILD_SPECS] or list(every.values()), note)
+        measure_builds(found, [p for n, p in every.items() if given or n in BUILD_SPECS] or list(every.values()), note)
     if "commands" in wanted:
         measure_commands(found, list(every.values()), note)
     if compiler.SECTION in wanted:
         compiler.measure(found, list(every.values()), note)
     if compiler.GROWTH in wanted:
         compiler.measure_growth(found, note)
-    if as_json:
-        say_json(found.as_dict())
-    else:
-        say((as_markdown if markdown else as_text)(found).rstrip("\n"))
-    return OK
+    return found
+
+
+def _experiment(texts: Sequence[str], every: Mapping[str, Path], settings: Settings) -> Benchmark | None:
+    """Measure kernels to another schedule beside opc's; None where one could not be built, of which the user was told."""
+    from opc.compiler import Stage, compile_spec
+    from opc.testing.bench.benchmark import Benchmark, machine
+    from opc.testing.bench.cases import CASES
+    from opc.testing.bench.side_by_side import compare
+
+    cases = {c.op for c in CASES}
+    specs = {n: p for n, p in every.items() if n in cases}
+    if not specs:
+        raise WrongUse(f"there is no benchmark of {', '.join(every)}; there are some of {', '.join(sorted(cases))}")
+    own = Path(settings.out)
+    # Apart from the packages in use: an experiment changes nothing there.
+    apart = own / SCHEDULES / hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
+    packages = _built(specs, own, BACKENDS[:1])
+    with rescheduled(texts) as changes:
+        check_stages(changes, (n for p in specs.values() for n in stage_names(compile_spec(p, to=Stage.PROGRAMS))))
+        experiment = _built(specs, apart, BACKENDS[:1])
+    if packages is None or experiment is None:
+        return None
+    found = Benchmark(machine())
+    compare(found, SCHEDULES, {"opc's own": own, "as asked": apart}, 1.0, replace(settings, specs=packages), note)
+    return found
+
+
+def _built(specs: Mapping[str, Path], out: Path, backends: Sequence[str]) -> dict[str, str] | None:
+    """Build packages and return the paths of their specs by op; None where one failed, of which the user was told."""
+    from opc.build.builder import build_specs
+
+    with progress_line() as progress:
+        built = build_specs(list(specs.values()), out, backends, strict=False, progress=progress, say=note)
+    if tell_failures(built, None):
+        return None
+    return {r.name: str(p.absolute()) for r, p in zip(built, specs.values(), strict=True)}
 
 
 def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known: bool) -> tuple[str, ...]:
@@ -103,7 +162,7 @@ def _sections(sections: Sequence[str] | None, backward: bool, given: bool, known
     if backward:
         chosen.add("backward")
     if not chosen:
-        chosen = set(SECTIONS) if not given else {"ops"} if known else {"large", "fresh", "tiny"}
+        chosen = set(SECTIONS) - {SCHEDULES} if not given else {"ops"} if known else {"large", "fresh", "tiny"}
     return tuple(s for s in SECTIONS if s in chosen)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import Enum
-from fnmatch import fnmatchcase
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from opc.cli.console import OK, WrongUse, say, shown
+from opc.cli.schedule import Schedules, check_stages, rescheduled, stage_names
 
 if TYPE_CHECKING:
     from opc.analysis.shapes.inference import ShapeEnv
     from opc.compiler import Compiled
     from opc.ir.op import Family, Op
-    from opc.loops.schedule import Override
 
 
 class Target(Enum):
@@ -40,12 +38,7 @@ def show(
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
     target: Annotated[Target, typer.Option("--target", help="Whose loops --loops and --c show.")] = Target.CPU,
-    schedule: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schedule", help="What the loops go through otherwise, as 'STAGE: -interleave, batch(4)'; may be repeated."
-        ),
-    ] = None,
+    schedule: Schedules = None,
     sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
     size: Annotated[
@@ -64,7 +57,7 @@ def show(
     with rescheduled(schedule or ()) as changes:
         compiled = compile_spec(spec, to=Stage.FILES if c else Stage.PROGRAMS if loops else Stage.FAMILY)
         family = compiled.family
-        _check_stages(changes, compiled)
+        check_stages(changes, stage_names(compiled))
         sizes = _sizes(family, size or ())
         sections = []
         if ir or not (gradient or loops or c or sharding):
@@ -82,27 +75,6 @@ def show(
         text = "\n".join(sections).rstrip("\n")
     say(text)
     return OK
-
-
-@contextmanager
-def rescheduled(texts: Sequence[str]) -> Iterator[Sequence[Override]]:
-    """Lower with what --schedule says."""
-    from opc.loops.schedule import ScheduleError, overridden, overrides
-
-    try:
-        found = overrides(texts)
-    except ScheduleError as error:
-        raise WrongUse(f"--schedule: {error}") from None
-    with overridden(found):
-        yield found
-
-
-def _check_stages(changes: Sequence[Override], compiled: Compiled) -> None:
-    """Raise WrongUse for a change of a schedule that no stage is called by."""
-    stages = [s.name for variants in compiled.programs.values() for v in variants for s in v.program.stages]
-    for change in changes:
-        if not any(fnmatchcase(stage, change.stages) for stage in stages):
-            raise WrongUse(f"--schedule: no stage is called '{change.stages}'; there are {', '.join(dict.fromkeys(stages))}")
 
 
 def _sizes(family: Family, texts: Sequence[str]) -> Sizes:

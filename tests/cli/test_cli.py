@@ -12,6 +12,7 @@ import pytest
 
 from opc.cli.console import WrongUse, find_specs
 from tests.cli.conftest import BAD, Outcome, spec, write
+from tests.narrow import narrow
 
 Opc = Callable[..., Outcome]
 COMMANDS = ("generate", "build", "test", "check", "new", "show", "backends", "env", "run", "bench", "schema", "cover", "report")
@@ -380,7 +381,8 @@ def test_bench(opc: Opc) -> None:
     assert done.code == 0
     sections = [line.split()[0] for line in done.out.splitlines()]
     assert sections == [
-        "ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "build", "commands", "compiler", "growth",
+        "ops", "backward", "large", "fresh", "frameworks", "tiny", "compilers", "schedules", "build", "commands", "compiler",
+        "growth",
     ]  # fmt: skip
     done = opc("bench", "--section", "huge")
     assert done.code == 2
@@ -394,6 +396,40 @@ def test_bench_of_commands(opc: Opc, tmp_path: Path) -> None:
     assert [row["op"] for row in data["rows"]] == ["opc --help", "opc generate leaky_relu.yaml"]
     assert all(row["seconds"] > 0 for row in data["rows"])
     assert [target["limit"] for target in data["targets"]] == [0.2, 0.5]
+
+
+def test_bench_of_a_schedule(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment is built apart, and is called in turn with what opc makes, which it does not change."""
+    from opc.testing.bench import side_by_side
+
+    one = narrow("leaky_relu", tmp_path)
+    change = ("--schedule", "leaky_relu: -nontemporal")
+    seen: list[dict[str, Path]] = []
+    monkeypatch.setattr(side_by_side, "compare", lambda found, section, folders, *_: seen.append(folders))
+    assert opc("bench", one, *change).code == 0
+    own, experiment = (folder / "leaky_relu/kernel/leaky_relu_loops.cpp" for folder in seen[0].values())
+    assert own.is_relative_to(tmp_path / "generated" / "leaky_relu")
+    assert "opc::row_put<T, true>" in own.read_text()
+    assert "opc::row_put<T, true> y_put" not in experiment.read_text()
+    assert "opc::row_put<T, true> d_x_put" in experiment.read_text()  # another stage's is as it was
+    before = own.read_text()
+    assert opc("bench", one, *change).code == 0
+    assert own.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--schedule", "nosuch: -interleave"), "no stage is called 'nosuch'; there are leaky_relu, leaky_relu_backward"),
+        (("--schedule", "leaky_relu: -unroll"), "there is no transformation 'unroll'"),
+        (("--schedule", "-nontemporal", "--section", "tiny"), "--schedule measures the section 'schedules' alone"),
+        (("--section", "schedules"), "the section 'schedules' measures what --schedule asks for: give it"),
+    ],
+)
+def test_wrong_use_of_bench(opc: Opc, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = opc("bench", spec(tmp_path), *arguments)
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_a_named_backend_that_is_absent_is_a_failure(opc: Opc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, str] = {
     "frameworks": "large tensors in other frameworks, output as each makes it",
     "tiny": "tiny tensors: the cost of a call",
     "compilers": "kernels made by other compilers than g++",
+    "schedules": "kernels to another schedule",
     "build": "building packages, as processes",
     "commands": "commands, as processes",
     "compiler": "opc itself, as processes: the processor's time",
@@ -58,7 +59,7 @@ class Row:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
     `ratio` is our time over this contender's, below 1 where we are faster, and `low` what it may be for all that the rounds tell;
-    both are None for ours. Of compilers, it is the time of what this one made over that of what the first
+    both are None for ours. Of compilers and schedules, it is the time of what this one made over that of what the first
     one made. `nbytes` and `flops` are what the call must move and compute at least.
     """
 

@@ -10,6 +10,9 @@ _HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of 
 _MEASURED = ("ops", "backward", "large", "fresh", "frameworks")
 """The sections whose times are those of work, not of calls."""
 
+_SIDE_BY_SIDE = ("compilers", "schedules")
+"""The sections with a line for each op: its kernels, made in several ways."""
+
 
 def seconds_text(seconds: float | None) -> str:
     """Return a time with three digits and its unit."""
@@ -26,19 +29,19 @@ def table(section: str, found: Benchmark) -> list[tuple[str, ...]]:
     rows = [r for r in found.rows if r.section == section]
     peak = found.peak if section in ("ops", "backward") else {}
     lines = [_HEADER, *(_cells(r, _copy_bandwidth(r, found.rows), peak) for r in rows)]
-    if section == "compilers":
+    if section in _SIDE_BY_SIDE:
         lines = _side_by_side(rows)
     kept = [c for c in range(len(lines[0])) if any(line[c] not in ("", "-") for line in lines[1:])]
     return [tuple(line[c] for c in kept) for line in lines]
 
 
 def _side_by_side(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return a line an op: the time with the first compiler, then what the others' take of it."""
-    compilers = list(dict.fromkeys(r.contender for r in rows))
+    """Return a line an op: the time of the kernel made the first way, then what the others' take of it."""
+    ways = list(dict.fromkeys(r.contender for r in rows))
     found = {(r.op, r.contender): r for r in rows}
-    lines = [("op", *compilers[:1], *(f"{c} / {compilers[0]}" for c in compilers[1:]), "")]
+    lines = [("op", *ways[:1], *(f"{w} / {ways[0]}" for w in ways[1:]), "")]
     for op in dict.fromkeys(r.op for r in rows):
-        first, *others = (found[op, c] for c in compilers)
+        first, *others = (found[op, w] for w in ways)
         ratios = ("-" if r.ratio is None else f"{r.ratio:.2f}" for r in others)
         lines.append((op, seconds_text(first.seconds), *ratios, first.note))
     return lines
