@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.dtypes import c_compute as c_compute_dtype
@@ -72,11 +72,15 @@ def _narrow(t: ValueType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """C++ text of a value, the binding strength of its outermost operator, and its value type."""
+    """C++ text of a value, the binding strength of its outermost operator, and its value type.
+
+    `exact` says that the text has exactly the C++ type of that, which a literal may not.
+    """
 
     text: str
     strength: int
     type: ValueType
+    exact: bool = False
 
     def at(self, strength: int) -> str:
         """Return the text as an operand of an operator of this strength."""
@@ -112,13 +116,13 @@ class ExprText(AffineDialect):
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
         target = c_compute(wanted)
         if isinstance(e, Const):
-            return Text(literal(e.value, wanted), _UNARY if _negative(e.value) else _ATOM, wanted)
+            return number(e.value, wanted)
         if isinstance(e, AttrRef) and not self._is_text(e):
             return Text(self.attribute(e.name, e.element, target), _ATOM, wanted)
         own = self.expr(e)
         if c_compute(own.type) == target:
-            return Text(own.text, own.strength, wanted)
-        return Text(f"{target}({own.text})", _ATOM, wanted)
+            return replace(own, type=wanted)
+        return Text(f"{target}({own.text})", _ATOM, wanted, True)
 
     def branch(self, e: Expr, wanted: ValueType) -> Text:
         """Return `e` where it counts only under a condition; here that makes no difference."""
@@ -131,7 +135,7 @@ class ExprText(AffineDialect):
         """Return `e` in its own type."""
         match e:
             case Const():
-                return Text(literal(e.value, e.type), _UNARY if _negative(e.value) else _ATOM, e.type)
+                return number(e.value, e.type)
             case AttrRef():
                 return Text(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
             case IndexValue():
@@ -162,9 +166,9 @@ class ExprText(AffineDialect):
         own = self.expr(e.arg)
         target = c_compute(e.type)
         if c_compute(own.type) == target:
-            return Text(own.text, own.strength, e.type)
+            return replace(own, type=e.type)
         if isinstance(e.arg, Const):
-            return Text(literal(e.arg.value, e.type), _UNARY if _negative(e.arg.value) else _ATOM, e.type)
+            return number(e.arg.value, e.type)
         return Text(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
 
     def _call(self, e: Call) -> Text:
@@ -186,25 +190,25 @@ class ExprText(AffineDialect):
         if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]) and _shows_its_sign(e.args[1]):
             return Text(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
-            args[0] = Text(_exact(args[0]), _ATOM, args[0].type)
+            args[0] = _exact(args[0])
         if fn.c == "{0}":
-            return Text(args[0].text, args[0].strength, e.type)
+            return replace(args[0], type=e.type)
         strength = CPP.strength.get(e.fn)
         if strength is None:
             text = fn.c.format(*(self._argument(a, arg) for a, arg in zip(e.args, args)))
             return Text(text, _ATOM, e.type)
         if fn.arity == 1:
-            text = fn.c.format(args[0].at(_UNARY + (args[0].text.startswith("-"))))
+            text = fn.c.format(args[0].at(_UNARY + 1))
         else:
             left, right = CPP.sides(e.fn)
             text = fn.c.format(args[0].at(left), args[1].at(right))
         if fn.types == "number" and _narrow(e.type):
-            return Text(f"{c_compute(e.type)}({text})", _ATOM, e.type)
+            return Text(f"{c_compute(e.type)}({text})", _ATOM, e.type, True)
         return Text(text, strength, e.type)
 
     def _argument(self, e: Expr, text: Text) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
-        return _exact(text) if isinstance(e, Select) or _is_loose(e) else text.text
+        return _exact(text).text if isinstance(e, Select) or _is_loose(e) else text.text
 
     def _text_comparison(self, e: Call) -> Text:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
@@ -220,8 +224,7 @@ class ExprText(AffineDialect):
     def _index_value(self, value: Affine) -> Text:
         """Return the value of an index; where it is known, as along an axis of one point, its literal has the exact type too."""
         text = Text(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
-        known = all(self._atom(a).isdigit() for monomial, _ in value.terms for a in monomial)
-        return Text(_exact(text), _ATOM, Weak.INT) if known else text
+        return _exact(text) if value.constant is not None else text
 
     def affine(self, value: Affine) -> str:
         """Return an integer expression over indices, sizes and attributes, as int64_t."""
@@ -276,11 +279,9 @@ def _shows_its_sign(e: Expr) -> bool:
     return not is_floating(e.type) and not isinstance(e, Const)
 
 
-def _exact(text: Text) -> str:
+def _exact(text: Text) -> Text:
     """Return a value in a text of exactly its type."""
-    exact = f"{c_compute(text.type)}("
-    is_exact = text.strength >= _UNARY and text.text.lstrip("-").startswith(exact)
-    return text.text if is_exact else f"{exact}{text.text})"
+    return text if text.exact else Text(f"{c_compute(text.type)}({text.text})", _ATOM, text.type, True)
 
 
 def presences(condition: Expr) -> frozenset[str]:
@@ -305,21 +306,22 @@ def _small_power(e: Expr) -> int | None:
     return None
 
 
-def literal(value: int | float | bool, t: ValueType) -> str:
+def number(value: int | float | bool, t: ValueType) -> Text:
     """Return a literal as a C++ value of type `t`; an integer in a floating context stays a plain integer where it is exact."""
     target = c_compute(t)
+    strength = _UNARY if _negative(value) else _ATOM
     if isinstance(value, bool):
-        return ("true" if value else "false") if t is DType.BOOL else str(int(value))
+        return Text(("true" if value else "false") if t is DType.BOOL else str(int(value)), _ATOM, t)
     if isinstance(value, float) and not math.isfinite(value):
         text = '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()"
-        return f"{'-' if value < 0 else ''}{target}({text})"
+        return Text(f"{'-' if value < 0 else ''}{target}({text})", strength, t, True)
     if isinstance(value, int) or value.is_integer():
         if t is Weak.FLOAT:
-            return repr(float(value))
+            return Text(repr(float(value)), strength, t)
         if abs(value) < 1 << 11 and not (value == 0 and math.copysign(1, value) < 0):
-            return str(int(value))
+            return Text(str(int(value)), strength, t)
         if isinstance(value, int) and t is Weak.INT:
-            return whole_number(value) if value == INT64_MIN else f"INT64_C({value})"
+            return Text(whole_number(value) if value == INT64_MIN else f"INT64_C({value})", _ATOM, t)
         if value == INT64_MIN:
-            return f"{target}(INT64_MIN)"
-    return repr(value) if t is Weak.FLOAT else f"{target}({value!r})"
+            return Text(f"{target}(INT64_MIN)", _ATOM, t, True)
+    return Text(repr(value), strength, t) if t is Weak.FLOAT else Text(f"{target}({value!r})", _ATOM, t, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.emit.cpp.expressions import ExprText, Text, c_compute, literal
+from opc.emit.cpp.expressions import ExprText, Text, c_compute, number
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
@@ -111,7 +111,7 @@ class KernelText(ExprText):
         for _, text in self.forms:
             self.symbols |= text.symbols
         lines = [*self._prologue(), *self._views(), *body, "}"]
-        self.after = [line for text in lines for piece in text.split("\n") for line in wrap(piece)]
+        self.after = [line for text in lines for line in wrap(text)]
 
     def text(self, name: str) -> str:
         """Return the definition of the function under a name: stages that compute alike are written once."""
@@ -220,7 +220,7 @@ class KernelText(ExprText):
             case Sum():
                 return Text(" + ".join(self.integer(t) for t in e.terms), _SUM, e.type)
             case Product():
-                return Text(" * ".join(_factor(self.integer(f)) for f in e.factors), _PRODUCT, e.type)
+                return Text(" * ".join(self._integer(f).at(_ATOM) for f in e.factors), _PRODUCT, e.type)
             case Choice():
                 cond, then, other = self.expr(e.cond), self._bare(e.then), self._bare(e.other)
                 return Text(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
@@ -243,9 +243,9 @@ class KernelText(ExprText):
                 return Text(self._inline(e), _ATOM, e.type)
             case Lambda():
                 captures = "".join(f", {c}" for c in e.captures)
-                lines = self._body(e.body, "    ")
+                lines = self._body(e.body, "  ")
                 head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
-                return Text("\n".join([head, *lines, "  }"]), _ATOM, e.type)
+                return Text("\n".join([head, *lines, "}"]), _ATOM, e.type)
             case As():
                 return self.convert(e.value, e.type)
             case Deref():
@@ -257,14 +257,20 @@ class KernelText(ExprText):
 
     def _within(self, e: Expr, kind: ValueType) -> str:
         """Return a value inside of a conversion to a type: a literal has none of its own."""
-        return literal(e.value, kind) if isinstance(e, Const) else self.expr(e).text
+        return number(e.value, kind).text if isinstance(e, Const) else self.expr(e).text
 
     def _bare(self, e: Expr) -> str:
         return self.integer(e) if isinstance(e, IndexValue) else self.expr(e).at(_TERNARY)
 
     def integer(self, e: Expr) -> str:
         """Return an integer, or an argument that has no value type."""
-        return self.affine(e.value) if isinstance(e, IndexValue) else self.expr(e).text
+        return self._integer(e).text
+
+    def _integer(self, e: Expr) -> Text:
+        if not isinstance(e, IndexValue):
+            return self.expr(e)
+        is_atom = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
+        return Text(self.affine(e.value), _ATOM if is_atom else _SUM, Weak.INT)
 
     def _load(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
@@ -280,10 +286,11 @@ class KernelText(ExprText):
             return f"{view}.data[{whole}]"
         return f"opc::element({view}.data, {offset}, {self.integer(e.along)})"
 
-    def _intrinsic(self, e: Intrinsic) -> str:
+    def _intrinsic(self, e: Intrinsic, *last: str) -> str:
+        """Return a call; its `last` arguments are text."""
         prefix = "" if "." in e.name else "opc::"
         types = f"<{', '.join(self._kind(t) for t in e.types)}>" if e.types else ""
-        return f"{prefix}{e.name}{types}({', '.join(map(self.integer, e.args))})"
+        return f"{prefix}{e.name}{types}({', '.join([*map(self.integer, e.args), *last])})"
 
     def _kind(self, kind: Kind | Reference | Extension | str | int) -> str:
         match kind:
@@ -305,16 +312,16 @@ class KernelText(ExprText):
     def _inline(self, e: Block) -> str:
         """Return statements as a function called in place."""
         before, self.block = self.block, e.type
-        lines = list(self._body(e.body, "    "))
+        lines = list(self._body(e.body, "  "))
         value = self.convert(e.value, e.type).text
         self.block = before
-        return "\n".join([f"[&]() -> {c_compute(e.type)} {{", *lines, f"    return {value};", "  }()"])
+        return "\n".join([f"[&]() -> {c_compute(e.type)} {{", *lines, f"  return {value};", "}()"])
 
     # Statements.
 
     def _body(self, body: Body, margin: str) -> Iterator[str]:
         for s in body:
-            yield from (f"{margin}{line}" for line in self._statement(s))
+            yield from (f"{margin}{line}" for text in self._statement(s) for line in text.split("\n"))
 
     def _statement(self, s: Statement) -> Iterator[str]:
         match s:
@@ -376,11 +383,9 @@ class KernelText(ExprText):
                     yield from self._block("else", s.other)
             case Scope():
                 result = "" if not s.result else f"{s.result} = " if s.assigns else f"const bool {s.result} = "
-                call = self.expr(s.call).text.removesuffix(")")
-                comma = "" if call.endswith("(") else ", "
-                yield f"{result}{call}{comma}[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{"
-                yield from self._body(s.body, "  ")
-                yield "});"
+                body = "".join(f"{line}\n" for line in self._body(s.body, "  "))
+                block = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{\n{body}}}"
+                yield f"{result}{self._intrinsic(s.call, block)};"
             case Function():
                 returns = "" if s.returns is None else f" -> {c_compute(s.returns)}"
                 inlined = " OPC_INLINED" if s.inlined else ""
@@ -445,12 +450,6 @@ class KernelText(ExprText):
             return f"{target} = {target} {_OPERATOR[s.kind]} {value.at(3)};"
         whole = kind is Weak.INT and isinstance(s.value, IndexValue)
         return f"{target} {_OPERATOR[s.kind]}= {self.integer(s.value) if whole else value.text};"
-
-
-def _factor(text: str) -> str:
-    """Return an integer as an operand of a product."""
-    simple = all(part.isidentifier() for part in text.partition("[")[0].split("."))
-    return text if text.isdigit() or simple else f"({text})"
 
 
 def _views_of(body: Body) -> Iterator[str]:
