@@ -204,6 +204,9 @@ OPC_INLINE void join_fold(row_extreme<Joins, T, Lanes> &fold) {
   fold.value = key_value<T>(joined);
 }
 
+/* Asks memory for what a pointer points to. It must not be a call: a loop with one is not vectorised. */
+OPC_INLINE void prefetch(const void *pointer) { __builtin_prefetch(pointer); }
+
 /* What a loop along a row does about rows it will come to: nothing. */
 struct nothing_ahead {
   OPC_INLINED void operator()(int64_t) const {}

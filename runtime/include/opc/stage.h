@@ -103,9 +103,6 @@ static inline T *row_ahead(const tile &t, int operand, int64_t index, int64_t ro
   return row<T>(t, operand, index + rows < t.rows && t.columns <= columns_ahead ? index + rows : index);
 }
 
-/* Asks memory for what a pointer points to. */
-static inline void prefetch(const void *pointer) { __builtin_prefetch(pointer); }
-
 template <typename T>
 static inline T *scratch_row(const tile &t, int index) {
   return reinterpret_cast<T *>(t.scratch + index * t.scratch_pitch);
