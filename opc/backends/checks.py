@@ -140,7 +140,7 @@ def randomised(operand: Operand, like: Array | None, seed: Sequence[int]) -> Arr
     if like is None or DType.FLOAT64 not in candidates(operand.type):
         return like
     values: Array = np.asarray(np.random.default_rng(seed).standard_normal(like.shape))
-    return np.abs(values) if np.all(like >= 0) else values
+    return np.asarray(np.abs(values)) if np.all(like >= 0) else values
 
 
 def misshapen(op: Op, given: Sample) -> Iterator[tuple[str, Sample, str]]:

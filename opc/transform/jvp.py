@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opc.ir.dtypes import ElementType, is_floating
-from opc.ir.expr import Expr, Present, Read, ReduceAxis
+from opc.ir.expr import Expr, Present, Read, ReduceAxis, may_refuse
 from opc.ir.op import Assign, Op, Operand
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor
 from opc.transform.indices import Namer, index_names, op_names
+from opc.transform.needed import support
 from opc.transform.normalize import hoist_positions, leading_conditions
 from opc.transform.partials import Access, Differentiator
 from opc.transform.scalar import ZERO
@@ -94,6 +95,10 @@ class _Forward:
                 tangent_read, guards = self._read(tangent, access.read), leading_conditions(factor)
                 moved = hoist_positions(tangent_read, inside, s.target, self.extractor, guards)
                 part = algebra.mul(factor, scalar.cast_to(kind, moved))
+                if may_refuse(moved):
+                    # Where every term of the factor is nothing, so that it was not read there, the tangent is not read either.
+                    for condition in scalar.conjuncts(support(factor)):
+                        part = part if condition in guards else scalar.select(condition, part, ZERO)
                 if tangent.optional:
                     # A tangent is never given without the operand it belongs to; only that must not be read where it is absent.
                     operand = access.read.operand

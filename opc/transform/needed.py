@@ -117,6 +117,11 @@ def either(a: Expr, b: Expr) -> Expr:
         return b
     if b == FALSE:
         return a
+    first, second = scalar.conjuncts(a), scalar.conjuncts(b)
+    if all(c in second for c in first):
+        return a
+    if all(c in first for c in second):
+        return b
     return _factored(a, b) or scalar.raw("or", a, b)
 
 

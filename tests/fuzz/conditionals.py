@@ -21,7 +21,34 @@ outputs: {y: 'T[N]'}
 """
 NUMBERS = PADDED.replace("outputs", "attributes: {flag: {type: bool, default: true}, c: int}\noutputs")
 
+BOUNDS = """\
+inputs: {x: 'T[...]', 'lo?': 'T[...]', 'hi?': 'T[...]', 'w?': 'T[...]'}
+attributes: {flag: {type: bool, default: true}}
+outputs: {y: 'T[...]'}
+"""
+IGNORED = """\
+inputs: {x: 'T[N, C]', target: 'int64[N]', weight: 'T[C]'}
+attributes: {gamma: {type: float, default: 2.0, check: gamma >= 1}, ignore: {type: int, default: -100}}
+outputs: {loss: 'T[]'}
+"""
+
 CONDITIONALS = {
+    "taken_for_several_terms": (
+        IGNORED,
+        """m[n] = max[c](x[n, c])
+  lse[n] = log(sum[c](exp(x[n, c] - stop_gradient(m[n])))) + stop_gradient(m[n])
+  l[n] = x[n, target[n]] - lse[n] if target[n] != ignore else 0
+  w[n] = weight[target[n]] if target[n] != ignore else 0
+  p[n] = exp(l[n])
+  loss = sum[n](-w[n] * (1 - p[n]) ** gamma * l[n]) / sum[n](w[n])""",
+    ),
+    "present_where_that_is_known": (
+        BOUNDS,
+        """c = maximum(x, lo) if present(lo) else x
+  d = minimum(c, hi) if present(hi) else c
+  e = 2 * d if not present(lo) else d
+  y = e * e if flag else sin(e)""",
+    ),
     "one_number_or_another": (CHOSEN, "y[i] = (1 if p[i] else x[i]) if p[i] else 2"),
     "numbers_alone_in_a_sum": (CHOSEN, "y[i] = sum[k:3]((x[i] if x[i] > 0 and p[i] else 1) if not p[i] else 2)"),
     "asked_before_what_is_known": (CHOSEN, "y[i] = (x[i] if w[ids[i]] > 0 and p[i] else 1) if not p[i] else 2"),

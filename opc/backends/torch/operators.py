@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
 from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import Call, Given, Rule, rules, tangent
+from opc.backends.torch.derivatives import Call, Given, Handed, Rule, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, namespace, shared_type
 from opc.emit.python.layout import bracketed, tupled
@@ -179,10 +179,17 @@ class _Methods:
                 lines += self._assign(names, c, wanted)
                 continue
             lines += self._assign_unless_handed(names, c, wanted)
-            made |= {r: f"{made[r]} if wanted[{c.results.index(r)}] else {h.cotangent}" for r, h in c.handed.items()}
+            made |= {r: self._handed_on(r, f"{made[r]} if wanted[{c.results.index(r)}]", h) for r, h in c.handed.items()}
         results = ["None", *(made.get(a, "None") for a in self.arguments)]
         line = f"        return {', '.join(results)}"
         return [*lines, line if len(line) <= WIDTH else _exploded("return (", results, 8)]
+
+    def _handed_on(self, operand: str, computed: str, found: Handed) -> str:
+        """Return the gradient of an operand: computed, or a cotangent itself; an absent operand has none."""
+        absent = ""
+        if any(i.name == operand and i.optional for i in self.op.inputs):
+            absent = f" if ctx.needs_input_grad[{self.arguments.index(operand) + 1}] else None"
+        return f"{computed} else {found.cotangent}{absent}"
 
     def _jvp_signature(self) -> str:
         names = [f"{tangent(x.name)}: Tensor | None" if differentiable(x) else f"_{x.name}: None" for x in self.op.inputs]

@@ -13,6 +13,7 @@ from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Present, reads, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
+from opc.loops.conditions import propagate
 from opc.loops.nodes import Accumulate, Body, Comment, Group, How, If, Let, Loop, Statement, Store, Var
 from opc.loops.values import Choice, Construct, Deref, Init, Local, Member, Named, Pointer, Word, call, compare, number, variable
 from opc.lower.build.reduction import start_of
@@ -70,10 +71,11 @@ class RowLoops:
         return f"{wanted}#{self.count}"
 
     def loop(self) -> Loop:
-        """Return the loop over rows."""
+        """Return the loop over rows, without conditions that others around them decide."""
         pointers = tuple(self.pointers())
         groups = tuple(self.group(p) for p in self.stage.passes if p.prologue or p.body)
-        return Loop(How.SERIAL, "@row", number(0), Member("@tile", "rows"), (*pointers, *groups))
+        body = propagate((*pointers, *groups))
+        return Loop(How.SERIAL, "@row", number(0), Member("@tile", "rows"), body)
 
     # Operands.
 

@@ -78,6 +78,12 @@ class RowValues:
                 return self._read(e)
             case Select():
                 return self._choice(e)
+            case Call(fn="and" | "or" as fn, args=(a, b)):
+                first, before = self.value(a), self.given
+                self.given = before | presence(a, fn == "and")
+                second = self.value(b)
+                self.given = before
+                return with_children(e, (first, second))
             case Call(fn="exp") if is_floating(e.type) and never_positive(e.args[0], self.facts.maxima):
                 # What can't overflow needs no test of it.
                 return call("exp_below", As(self.value(e.args[0]), e.type), type=e.type)

@@ -104,7 +104,7 @@ def _bad_attributes(maker: Maker, base: Case, middle: Sizes) -> Iterator[Case]:
     op = maker.op
     shapes: Shapes = {n: None if a is None else a.data.shape for n, a in base.inputs.items()}
 
-    def refuse(label: str, **changed: Any) -> Iterator[Case]:
+    def refuse(label: str, /, **changed: Any) -> Iterator[Case]:
         attributes = {**base.attributes, **changed}
         try:
             infer(op, shapes, attributes)
@@ -130,7 +130,7 @@ def _bad_indices(op: Op, base: Case) -> Iterator[Case]:
             continue
         for value in outside(limits, env):
             data = arg.data.copy()
-            if not np.iinfo(data.dtype).min <= value <= np.iinfo(data.dtype).max:
+            if data.dtype.kind in "iu" and not np.iinfo(data.dtype).min <= value <= np.iinfo(data.dtype).max:
                 continue
             data.flat[-1] = value
             case = with_inputs(base, f"index-{name}", "", **{name: TensorArg(data)})

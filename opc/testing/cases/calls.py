@@ -396,7 +396,7 @@ def accepted(op: Op, parent: Op | None = None, *, random: int = 60, extent: Exte
     return table + [c for c in (maker.random(count) if count else []) if c is not None]
 
 
-def with_inputs(base: Case, label: str, reason: str, **inputs: TensorArg | None) -> Case:
+def with_inputs(base: Case, label: str, reason: str, /, **inputs: TensorArg | None) -> Case:
     """Return a call to be refused, which differs from `base` in these inputs."""
     return replace(base, name=label, refused=reason, inputs={**base.inputs, **inputs})
 

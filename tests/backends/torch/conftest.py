@@ -51,7 +51,18 @@ kernel: y = x * x
 gradient: none
 """
 
-TEXTS = {"pantry": PANTRY, "bare": BARE}
+RESIDUAL = """
+op: residual
+domain: opc.torch_test
+version: 1
+doc: A product, to which a tensor of its shape may be added.
+types: {T: [float64]}
+inputs: {x: 'T[...]', z: 'T[...]', 'b?': 'T[...]'}
+outputs: {y: 'T[...]'}
+kernel: y = x * z + (b if present(b) else 0)
+"""
+
+TEXTS = {"pantry": PANTRY, "bare": BARE, "residual": RESIDUAL}
 
 NARROW = {"add": "float16, float64", "layer_norm": "bfloat16, float32, float64"}
 """Ops of the project that are called with some of their element types only."""

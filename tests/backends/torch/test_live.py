@@ -100,6 +100,20 @@ def test_a_gradient_that_is_the_cotangent_is_no_copy(session: Sessions) -> None:
     assert d_a.dtype == torch.float64
 
 
+def test_what_is_absent_is_handed_no_cotangent(session: Sessions) -> None:
+    session("residual")
+    residual = torch.ops.opc_torch_test.residual
+    x, z, b = (torch.rand(3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    given = torch.rand(3, dtype=torch.float64)
+    for operands in ((x, z, b), (x, z, None)):
+        d_x, d_z, *d_b = torch.autograd.grad(residual(*operands), [o for o in operands if o is not None], given)
+        assert torch.equal(d_x, given * z)
+        assert torch.equal(d_z, given * x)
+        assert all(torch.equal(d, given) for d in d_b)
+    fixed = b.detach()
+    assert torch.equal(torch.autograd.grad(residual(x, z, fixed), x, given)[0], given * z)
+
+
 def test_out_is_checked(session: Sessions) -> None:
     function = session("leaky_relu").function
     x = torch.randn(4, 3)
