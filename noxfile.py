@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.sessions = ["lint", "types", "cover", "tests", "sanitize"]
+nox.options.sessions = ["lint", "types", "cover", "tests_and_sanitizers"]
 
 # libgomp's threads spin between parallel regions by default, which starves the other processes on shared cores.
 QUIET = {"OMP_WAIT_POLICY": "passive"}
@@ -28,6 +28,8 @@ BUILDING = {**QUICK, "OPC_OPTIMIZE": "0"}
 ENVIRONMENTS = ("mindspore", "rknn")
 
 SANITIZERS = "address,undefined,thread"
+# The kernels of the covering set, and of what changed.
+SANITIZED = ("test", "specs", "--cover", "--sanitize", SANITIZERS)
 
 SPECS = ("specs", "specs/native")
 
@@ -114,7 +116,11 @@ def cover(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """The project's own tests and those of two generated packages, which stand for what all packages' tests are made from."""
-    programs = frameworks(session)
+    suite(session, frameworks(session))
+
+
+def suite(session: nox.Session, programs: Path) -> None:
+    """Run the tests, those that need MindSpore beside the others."""
     session.run(programs / "opc", "build", *(f"specs/{name}.yaml" for name in KEPT), env=QUICK, external=True)
     generated = [f"generated/{name}" for name in KEPT]
     # What is skipped in the tests for want of MindSpore, which takes longer to import than to test.
@@ -127,8 +133,15 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def sanitize(session: nox.Session) -> None:
     """The kernels of the covering set and of what has changed under the address, undefined-behaviour and thread sanitizers."""
-    programs = installed(session)
-    session.run(programs / "opc", "test", "specs", "--cover", "--sanitize", SANITIZERS, env=QUIET, external=True)
+    session.run(installed(session) / "opc", *SANITIZED, env=QUIET, external=True)
+
+
+@nox.session(venv_backend="none")
+def tests_and_sanitizers(session: nox.Session) -> None:
+    """What `tests` and `sanitize` run. The sanitizers take the processors' time that the tests leave, and then all of it."""
+    programs = frameworks(session)
+    with meanwhile(session, "nice", "-n", "15", programs / "opc", *SANITIZED, env=QUIET):
+        suite(session, programs)
 
 
 @nox.session(venv_backend="none")

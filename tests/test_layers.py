@@ -1,6 +1,7 @@
 """Imports go down the layers of the architecture; the core knows no framework; backends do not know each other."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -99,6 +100,17 @@ def test_frameworks_are_imported_late_and_only_by_who_needs_them(path: Path) -> 
         if target.split(".")[0] in FRAMEWORKS:
             assert folder in FRAMEWORK_FOLDERS, f"{path}:{line}: {target} imported in the core"
             assert not early, f"{path}:{line}: {target} imported at module level"
+
+
+def test_the_page_lists_the_layers_in_order() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `opc/")]
+    paths = [
+        path.removesuffix("/NAME/").removesuffix("/").removesuffix(".py")
+        for c in cells
+        for path in re.findall(r"`opc/([^`]+)`", c)
+    ]
+    assert [path.replace("/", ".") for path in paths] == ["__main__", *(name for names in LAYERS for name in names)]
 
 
 def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:

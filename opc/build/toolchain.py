@@ -67,6 +67,10 @@ class Toolchain:
     precompiles: bool = False
 
 
+_WORKING: dict[tuple[object, ...], Toolchain] = {}
+"""Compilers that worked in this process, by all that they were tried with: `opc.load` builds many packages in one."""
+
+
 def runtime_include() -> Path:
     """Return the folder of the runtime headers: in the installed package, or in the source tree opc is run from.
 
@@ -125,6 +129,10 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
         # A Python extension takes Python's own symbols from the process that loads it.
         link = ("-dynamiclib", "-undefined", "dynamic_lookup", *link[1:])
     try:
+        status = os.stat(command[0])
+        key = (command, status.st_ino, status.st_size, status.st_mtime_ns, flags, link, os.environ.get("PATH"))
+        if key in _WORKING:
+            return _WORKING[key]
         with tempfile.TemporaryDirectory(prefix="opc-probe-") as folder:
             source = Path(folder, "probe.cpp")
             source.write_text(_PROBE)
@@ -137,7 +145,8 @@ def _probe(command: tuple[str, ...], config: Config) -> Toolchain | str:
         return str(error)
     said = _first_line(version.stdout)
     gcc = "Free Software Foundation" in version.stdout
-    return Toolchain(command, f"{shlex.join(command)}\n{said}", (*CXX_FLAGS, *vector_math(said), *flags), C_FLAGS, link, gcc)
+    cxx_flags = (*CXX_FLAGS, *vector_math(said), *flags)
+    return _WORKING.setdefault(key, Toolchain(command, f"{shlex.join(command)}\n{said}", cxx_flags, C_FLAGS, link, gcc))
 
 
 def vector_math(version: str) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import yaml
 
 from tests.fuzz import scalars
 from tests.fuzz.scalars import FLOATS, NoValueError
-from tests.fuzz.translate import Dim, Frame, OutsideError, Translator, group_name
+from tests.fuzz.translate import Dim, Frame, Made, OutsideError, Translator, group_name
 
 Tensor = dict[tuple[int, ...], Any]
 Output = tuple[str, tuple[int, ...], Tensor]
@@ -197,17 +199,13 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
         NoValueError: when the op has no value for these inputs.
         OutsideError: when a read that was promised to be inside is not.
     """
-    call = Call(read_spec(text), inputs, attributes)
-    values = {n: tensor(a, precise=False) for n, a in call.inputs.items()}
+    arrays = {n: np.asarray(a) for n, a in inputs.items() if a is not None}
+    values = {n: tensor(a, precise=False) for n, a in arrays.items()}
     tape = tape or Tape()
     names = {**NAMES, "stop_": tape.stop, "values_": values}
-    operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
     result = {}
-    for statement in needed(call.spec):
-        translator = Translator(call, Frame(operands, dict(values)))
-        made = translator.statement(statement)
-        source = f"lambda {', '.join(made.names)}: {made.code}"
-        function = eval(compile(source, "body", "eval"), names)
+    for made, code, is_output in _program(_Asked(text, _shapes(arrays), repr(dict(attributes)), arrays, attributes)):
+        function = eval(code, names)
         found: Tensor = {}
         for point in product(*made.ranges):
             key: tuple[int, ...] = ()
@@ -216,10 +214,39 @@ def evaluate(text: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
             tape.begin(made.target, key)
             found[key] = function(*point)
         values[made.target] = found
-        operands[made.target] = (made.dtype, made.dims)
-        if made.target in call.spec.outputs:
+        if is_output:
             result[made.target] = (made.dtype, made.shape, found)
     return result
+
+
+def _shapes(arrays: Mapping[str, Any]) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+    return tuple((n, str(a.dtype), a.shape) for n, a in arrays.items())
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A call by all that its statements are translated from; the values of its operands are not among that."""
+
+    text: str
+    shapes: tuple[tuple[str, str, tuple[int, ...]], ...]
+    given: str
+    inputs: Mapping[str, Any] = field(compare=False)
+    attributes: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _program(asked: _Asked) -> list[tuple[Made, CodeType, bool]]:
+    """Return the statements of a call ready to run, with whether what they make is an output."""
+    call = Call(read_spec(asked.text), asked.inputs, asked.attributes)
+    operands = {n: (call.dtype(kind), dims) for n, (kind, dims) in call.spec.inputs.items()}
+    given: dict[str, Any] = dict(call.inputs)
+    program = []
+    for statement in needed(call.spec):
+        made = Translator(call, Frame(operands, dict(given))).statement(statement)
+        code = compile(f"lambda {', '.join(made.names)}: {made.code}", "body", "eval")
+        program.append((made, code, made.target in call.spec.outputs))
+        operands[made.target], given[made.target] = (made.dtype, made.dims), made
+    return program
 
 
 def needed(spec: Spec) -> list[ast.Assign]:
