@@ -20,9 +20,7 @@ _HEADERS: Mapping[str, str] = {
         "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
         "sum_unit cursor row_copies"
     ),
-    "nest_planes": (
-        "are_many find_planes planes_from sum_planes to_last_unit with_channels plane_memory plane_sums plane_tables plane_vector"
-    ),
+    "nest_planes": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
     "nest_products": "add_products product_sum",
     "loops": (
         "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key "

@@ -155,5 +155,5 @@ def test_an_infinite_element_stays_in_its_windows(planes: KernelLibrary) -> None
 
 def test_the_kernel_takes_planes_together() -> None:
     text = "".join(kernel_files(compile_text(PLANES)).values())
-    assert text.count("opc::sum_planes<T>(") >= 3
+    assert text.count("opc::reduce_planes<opc::combine::fma>(") >= 3
     assert text.count("opc::keep_planes(nest, 1);") >= 2

@@ -7,7 +7,7 @@ from dataclasses import replace
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Expr, IndexValue, Read, map_affine
-from opc.loops.nodes import Accumulate, Body, Continue, Function, How, If, Let, Loop, Scope, Store, Var
+from opc.loops.nodes import Accumulate, Body, Continue, Function, How, If, Let, Store, Var
 from opc.loops.values import (
     Address,
     Choice,
@@ -17,9 +17,6 @@ from opc.loops.values import (
     Member,
     Named,
     Pointer,
-    Product,
-    Static,
-    Sum,
     Word,
     call,
     compare,
@@ -83,19 +80,19 @@ class PlaneBlocks:
     def block(self) -> Body:
         """Return the computing of several planes where the present unit is the first one of one, and the move behind them."""
         windows, of = self.windows, (self.of,)
-        count, sums, finish = (self.nest.fresh(n) for n in ("channels", "sums", "finish"))
+        count, described, finish = (self.nest.fresh(n) for n in ("channels", "windows", "finish"))
         left = Call("sub", (variable("@end"), variable("@unit")), Weak.INT)
         from_here = call("planes_from", NEST, Word("at"), number(self.channel), left, types=of)
         term = number(1) if windows.term is None else IndexValue(windows.term.extent)
-        members = (*map(self._operand, windows.operands), term, number(int(windows.padded)))
-        args = NEST, ref(self.tables), ref(sums), ref(self.memory), variable(count), variable("@place"), ref(finish)
-        done = call("sum_planes", *args, type=DType.BOOL, types=of)
+        members = (term, number(int(windows.padded)), *map(self._operand, windows.operands))
+        args = NEST, ref(self.tables), ref(described), ref(self.memory), variable(count), variable("@place"), ref(finish)
+        done = call("reduce_planes", *args, type=DType.BOOL, types=(f"opc::combine::{windows.combine}",))
         last = call("to_last_unit", NEST, Word("at"), number(self.channel), variable(count))
         behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
-        described = Let(sums, Named("opc::plane_sums", of), Init(members))
+        let = Let(described, Named("opc::plane_windows", of), Init(members))
         return (
             Let(count, Weak.INT, Choice(Local(self.found, DType.BOOL), from_here, number(0))),
-            If(compare("gt", variable(count), number(0)), (described, self._finish(finish, count), If(done, behind))),
+            If(compare("gt", variable(count), number(0)), (let, self._finish(finish), If(done, behind))),
         )
 
     def _operand(self, r: Read) -> Init:
@@ -112,26 +109,20 @@ class PlaneBlocks:
         row = self.nest.stride(r.operand, entries[0]) if len(entries) > 1 else number(0)
         return Init((Address(r.operand, offset), stride(self.windows.vector), row, stride(term.index) if term else number(0)))
 
-    def _finish(self, name: str, count: str) -> Function:
-        """Return the function that makes results of sums, lane by lane of their tile."""
+    def _finish(self, name: str) -> Function:
+        """Return the function that makes results of what was combined at a point, lane by lane."""
         windows, known, flat = self.windows, self.known, self.plan.statement
-        pointer = Pointer(self.of)
-        tile, points, point, lanes = (self.nest.fresh(n) for n in ("tile", "points", "point", "lanes"))
-        params = (pointer, tile), ("int64_t", points)
+        out, lanes = self.nest.fresh("out"), self.nest.fresh("lanes")
+        params = (Pointer(self.of), out), ("auto", lanes)
         if flat.value is windows.reduction:
             return Function(name, params, ())
-        own, out = self.nest.fresh("lane"), self.nest.fresh("out")
+        own = self.nest.fresh("lane")
         position = Affine.of(Index(windows.vector)) + Index(own)
         known.bounded[position] = flat.extents[self.channel]
         rest = replace_node(flat.value, windows.reduction, known.local(Variable(out, self.of, True), own))
         rest = map_affine(rest, lambda a: a.substitute(lambda s: position if s == Index(windows.vector) else None))
         store = Store(Local(out, self.nest.op.operand(flat.target).type, variable(own)), rest)
-        sweep = Sweep(How.VECTOR, Range(own, number(0), variable(lanes)), store)
-        vector = Static(Named("opc::plane_vector", (self.of,)), "lanes", Weak.INT)
-        at = Sum((ref(tile), Product((variable(point), vector))))
-        each = Loop(How.SERIAL, point, number(0), variable(points), (Let(out, pointer, at), *split(known, sweep)))
-        scope = Scope(call("with_channels", variable(count), types=(self.of,)), (("auto", lanes),), (each,))
-        return Function(name, params, (scope,))
+        return Function(name, params, split(known, Sweep(How.VECTOR, Range(own, number(0), variable(lanes)), store)))
 
 
 def _entry(r: Read, a: WindowAxis) -> int:

@@ -20,16 +20,9 @@ enum : int {
 };
 enum : int64_t { plane_bytes = 1 << 17 };
 
-template <typename T>
-struct plane_vector {
-  typedef T type __attribute__((vector_size(vector_bytes), may_alias));
-  typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
-  static constexpr int64_t lanes = vector_bytes / int64_t(sizeof(T));
-};
-
-/* A row or column of a window that counts: which one of the factor it is multiplied with, and where it lies in the plane. */
+/* A row or column of a window that counts: its weight, and where it lies in the plane. */
 struct plane_place {
-  int32_t factor;
+  int32_t tap;
   int32_t element;
 };
 
@@ -43,7 +36,7 @@ struct plane_columns {
  * lies outside for another, zeros are put there: `before` and `after` the elements of each row. */
 struct plane_tables {
   int32_t rows, columns;               /* of the results */
-  int32_t window_rows, window_columns; /* of the factor */
+  int32_t window_rows, window_columns; 
   int32_t before, held, after;         /* columns of elements */
   int32_t begin[plane_places + 1];     /* of the places of each row */
   int32_t groups;
@@ -122,7 +115,7 @@ template <typename T>
 static bool are_long_rows(const plane_tables &t) {
   const plane_columns &middle = t.group[t.groups / 2];
   const bool together = middle.count > 1 && middle.step == 1 && middle.move == 1;
-  return together && t.columns >= 3 * plane_vector<T>::lanes && t.window_rows * t.window_columns <= small_window;
+  return together && t.columns >= 3 * count_lanes<T>() && t.window_rows * t.window_columns <= small_window;
 }
 
 /* Fills the tables, from functions that tell the place of a row or column of the window among the elements, of which there are `held`

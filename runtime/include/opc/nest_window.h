@@ -25,6 +25,14 @@ constexpr bool takes_greatest(combine c) { return c == combine::max || c == comb
 template <combine C, typename T>
 constexpr T empty_window = is_sum(C) ? T(0) : takes_greatest(C) ? limits<T>::lowest : limits<T>::highest;
 
+/* Joins what two parts of a window, or vectors of lanes, were combined to, where none is NaN. */
+template <combine C, typename V>
+OPC_INLINE V joined(V a, V b) {
+  if constexpr (is_sum(C)) return a + b;
+  if constexpr (takes_greatest(C)) return a > b ? a : b;
+  return a < b ? a : b;
+}
+
 /* A window along one axis: how many places it has, and how far elements and taps lie apart. What a tap is depends on what is combined: the
  * offset of a weight, or the number that a search keeps. */
 struct window_axis {
@@ -174,13 +182,10 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
       const values here = vector::load(from + at[v] * step, step);
       if constexpr (C == combine::fma) {
         best[v] += weight * here;
-      } else if constexpr (C == combine::add) {
-        best[v] += here;
       } else {
-        const auto better = takes_greatest(C) ? here > best[v] : here < best[v];
-        sum[v] += here;
-        best[v] = better ? here : best[v];
-        if constexpr (is_search(C)) found[v] = better ? R(tap) - results{} : found[v];
+        if constexpr (is_search(C)) found[v] = (takes_greatest(C) ? here > best[v] : here < best[v]) ? R(tap) - results{} : found[v];
+        if constexpr (!is_sum(C)) sum[v] += here;
+        best[v] = joined<C>(here, best[v]);
       }
     }
   });
