@@ -227,9 +227,10 @@ OPC_INLINE R reduce_lane(const window_row<T, Axes, Guards> &w, window_places<Axe
       best += here;
     } else if constexpr (!is_search(C)) {
       best = takes_greatest(C) ? maximum(best, here) : minimum(best, here);
-    } else if (!(takes_greatest(C) ? here <= best : here >= best) && best == best) {
-      best = here;
-      found = R(tap);
+    } else {
+      const bool better = !(takes_greatest(C) ? here <= best : here >= best) & (best == best);
+      best = blend(better, here, best);
+      found = blend(better, R(tap), found);
     }
   });
   return is_search(C) ? found : R(best);
