@@ -56,7 +56,8 @@ class PlaneBlocks:
             places.append(self._place(a))
         held = self.nest.size(self.windows.element.operand, len(self.windows.element.indices) - 1)
         place_functions = (ref(p.name) for p in places)
-        find = call("find_planes", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=of)
+        weighted = "true" if self.windows.weight else "false"
+        find = call("find_planes", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=(self.of, weighted))
         many = call("are_many", Member("@nest", "size", self.channel), type=DType.BOOL, types=of)
         whole = compare("eq", Member("@nest", "pieces"), number(1))
         memory = Named("opc::plane_memory")
@@ -135,4 +136,6 @@ def plane_blocks(known: Known, plan: Lanes) -> PlaneBlocks | None:
     windows = channel_window(known.nest.op, plan.statement, known.facts)
     if windows is None or any(r.operand in known.nest.gathered or not runs_along(known, r) for r in windows.operands):
         return None
-    return PlaneBlocks(known, plan, windows) if known.nest.decisions.take("channels", windows.vector) else None
+    # Elements without weights are too little work for a form more of each derivative, which takes its time to compile.
+    worth = windows.weight is not None or known.nest.op.derivation is None
+    return PlaneBlocks(known, plan, windows) if known.nest.decisions.take("channels", windows.vector, worth=worth) else None

@@ -95,14 +95,16 @@ def row_window(op: Op, e: Reduce, lane: str, facts: Facts, under: tuple[Guard, .
 
 
 def channel_window(op: Op, flat: Flat, facts: Facts) -> WindowedReduction | None:
-    """Return the one sum of a statement as one over windows of planes, which keeps an index of the target apart: the channel."""
-    sums = [e for e in walk(flat.value) if isinstance(e, Reduce)]
-    if len(sums) != 1 or not _always(flat.value, sums[0]) or op.operand(flat.target).type != sums[0].type:
+    """Return the one reduction of a statement as one over windows of planes, which keeps an index of the target, the channel,
+    apart."""
+    found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
+    if len(found) != 1 or found[0].kind in SEARCHES or not _always(flat.value, found[0]):
         return None
+    if op.operand(flat.target).type != found[0].type:
+        return None
+    ways = (_across_channels(flat, found[0], t, rank) for t in _terms(found[0], facts) for rank in (2, 1))
     optional = {i.name for i in op.inputs if i.optional}
-    terms = [t for t in _terms(sums[0], facts) if t.weight and not {t.element.operand, t.weight.operand} & optional]
-    found = (_across_channels(flat, sums[0], t, rank) for t in terms for rank in (2, 1))
-    return next((w for w in found if w is not None), None)
+    return next((w for w in ways if w is not None and not {r.operand for r in w.operands} & optional), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +216,11 @@ def _undivided_guard(condition: Guard, ones: dict[Affine, None]) -> Guard | bool
 
 
 def _across_channels(flat: Flat, e: Reduce, t: _Terms, rank: int) -> WindowedReduction | None:
-    """Return a sum as one over windows of planes with so many axes, which the target ends in."""
-    if len(flat.indices) <= rank or t.weight is None:
+    """Return a reduction as one over windows of planes with so many axes, which the target ends in."""
+    if len(flat.indices) <= rank:
         return None
     plane, channel = flat.indices[-rank:], flat.indices[-rank - 1]
     indices = [i for i in t.element.indices if isinstance(i, Affine)]
-    by = [i for i in t.weight.indices if isinstance(i, Affine)]
     found: list[WindowAxis] = []
     for index in plane:
         entries = [i for i in indices if index in i.indices()]
@@ -235,15 +236,18 @@ def _across_channels(flat: Flat, e: Reduce, t: _Terms, rank: int) -> WindowedRed
     if len({a.index for a in windows}) != rank or any(not any(g in a.guards for a in found) for g in t.guards):
         return None
     terms = [a for a in t.axes if a not in windows]
-    if len(terms) > 1 or plane[-1] not in indices[-1].indices() or by[-1] != Affine.of(Index(windows[-1].index)):
+    if len(terms) > 1 or plane[-1] not in indices[-1].indices():
         return None
     kept = [i for i in indices if not i.indices() & {*plane}]
     bare = [Index(channel), *(Index(a.index) for a in terms)]
     moves = {*plane, channel, *(a.index for a in t.axes)}
-    if not _stands_bare(kept, bare, moves) or not _stands_bare(by, [*bare, *(Index(a.index) for a in windows)], moves):
+    if not _stands_bare(kept, bare, moves) or any(free_indices(r) & {*plane} for r in _others(flat.value, e)):
         return None
-    if any(free_indices(r) & {*plane} for r in _others(flat.value, e)):
-        return None
+    if t.weight is not None:
+        by = [i for i in t.weight.indices if isinstance(i, Affine)]
+        own = [Index(a.index) for a in windows]
+        if by[-1] != Affine.of(own[-1]) or not _stands_bare(by, [*bare, *own], moves):
+            return None
     term = terms[0] if terms else None
     return WindowedReduction(t.combine, e, "channel", channel, tuple(found), t.element, t.weight, t.padded, (), term)
 
@@ -260,7 +264,7 @@ def _stands_bare(indices: Sequence[Affine], bare: Sequence[Index], moves: set[st
 
 
 def _always(value: Expr, e: Reduce) -> bool:
-    """Whether a value takes in a sum under no condition."""
+    """Whether a value takes in a reduction under no condition."""
     if value is e:
         return True
     chosen = (value.cond,) if isinstance(value, Select) else ()
@@ -272,7 +276,7 @@ def _always(value: Expr, e: Reduce) -> bool:
 
 
 def _others(value: Expr, e: Reduce) -> list[Expr]:
-    """Return the parts of a value beside its sum."""
+    """Return the parts of a value beside its reduction."""
     if value is e:
         return []
     parts = [p for c in children(value) for p in _others(c, e)]
