@@ -245,8 +245,8 @@ def _across_channels(flat: Flat, e: Reduce, t: _Terms, rank: int) -> WindowedRed
         return None
     if t.weight is not None:
         by = [i for i in t.weight.indices if isinstance(i, Affine)]
-        own = [Index(a.index) for a in windows]
-        if by[-1] != Affine.of(own[-1]) or not _stands_bare(by, [*bare, *own], moves):
+        taps = [Index(a.index) for a in windows]
+        if by[-1] != Affine.of(taps[-1]) or not _stands_bare(by, [*bare, *taps], moves):
             return None
     term = terms[0] if terms else None
     return WindowedReduction(t.combine, e, "channel", channel, tuple(found), t.element, t.weight, t.padded, (), term)
