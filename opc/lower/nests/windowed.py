@@ -90,7 +90,7 @@ def read_at_zero(r: Read, names: set[str]) -> Read:
 
 
 def row_window(op: Op, e: Reduce, lane: str, facts: Facts, under: tuple[Guard, ...] = ()) -> WindowedReduction | None:
-    """Return a reduction as one over the windows of a row, None when it is none; it counts `under` further conditions."""
+    """Return a reduction, which counts `under` further conditions, as one over the windows of a row, None when it is none."""
     return next((w for t in _terms(e, facts) if (w := _along_row(op, e, lane, t, under)) is not None), None)
 
 
@@ -122,18 +122,13 @@ class _Terms:
 def _terms(e: Reduce, facts: Facts) -> Iterator[_Terms]:
     """Yield the ways to read a reduction as one over windows: either factor of a product may be the weight."""
     axes = tuple(a for a in e.axes if isinstance(a, Axis))
-    if e.kind not in _COMBINES or len(axes) != len(e.axes) or any(a.extent.indices() for a in axes):
+    if e.kind not in _COMBINES or not axes or len(axes) != len(e.axes) or any(a.extent.indices() for a in axes):
         return
     bounded = {**facts.bounded, **{Affine.of(Index(a.index)): a.extent for a in axes}}
     found, body = peel(e.kind.removeprefix("arg"), e.body, facts.sizes, bounded, facts.positive)
-    of = computed_as(body.type if e.kind in SEARCHES else e.type)
-    if (
-        isinstance(body, Read)
-        and body.pad is None
-        and is_floating(body.type)
-        and _is_plain(body)
-        and computed_as(body.type) == of
-    ):
+    of = body.type if e.kind in SEARCHES else e.type
+    alike = is_floating(body.type) and computed_as(body.type) == computed_as(of)
+    if alike and isinstance(body, Read) and body.pad is None and _is_plain(body):
         yield _Terms(_COMBINES[e.kind], axes, body, None, False, found)
     if e.kind != "sum" or not isinstance(body, Call) or body.fn != "mul" or not is_floating(e.type):
         return
@@ -167,11 +162,8 @@ def _along_row(op: Op, e: Reduce, lane: str, t: _Terms, under: tuple[Guard, ...]
         return None
     *others, last = (i for i in element.indices if isinstance(i, Affine))
     step = last.coefficient(lane) or Affine.of(0)
-    if (
-        not step.terms
-        or (t.combine not in SEARCHES and step.constant not in (None, 1, 2))
-        or any(lane in i.indices() for i in others)
-    ):
+    apart = step.terms and (t.combine in SEARCHES or step.constant in (None, 1, 2))
+    if not apart or any(lane in i.indices() for i in others):
         return None
     by_axis: dict[str, list[Guard]] = {n: [] for n in names}
     for g in guards:
