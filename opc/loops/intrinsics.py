@@ -15,24 +15,20 @@ from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 _HEADERS: Mapping[str, str] = {
     "points": "advance group_offset group_place locate outside report store limits",
     "nest_lanes": (
-        "add_row add_shared clip fetch_row fill finish_phases finish_row greatest least max_identity "
+        "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity "
         "min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
         "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
         "sum_unit cursor row_copies"
     ),
-    "nest_fold": "fold_windows",
-    "nest_planes": (
-        "are_many find_planes planes_from sum_planes to_last_unit with_channels plane_memory plane_sums plane_tables plane_vector"
-    ),
-    "nest_taps": "add_products constant sum_taps product_sum tap_sums",
+    "nest_planes": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
+    "nest_products": "add_products product_sum",
     "loops": (
         "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key "
         "min_key minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row "
         "take_abreast take_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
-    "nest_window": "fetch_ahead fetch_share reach search_windows",
-    "nest_strips": "window_row",
+    "nest_window": "combine fetch_ahead fetch_share reach reduce_windows window_row",
 }
 
 _OF_FORM = {"cuda": "cuda/tile", "tile": "loops", "nest": "points", "row_nest": "nest_lanes"}

@@ -254,8 +254,8 @@ class Kernel:
 
     `operands` are the tensors it takes, in order. `views` are those that it reads, with the type of an element and whether it is
     read in the type that it is stored in. It is a template over `types`. `channel` is the index of the target whose points are
-    computed together, where there is one. `flags` are bools that each copy of the function knows. `forms` are other functions
-    that it calls where they are better.
+    computed together, where there is one, and with `short_rows` only where these are short. `flags` are bools that each copy of
+    the function knows. `forms` are other functions that it calls where they are better.
     """
 
     form: str
@@ -264,6 +264,7 @@ class Kernel:
     body: Body
     views: tuple[View, ...] = ()
     channel: int | None = None
+    short_rows: bool = False
     flags: tuple[str, ...] = ()
     schedule: Schedule = field(default_factory=Schedule, compare=False)
     forms: tuple[Form, ...] = ()

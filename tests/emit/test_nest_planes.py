@@ -1,4 +1,4 @@
-"""Sums over windows of small planes, whose lanes go across channels, against NumPy in whole numbers, which add exactly."""
+"""Reductions over windows of small planes, whose lanes go across channels, against NumPy in whole numbers, which add exactly."""
 
 from __future__ import annotations
 
@@ -43,6 +43,32 @@ inputs: {x: 'T[N, C, W]', w: 'T[C, Q]'}
 outputs: {y: 'T[N, C, O]'}
 shape: {O: W - Q + 1}
 kernel: 'y[n, c, j] = sum[q](w[c, q] * x[n, c, j + q])'
+"""
+
+POOLS = """\
+op: h
+domain: opc.test
+version: 1
+doc: A test.
+gradient: none
+types: {T: [float16, float32, float64]}
+inputs: {x: 'T[N, C, H, W]'}
+attributes:
+  kernel: {type: 'int[2]', check: kernel > 0}
+  stride: {type: 'int[2]', default: [1, 1], check: stride > 0}
+  padding: {type: 'int[2]', default: [0, 0], check: padding >= 0}
+  dilation: {type: 'int[2]', default: [1, 1], check: dilation > 0}
+outputs: {total: 'T[N, C, OH, OW]', most: 'T[N, C, OH, OW]', fewest: 'T[N, C, OH, OW]'}
+shape:
+  OH: (H + 2*padding[0] - dilation[0]*(kernel[0] - 1) - 1) // stride[0] + 1
+  OW: (W + 2*padding[1] - dilation[1]*(kernel[1] - 1) - 1) // stride[1] + 1
+kernel: |
+  total[n, c, i, j] = 1 + sum[p:kernel[0], q:kernel[1]](
+      pad(x[n, c, i*stride[0] + p*dilation[0] - padding[0], j*stride[1] + q*dilation[1] - padding[1]], 0))
+  most[n, c, i, j] = max[p:kernel[0], q:kernel[1]](
+      pad(x[n, c, i*stride[0] + p*dilation[0] - padding[0], j*stride[1] + q*dilation[1] - padding[1]], -inf))
+  fewest[n, c, i, j] = min[p:kernel[0], q:kernel[1]](
+      pad(x[n, c, i*stride[0] + p*dilation[0] - padding[0], j*stride[1] + q*dilation[1] - padding[1]], inf))
 """
 
 # Channels: less than a vector has lanes, some more, many. An image, a window, stride, padding, dilation.
@@ -108,6 +134,33 @@ def test_gradients(planes: KernelLibrary, dtype: type, case: tuple[Any, ...]) ->
     np.testing.assert_array_equal(got["d_b"], d_y.astype(np.float64).sum((0, 2, 3)))
 
 
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> KernelLibrary:
+    family = compile_text(POOLS)
+    return KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("pools")), odd_parallel_for)
+
+
+@pytest.mark.parametrize("values", ["numbers", "nan", "infinite"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES)
+def test_pooling(pools: KernelLibrary, dtype: type, case: tuple[Any, ...], values: str) -> None:
+    channels, image, size, stride, padding, dilation = case
+    rng = np.random.default_rng(channels)
+    x = rng.integers(-9, 10, (2, channels, *image)).astype(np.float64)
+    odd = rng.random(x.shape) < 0.02
+    if values == "nan":
+        x[0][odd[0]] = np.nan
+    elif values == "infinite":
+        x[odd] = np.inf
+        x[1][rng.random(x.shape[1:]) < 0.6] = -np.inf
+    at = {"kernel": list(size), "stride": list(stride), "padding": list(padding), "dilation": list(dilation)}
+    got = pools.call(pools.family.forward, {"x": x.astype(dtype)}, at)
+    for name, found, nothing in (("most", np.max, -np.inf), ("fewest", np.min, np.inf)):
+        np.testing.assert_array_equal(got[name].astype(float), found(windows(x, size, at, nothing), axis=(-2, -1)))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(got["total"].astype(float), 1 + windows(x, size, at).sum((-2, -1)))
+
+
 def test_lines(tmp_path_factory: pytest.TempPathFactory) -> None:
     family = compile_text(LINES)
     library = KernelLibrary(family, compile_kernel(family, tmp_path_factory.mktemp("lines")), odd_parallel_for)
@@ -155,5 +208,7 @@ def test_an_infinite_element_stays_in_its_windows(planes: KernelLibrary) -> None
 
 def test_the_kernel_takes_planes_together() -> None:
     text = "".join(kernel_files(compile_text(PLANES)).values())
-    assert text.count("opc::sum_planes<T>(") >= 3
+    assert text.count("opc::reduce_planes<opc::combine::fma>(") >= 3
     assert text.count("opc::keep_planes(nest, 1);") >= 2
+    pooled = "".join(kernel_files(compile_text(POOLS)).values())
+    assert all(f"opc::reduce_planes<opc::combine::{name}>(" in pooled for name in ("add", "max", "min"))

@@ -120,6 +120,7 @@ def test_an_infinite_weight_stays_inside_of_the_gradient(depthwise: KernelLibrar
 
 def test_the_kernel_holds_strips_of_windows_and_sums_of_products() -> None:
     text = "".join(kernel_files(compile_text(DEPTHWISE)).values())
-    assert "opc::sum_taps(window, total, count)" in text
-    assert "stride_0 == 1 && stride_1 == 1 && opc::sum_taps(window, total, lanes)" in text
+    text = " ".join(text.split())
+    assert "opc::reduce_windows<opc::combine::fma>(window, total, count)" in text
+    assert "stride_0 == 1 && stride_1 == 1 && opc::reduce_windows<opc::combine::fma>(window, total, lanes)" in text
     assert "opc::add_products(total, " in text or "opc::add_products(total,\n" in text

@@ -147,8 +147,8 @@ def test_maxima(pool: Path, call: tuple[Pair, Pair, Pair, Pair, Pair], values: s
 def test_sums_and_minima(tmp_path: Path) -> None:
     family = compile_text(FOLDS, "f.yaml")
     text = "".join(kernel_files(family).values())
-    assert "opc::fold_windows<opc::folds_sum>" in text
-    assert "opc::fold_windows<opc::folds_min>" in text
+    assert "opc::reduce_windows<opc::combine::add>" in text
+    assert "opc::reduce_windows<opc::combine::min>" in text
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
     for dtype, columns in product(("float32", "float64"), (1, 2, 5, 9, 17, 50, 64, 131, 2100)):
         x = rng.integers(-9, 9, (2, columns)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Which sums may take small planes together, across an index that they keep apart."""
+"""Which reductions may take small planes together, across an index that they keep apart."""
 
 from __future__ import annotations
 
@@ -37,12 +37,22 @@ def test_a_window_and_its_gradients() -> None:
     assert found.count("channels(") == 3
 
 
+@pytest.mark.parametrize(("kind", "nothing"), [("sum", "0"), ("max", "-inf"), ("min", "inf")])
+def test_pooling_but_not_its_gradient(kind: str, nothing: str) -> None:
+    window = f"{kind}[p:3, q:3](pad(x[n, c, i*step + p, j*step + q], {nothing}))"
+    found = loops(f"{window} + b[c] + pad(v[0, 0, 0], 0) + pad(w[0, 0, 0], 0)")
+    assert "f_y\n    schedule: vectorise(j), split, tile(p, q), channels(c), " in found
+    assert found.count("channels(") == 1
+
+
 @pytest.mark.parametrize(
     "value",
     [
         "sum[p, q](w[c, p, q] * pad(x[n, c, i + p, j + q], 1)) + b[c] + pad(v[0, 0, 0], 0)",  # what lies outside counts
         "sum[p, q](w[c, p, q] * pad(v[n, i + p, j + q], 0)) + b[c] + pad(x[0, 0, 0, 0], 0)",  # all channels read one plane
         "sum[p, q](w[c, p, q] * x[n, c, i*step + p, j*step + q]) + b[c] + pad(v[n, i, j], 0)",  # v differs in the plane
+        "cast(T, argmax[p:3, q:3](pad(x[n, c, i*step + p, j*step + q], -inf)))"  # finds places
+        " + b[c] + pad(v[0, 0, 0], 0) + pad(w[0, 0, 0], 0)",
         "max[p, q](w[c, p, q] * x[n, c, i*step + p, j*step + q]) + b[c] + pad(v[0, 0, 0], 0)",
         "sum[p, q](w[c, p, q] * pad(x[n, c, i + p + q, j + q], 0)) + b[c] + pad(v[0, 0, 0], 0)",  # rows and columns aren't apart
     ],

@@ -14,6 +14,7 @@ from opc.loops.schedule import Decisions, Override
 from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
+from opc.lower.nests.windowed import Facts
 
 
 class Unsupported(Exception):
@@ -150,6 +151,11 @@ class Known:
     def positive(self) -> Callable[[Affine], bool]:
         """Whether a size is known to be greater than zero."""
         return self.nest.positive
+
+    @property
+    def facts(self) -> Facts:
+        """What the recogniser of windows asks."""
+        return Facts(self.nest.sizes, self.bounded, self.nest.positive)
 
     def bound(self, index: str, extent: Affine) -> None:
         """Note that an index is within an extent."""

@@ -1,4 +1,4 @@
-"""Channel vectorisation of sums over windows: the tables of what counts, and the planes of channels computed together."""
+"""Windowed reductions with channels as the vector axis: the tables of what counts, and the planes of channels taken together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Expr, IndexValue, Read, map_affine
-from opc.loops.nodes import Accumulate, Body, Continue, Function, How, If, Let, Loop, Scope, Store, Var
+from opc.loops.nodes import Accumulate, Body, Continue, Function, How, If, Let, Store, Var
 from opc.loops.values import (
     Address,
     Choice,
@@ -17,9 +17,6 @@ from opc.loops.values import (
     Member,
     Named,
     Pointer,
-    Product,
-    Static,
-    Sum,
     Word,
     call,
     compare,
@@ -30,145 +27,115 @@ from opc.loops.values import (
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Variable
 from opc.lower.build.split import Sweep, condition, split
+from opc.lower.build.windowed import runs_along
 from opc.lower.guards import replace_node
 from opc.lower.loop_ir import Lanes
-from opc.lower.nests.planes import PlaneAxis, Planes, planes_of
+from opc.lower.nests.windowed import WindowAxis, WindowedReduction, channel_window
 
 
 class PlaneBlocks:
     """Builds what computes the planes of several channels at once, ahead of the units that they are made of."""
 
-    def __init__(self, known: Known, plan: Lanes, planes: Planes) -> None:
-        self.known, self.nest, self.plan, self.planes = known, known.nest, plan, planes
-        self.of = planes.sum.type
-        self.channel = plan.statement.indices.index(planes.channel)
+    def __init__(self, known: Known, plan: Lanes, windows: WindowedReduction) -> None:
+        self.known, self.nest, self.plan, self.windows = known, known.nest, plan, windows
+        self.of = windows.reduction.type
+        self.channel = plan.statement.indices.index(windows.vector)
         self.tables, self.found, self.memory = (self.nest.fresh(n) for n in ("planes", "by_planes", "memory"))
 
     def table_lines(self) -> Body:
         """Return the tables of what counts at each row and each column."""
-        axes = self.planes.axes
-        last = len(self.plan.statement.indices) - 1
+        axes, of = self.windows.axes, (self.of,)
         sizes: list[Expr] = []
         places: list[Function] = []
         if len(axes) == 1:
             sizes += [number(1), number(1)]
-            names = self.nest.fresh("row"), self.nest.fresh("tap")
-            params = ("int64_t", names[0]), ("int64_t", names[1])
+            params = ("int64_t", self.nest.fresh("row")), ("int64_t", self.nest.fresh("tap"))
             places.append(Function(self.nest.fresh("place_of"), params, (), number(0), returns=Weak.INT))
-        for n, a in enumerate(axes):
-            sizes += [Member("@nest", "size", last + 1 - len(axes) + n), IndexValue(a.axis.extent)]
+        for a in axes:
+            sizes += [Member("@nest", "size", self.plan.statement.indices.index(a.index)), IndexValue(a.axis.extent)]
             places.append(self._place(a))
-        channels = Member("@nest", "size", self.channel)
-        held = self.nest.size(self.planes.element.operand, len(self.planes.element.indices) - 1)
-        find = call(
-            "find_planes", ref(self.tables), held, *sizes, *(ref(p.name) for p in places), type=DType.BOOL, types=(self.of,)
-        )
-        found: Expr = Call(
-            "and",
-            (
-                compare("eq", Member("@nest", "pieces"), number(1)),
-                call("are_many", channels, type=DType.BOOL, types=(self.of,)),
-            ),
-            DType.BOOL,
-        )
+        held = self.nest.size(self.windows.element.operand, len(self.windows.element.indices) - 1)
+        place_functions = (ref(p.name) for p in places)
+        weighted = "true" if self.windows.weight else "false"
+        find = call("find_planes", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=(self.of, weighted))
+        many = call("are_many", Member("@nest", "size", self.channel), type=DType.BOOL, types=of)
+        whole = compare("eq", Member("@nest", "pieces"), number(1))
+        memory = Named("opc::plane_memory")
         return (
             *places,
             Var(self.tables, Named("opc::plane_tables")),
-            Let(self.found, DType.BOOL, Call("and", (found, find), DType.BOOL)),
-            Let(self.memory, Named("opc::plane_memory"), Construct(Named("opc::plane_memory"), Local(self.found, DType.BOOL))),
+            Let(self.found, DType.BOOL, Call("and", (Call("and", (whole, many), DType.BOOL), find), DType.BOOL)),
+            Let(self.memory, memory, Construct(memory, Local(self.found, DType.BOOL))),
         )
 
-    def _place(self, a: PlaneAxis) -> Function:
+    def _place(self, a: WindowAxis) -> Function:
         """Return a function that tells the place of a point of a window, or -1."""
         params = ("int64_t", a.index), ("int64_t", a.axis.index)
-        place = IndexValue(a.place)
-        value = Choice(condition(self.known, a.guards), place, number(-1)) if a.guards else place
+        place = self.windows.element.indices[_entry(self.windows.element, a)]
+        assert isinstance(place, Affine), "an element of a plane lies at an affine place"
+        value: Expr = IndexValue(place)
+        if a.guards:
+            value = Choice(condition(self.known, a.guards), value, number(-1))
         return Function(self.nest.fresh("place_of"), params, (), value, returns=Weak.INT)
 
     def block(self) -> Body:
         """Return the computing of several planes where the present unit is the first one of one, and the move behind them."""
-        planes = self.planes
-        count, sums, finish = (self.nest.fresh(n) for n in ("channels", "sums", "finish"))
-        from_here = call(
-            "planes_from",
-            NEST,
-            Word("at"),
-            number(self.channel),
-            Call("sub", (variable("@end"), variable("@unit")), Weak.INT),
-            types=(self.of,),
-        )
-        term = number(1) if planes.term is None else IndexValue(planes.term.extent)
-        own = [Affine.of(Index(a.axis.index)) for a in planes.axes]
-        entries = [planes.factor.indices.index(i) for i in own]
-        members = (
-            self._operand(planes.element, [(a.index, a.axis.index, a.entry) for a in planes.axes]),
-            self._operand(planes.factor, [(a.axis.index, "", n) for a, n in zip(planes.axes, entries)]),
-            term,
-            number(int(planes.padded)),
-        )
-        functions, name = self._finish(finish, count)
-        args = NEST, ref(self.tables), ref(sums), ref(self.memory), variable(count), variable("@place"), ref(name)
-        done = call("sum_planes", *args, type=DType.BOOL, types=(self.of,))
+        windows, of = self.windows, (self.of,)
+        count, described, finish = (self.nest.fresh(n) for n in ("channels", "windows", "finish"))
+        left = Call("sub", (variable("@end"), variable("@unit")), Weak.INT)
+        from_here = call("planes_from", NEST, Word("at"), number(self.channel), left, types=of)
+        term = number(1) if windows.term is None else IndexValue(windows.term.extent)
+        members = (term, number(int(windows.padded)), *map(self._operand, windows.operands))
+        args = NEST, ref(self.tables), ref(described), ref(self.memory), variable(count), variable("@place"), ref(finish)
+        done = call("reduce_planes", *args, type=DType.BOOL, types=(f"opc::combine::{windows.combine}",))
         last = call("to_last_unit", NEST, Word("at"), number(self.channel), variable(count))
         behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
-        body: Body = (Let(sums, Named("opc::plane_sums", (self.of,)), Init(members)), *functions, If(done, behind))
+        let = Let(described, Named("opc::plane_windows", of), Init(members))
         return (
             Let(count, Weak.INT, Choice(Local(self.found, DType.BOOL), from_here, number(0))),
-            If(compare("gt", variable(count), number(0)), body),
+            If(compare("gt", variable(count), number(0)), (let, self._finish(finish), If(done, behind))),
         )
 
-    def _operand(self, r: Read, axes: list[tuple[str, str, int]]) -> Init:
-        """Return where an operand's planes lie, which the entries of `axes` run along."""
-        nest = self.nest
-        moving = {name for a in axes for name in a[:2]} | ({self.planes.term.index} if self.planes.term else set())
+    def _operand(self, r: Read) -> Init:
+        """Return where an operand's planes lie, and how far apart its channels, its rows and the terms of the sum."""
+        term, entries = self.windows.term, [_entry(r, a) for a in self.windows.axes]
 
         def stride(index: str) -> Expr:
-            entry = [n for n, i in enumerate(r.indices) if i == Affine.of(Index(index))]
-            return nest.stride(r.operand, entry[0]) if entry else number(0)
+            return self.nest.stride(r.operand, r.indices.index(Affine.of(Index(index))))
 
-        first = [
-            i.substitute(lambda s: Affine.of(0) if isinstance(s, Index) and s.name in moving else None)
-            if not any(n == a[2] for a in axes)
-            else Affine.of(0)
-            for n, i in enumerate(r.indices)
-            if isinstance(i, Affine)
-        ]
-        offset = Accesses(self.known, NO_RANGE).offset(replace(r, indices=tuple(first)), {})
-        row = nest.stride(r.operand, axes[0][2]) if len(axes) > 1 else number(0)
-        term = stride(self.planes.term.index) if self.planes.term else number(0)
-        return Init((Address(r.operand, offset), stride(self.planes.channel), row, term))
+        places = (
+            Affine.of(0) if n in entries or (term and i == Affine.of(Index(term.index))) else i for n, i in enumerate(r.indices)
+        )
+        offset = Accesses(self.known, NO_RANGE).offset(replace(r, indices=tuple(places)), {})
+        row = self.nest.stride(r.operand, entries[0]) if len(entries) > 1 else number(0)
+        return Init((Address(r.operand, offset), stride(self.windows.vector), row, stride(term.index) if term else number(0)))
 
-    def _finish(self, name: str, count: str) -> tuple[Body, str]:
-        """Return the function that makes results of sums, lane by lane of their tile, and its name."""
-        planes, known = self.planes, self.known
-        flat = self.plan.statement
-        pointer = Pointer(self.of)
-        tile, points, point, lanes = (self.nest.fresh(n) for n in ("tile", "points", "point", "lanes"))
-        if flat.value is planes.sum:
-            return (Function(name, ((pointer, tile), ("int64_t", points)), ()),), name
-        own, out = self.nest.fresh("lane"), self.nest.fresh("out")
-        position = Affine.of(Index(planes.channel)) + Index(own)
+    def _finish(self, name: str) -> Function:
+        """Return the function that makes results of what was combined at a point, lane by lane."""
+        windows, known, flat = self.windows, self.known, self.plan.statement
+        out, lanes = self.nest.fresh("out"), self.nest.fresh("lanes")
+        params = (Pointer(self.of), out), ("auto", lanes)
+        if flat.value is windows.reduction:
+            return Function(name, params, ())
+        own = self.nest.fresh("lane")
+        position = Affine.of(Index(windows.vector)) + Index(own)
         known.bounded[position] = flat.extents[self.channel]
-        read = known.local(Variable(out, planes.sum.type, True), own)
-        rest = replace_node(flat.value, planes.sum, read)
-        rest = map_affine(rest, lambda a: a.substitute(lambda s: position if s == Index(planes.channel) else None))
-        over = Range(own, number(0), variable(lanes))
+        rest = replace_node(flat.value, windows.reduction, known.local(Variable(out, self.of, True), own))
+        rest = map_affine(rest, lambda a: a.substitute(lambda s: position if s == Index(windows.vector) else None))
         store = Store(Local(out, self.nest.op.operand(flat.target).type, variable(own)), rest)
-        vector = Static(Named("opc::plane_vector", (self.of,)), "lanes", Weak.INT)
-        at = Sum((ref(tile), Product((variable(point), vector))))
-        loop: Body = (Let(out, pointer, at), *split(known, Sweep(How.VECTOR, over, store)))
-        each = Loop(How.SERIAL, point, number(0), variable(points), loop)
-        scope = Scope(call("with_channels", variable(count), types=(self.of,)), (("auto", lanes),), (each,))
-        return (Function(name, ((pointer, tile), ("int64_t", points)), (scope,)),), name
+        return Function(name, params, split(known, Sweep(How.VECTOR, Range(own, number(0), variable(lanes)), store)))
+
+
+def _entry(r: Read, a: WindowAxis) -> int:
+    """Return the entry of a read that moves along an axis of the window."""
+    return next(n for n, i in enumerate(r.indices) if isinstance(i, Affine) and a.axis.index in i.indices())
 
 
 def plane_blocks(known: Known, plan: Lanes) -> PlaneBlocks | None:
     """Return what builds a statement's planes of several channels at once, None where its sum is none over windows of planes."""
-    nest = known.nest
-    planes = planes_of(nest.op, plan.statement, nest.sizes, known.bounded, known.positive)
-    if planes is None:
+    windows = channel_window(known.nest.op, plan.statement, known.facts)
+    if windows is None or any(r.operand in known.nest.gathered or not runs_along(known, r) for r in windows.operands):
         return None
-    found = (planes.element, planes.factor)
-    if any(r.operand in nest.gathered or known.units[r.operand] != len(r.indices) - 1 for r in found):
-        return None
-    return PlaneBlocks(known, plan, planes) if nest.decisions.take("channels", planes.channel) else None
+    # Elements without weights are too little work for a form more of each derivative, which takes its time to compile.
+    worth = windows.weight is not None or known.nest.op.derivation is None
+    return PlaneBlocks(known, plan, windows) if known.nest.decisions.take("channels", windows.vector, worth=worth) else None

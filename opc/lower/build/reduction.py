@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import DType, ValueType, Weak
+from opc.ir.dtypes import DType, ValueType, Weak, is_floating
 from opc.ir.expr import (
     SEARCHES,
     Axis,
@@ -47,8 +47,7 @@ from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import Known, Range, Unsupported, Variable
 from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded, is_solvable, narrow, split
-from opc.lower.build.strips import folded_strips
-from opc.lower.build.taps import adds_products, weighted_window, window_of
+from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis, holds_reduction
 
@@ -152,7 +151,7 @@ class Reduction:
         self.guards, self.body = [*under, *found], body
         self.lane = self._lane()
         self.products = (
-            not row and adds_products(known, e, self.body, self.lane) and self.nest.decisions.take("products", self.lane)
+            not row and _adds_products(known, e, self.body, self.lane) and self.nest.decisions.take("products", self.lane)
         )
 
     @property
@@ -188,20 +187,12 @@ class Reduction:
             return (*refusal, *self._search())
         if not self.row:
             return (*refusal, *self._all_loops())
-        taps = weighted_window(self.known, self.over, self.e, self.under)
-        strips = None if taps is not None else folded_strips(self.known, self.over, self.e, self.body, self.guards)
-        if (taps or strips) and not self.nest.decisions.take("tile", *(a.index for a in self.axes)):
-            taps = strips = None
         plain = (*self._start_row(), *self._all_loops())
-        if taps is not None:
-            window, name, ones = window_of(self.known, taps, self.lane)
-            done: Expr = call("sum_taps", ref(name), ref(self.result), self.over.high, type=DType.BOOL)
-            done = Call("and", (ones, done), DType.BOOL) if ones is not None else done
-            return (*refusal, *window, If(Call("not", (done,), DType.BOOL), plain))
-        if strips is None:
+        windows = windows_of_row(self.known, self.over, self.e, self.under)
+        if windows is None or not self.nest.decisions.take("tile", *(a.index for a in self.axes)):
             return (*refusal, *plain)
-        windows, computed = strips.fold(self.kind, self.result)
-        return (*refusal, *windows, If(Call("not", (Local(computed, DType.BOOL),), DType.BOOL), plain))
+        described, reduced = reduce_row(self.known, windows, self.result, self.over.high)
+        return (*refusal, *described, If(Call("not", (reduced,), DType.BOOL), plain))
 
     def _start_row(self) -> Body:
         if not self.row:
@@ -395,6 +386,22 @@ class Reduction:
         for a in axes[1:]:
             total = Sum((Product((total, IndexValue(a.extent))), variable(a.index)))
         return [total]
+
+
+def _adds_products(known: Known, e: Reduce, body: Expr, lane: str) -> bool:
+    """Whether a reduction along its own lane is a sum of products of two elements, which both move along their last axis."""
+    if e.kind != "sum" or not is_floating(e.type) or not isinstance(body, Call) or body.fn != "mul" or body.type != e.type:
+        return False
+    return all(isinstance(r, Read) and r.type == e.type and _moves_along(known, r, lane) for r in body.args)
+
+
+def _moves_along(known: Known, r: Read, lane: str) -> bool:
+    """Whether a read of an operand that is read where it lies moves along its last axis with a lane."""
+    if not r.indices or r.checked or not lie(known, (r,)) or not runs_along(known, r):
+        return False
+    *others, last = r.indices
+    step = last.coefficient(lane) if isinstance(last, Affine) else None
+    return step is not None and bool(step.terms) and all(isinstance(i, Affine) and lane not in i.indices() for i in others)
 
 
 def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> Scope:

@@ -32,7 +32,7 @@ from opc.loops.values import (
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
 from opc.lower.build.places import rows_of_places
-from opc.lower.build.planes import plane_blocks
+from opc.lower.build.planes import PlaneBlocks, plane_blocks
 from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
@@ -45,7 +45,7 @@ from opc.lower.nests.flat import in_phase, period
 class _RowNest:
     def __init__(self, nest: Nest) -> None:
         self.op, self.stage, self.nest = nest.op, nest.stage, nest
-        self.channel: int | None = None
+        self.planes: PlaneBlocks | None = None
 
     def kernel(self) -> Kernel:
         """Return the function."""
@@ -63,7 +63,8 @@ class _RowNest:
             nest.types,
             (Comment(format_assign(self.stage.assign)), *body),
             views,
-            channel=self.channel,
+            channel=None if self.planes is None else self.planes.channel,
+            short_rows=self.planes is not None and self.planes.windows.weight is None,
             span=self.stage.assign.span,
         )
 
@@ -108,7 +109,7 @@ class _RowNest:
         planes = None if alone else plane_blocks(known, plan)
         tables: Body = ()
         if planes is not None:
-            self.channel = planes.channel
+            self.planes = planes
             tables = planes.table_lines()
         body: list[Statement] = []
         for n, name in enumerate(plan.outer):

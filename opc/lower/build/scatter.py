@@ -49,7 +49,7 @@ from opc.lower.build.access import NOWHERE, Accesses
 from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Unsupported, Variable
 from opc.lower.build.reduction import Reduction
 from opc.lower.build.split import Sweep, as_condition, condition, split
-from opc.lower.build.window import WindowRow
+from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
 from opc.lower.loop_ir import Scatter
 from opc.lower.nests.search import searches
@@ -173,13 +173,12 @@ class _Terms(Reduction):
         window, before = self.plan.window, list[Statement]()
         if window is not None:
             for outer in self.axes[-2:-1]:
-                first = WindowRow(known, row, window, lambda a: _renamed(a, axis.index, own))
-                before += first.fetch(outer.index)
+                before += fetch_rows(known, window, axis.index, outer.index)
                 size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
                 end = Sum((ref("@out"), variable("@place"), Product((HIGH, PLACE_STRIDE))))
                 before.append(Do(call("fetch_share", end, size, variable(outer.index), IndexValue(outer.extent))))
             self.body = moved(self.body)
-            loops = WindowRow(known, row, window, to_rows).loops(lambda place: self._add_row(row, place))
+            loops = search_row(known, row, window, to_rows, lambda place: self._add_row(row, place))
             return *before, self._piece_loop(axis, start, count, "opc::nest_lanes", loops)
         places = [(index, moved(p)) for index, p in self.plan.places]
         stands_for: dict[Expr, Expr] = {}
@@ -309,8 +308,3 @@ class _Terms(Reduction):
             Local("@out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
         )
         return *accesses.before, Loop(How.LANES, over.lane, over.low, over.high, (*body, take))
-
-
-def _renamed(a: Affine, index: str, name: str) -> Affine:
-    """Return an expression in which an index has another name."""
-    return a.substitute(lambda s: Affine.of(Index(name)) if s == Index(index) else None)

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index
-from opc.ir.dtypes import is_floating
-from opc.ir.expr import Axis, Call, Cast, Expr, GroupRef, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
+from opc.ir.expr import Axis, Call, Cast, Expr, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Op
-from opc.lower.guards import is_identity
 from opc.lower.loop_ir import Scatter, Window
 from opc.lower.nests.flat import is_positive
+from opc.lower.nests.places import bounds_of, sizes_of
 from opc.lower.nests.search import searches
+from opc.lower.nests.windowed import Facts, row_window
 
 
 def with_window(op: Op, plan: Scatter) -> Scatter:
@@ -44,32 +44,18 @@ def with_window(op: Op, plan: Scatter) -> Scatter:
 
 
 def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, lane: str) -> bool:
-    """Whether the candidates of neighbouring lanes lie along a row, and each axis of the window moves along one index."""
-    axes = [a.index for a in search.axes if isinstance(a, Axis)]
-    others = [r for r in reads(plan.statement.value) if r.operand == body.operand]
-    if len(axes) != len(search.axes) or any(isinstance(a, Axis) and a.extent.indices() for a in search.axes):
+    """Whether the search is one over the windows of a row of an input, all of whose other places the target has too."""
+    bounded = bounds_of(plan.statement)
+    found = row_window(op, search, lane, Facts(lambda name: sizes_of(op, name), bounded, lambda size: is_positive(op, size)))
+    if found is None or not all(is_positive(op, a.axis.extent) for a in found.axes):
         return False
-    if not all(is_positive(op, a.extent) for a in search.axes if isinstance(a, Axis)):
+    others = (r for r in reads(plan.statement.value) if r.operand == body.operand)
+    if any(not isinstance(i, Affine) for r in others for i in r.indices):
         return False
-    if any(isinstance(i, GroupRef) or not isinstance(i, Affine) for r in others for i in r.indices) or body.checked:
-        return False
-    if body.pad is not None and not is_identity(search.kind.removeprefix("arg"), body.pad):
-        return False
-    indices = [i for i in body.indices if isinstance(i, Affine)]
-    if not indices or any(i.optional and i.name == body.operand for i in op.inputs) or not is_floating(body.type):
-        return False
-    step = indices[-1].coefficient(lane)
-    if step is None or not step.terms or step.indices() or any(lane in i.indices() for i in indices[:-1]):
-        return False
-    extents = dict(zip(plan.statement.indices, plan.statement.extents))
-    extents |= {a.index: a.extent for a in plan.sum.axes if isinstance(a, Axis)}
-    for i, size in zip(indices, op.operand(body.operand).dims, strict=True):
-        moves = [a for a in axes if a in i.indices()]
-        if len(moves) > 1 or any(i.coefficient(a) is None for a in moves):
-            return False
-        if not moves and lane not in i.indices() and (i.index is None or extents.get(i.index) != size):
-            return False
-    return True
+    moving = {lane, *(a.axis.index for a in found.axes)}
+    places = zip(body.indices, sizes_of(op, body.operand), strict=True)
+    alike = all(isinstance(i, Affine) and (i.indices() & moving or bounded.get(i) == size) for i, size in places)
+    return alike and not any(i.optional and i.name == body.operand for i in op.inputs)
 
 
 def _place(place: Expr, search: Reduce) -> Affine | None:

@@ -20,16 +20,9 @@ enum : int {
 };
 enum : int64_t { plane_bytes = 1 << 17 };
 
-template <typename T>
-struct plane_vector {
-  typedef T type __attribute__((vector_size(vector_bytes), may_alias));
-  typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
-  static constexpr int64_t lanes = vector_bytes / int64_t(sizeof(T));
-};
-
-/* A row or column of a window that counts: which one of the factor it is multiplied with, and where it lies in the plane. */
+/* A row or column of a window that counts: its weight, and where it lies in the plane. */
 struct plane_place {
-  int32_t factor;
+  int32_t tap;
   int32_t element;
 };
 
@@ -43,7 +36,7 @@ struct plane_columns {
  * lies outside for another, zeros are put there: `before` and `after` the elements of each row. */
 struct plane_tables {
   int32_t rows, columns;               /* of the results */
-  int32_t window_rows, window_columns; /* of the factor */
+  int32_t window_rows, window_columns; 
   int32_t before, held, after;         /* columns of elements */
   int32_t begin[plane_places + 1];     /* of the places of each row */
   int32_t groups;
@@ -117,17 +110,19 @@ static void group_columns(plane_tables &t, const int32_t *place) {
   }
 }
 
-/* Whether rows are better computed one by one, vector after vector: long ones, of elements that lie together, with small windows. */
-template <typename T>
+/* Whether rows are better computed one by one, vector after vector: long ones, of elements that lie together, with small windows. Without
+ * weights every second element will do, and of windows that don't overlap a vector is long. */
+template <typename T, bool Weighted>
 static bool are_long_rows(const plane_tables &t) {
   const plane_columns &middle = t.group[t.groups / 2];
-  const bool together = middle.count > 1 && middle.step == 1 && middle.move == 1;
-  return together && t.columns >= 3 * plane_vector<T>::lanes && t.window_rows * t.window_columns <= small_window;
+  const bool together = middle.count > 1 && middle.step == 1 && middle.move >= 1 && middle.move <= (Weighted ? 1 : 2);
+  const int64_t vectors = Weighted || middle.move < t.window_columns ? 3 : 1;
+  return together && t.columns >= vectors * count_lanes<T>() && t.window_rows * t.window_columns <= small_window;
 }
 
 /* Fills the tables, from functions that tell the place of a row or column of the window among the elements, of which there are `held`
  * columns, or -1; false where they are too large, and where other loops are better. */
-template <typename T, typename RowPlace, typename ColumnPlace>
+template <typename T, bool Weighted, typename RowPlace, typename ColumnPlace>
 static bool find_planes(plane_tables &t, int64_t held, int64_t rows, int64_t window_rows, int64_t columns, int64_t window_columns,
                         const RowPlace &row_place, const ColumnPlace &column_place) {
   const bool fit = rows <= plane_places && columns <= plane_places && window_rows <= plane_places && window_columns <= plane_places &&
@@ -153,7 +148,7 @@ static bool find_planes(plane_tables &t, int64_t held, int64_t rows, int64_t win
     for (int32_t a = 0; a < t.window_columns; ++a) place[u * t.window_columns + a] = int32_t(column_place(int64_t(u), int64_t(a)));
   }
   group_columns(t, place);
-  return !are_long_rows<T>(t);
+  return !are_long_rows<T, Weighted>(t);
 }
 
 }  // namespace OPC_VARIANT
