@@ -7,6 +7,7 @@ positions a `Text` carries.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 
@@ -30,7 +31,9 @@ from opc.spec.text import Text
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 100
-_INT64 = range(-(2**63), 2**63)
+_WHOLE = range(-(2**63), 2**64)
+"""The numbers that int64 or uint64 holds."""
+_TOO_LARGE = "int64 holds numbers to 2**63 - 1 and uint64 to 2**64 - 1; with a point, as in 1.0, a number is a floating one"
 
 _BINARY: dict[type[ast.operator], tuple[str, str]] = {
     ast.Add: ("add", "+"),
@@ -129,7 +132,7 @@ def _prepare(text: Text, found: Diagnostics) -> Text | None:
             return None
     huge = _HUGE_NUMBER.search(value)
     if huge is not None:
-        found.error("this number does not fit in 64 bits", text.span(huge.start(), huge.end()))
+        found.error("this number does not fit in 64 bits", text.span(huge.start(), huge.end()), _TOO_LARGE)
         return None
     for match in reversed(list(_EMPTY_SUBSCRIPT.finditer(value))):
         if match.group().startswith("["):
@@ -266,19 +269,13 @@ class _Converter:
             case ast.Constant():
                 return self._literal(node, span)
             case ast.BinOp():
-                left, right = self._expression(node.left), self._expression(node.right)
-                if type(node.op) in _FOREIGN:
-                    return self._foreign(node.op, node)
-                return self._operation(*_BINARY[type(node.op)], (left, right), span)
+                return self._binary(node)
             case ast.UnaryOp():
-                match node.op, node.operand:
-                    case ast.USub(), ast.Constant(value=int() as value) if value == -_INT64.start:
-                        return Literal(_INT64.start, span)
                 arg = self._expression(node.operand)
                 match node.op:
                     case ast.USub():
                         if isinstance(arg, Literal) and isinstance(arg.value, int | float) and not isinstance(arg.value, bool):
-                            return Literal(-arg.value, span)
+                            return self._number(-arg.value, node)
                         return self._operation("neg", "-", (arg,), span)
                     case ast.UAdd():
                         return arg
@@ -314,6 +311,20 @@ class _Converter:
                 self._error("this is not part of the language", node)
         return None
 
+    def _binary(self, node: ast.BinOp) -> Tree | None:
+        # Sums are as deep to the left as they have terms: they are not recursed into.
+        waiting = [node]
+        while isinstance(waiting[-1].left, ast.BinOp):
+            waiting.append(waiting[-1].left)
+        result = self._expression(waiting[-1].left)
+        for outer in reversed(waiting):
+            right = self._expression(outer.right)
+            if type(outer.op) in _FOREIGN:
+                result = self._foreign(outer.op, outer)
+            else:
+                result = self._operation(*_BINARY[type(outer.op)], (result, right), self.span(outer))
+        return result
+
     def _foreign(self, op: ast.AST, node: ast.expr) -> Tree | None:
         symbol, hint = _FOREIGN[type(op)]
         self._error(f"`{symbol}` is not part of the language", node, hint)
@@ -342,13 +353,10 @@ class _Converter:
 
     def _literal(self, node: ast.Constant, span: Span) -> Tree | None:
         value = node.value
-        if isinstance(value, bool | float | str):
+        if isinstance(value, bool | str):
             return Literal(value, span)
-        if isinstance(value, int):
-            if value not in _INT64:
-                self._error("this number does not fit in 64 bits", node)
-                return None
-            return Literal(value, span)
+        if isinstance(value, int | float):
+            return self._number(value, node)
         if value is Ellipsis:
             self._error("`...` stands in brackets only", node)
         elif value is None:
@@ -356,6 +364,15 @@ class _Converter:
         else:
             self._error("complex numbers and bytes are not part of the language", node)
         return None
+
+    def _number(self, value: int | float, node: ast.expr) -> Literal | None:
+        if isinstance(value, int) and value not in _WHOLE:
+            self._error("this number does not fit in 64 bits", node, _TOO_LARGE)
+            return None
+        if isinstance(value, float) and math.isinf(value):
+            self._error("this number is beyond 1.8e308, the largest of float64", node, "infinity is written inf")
+            return None
+        return Literal(value, self.span(node))
 
     def _call(self, node: ast.Call, span: Span) -> Tree | None:
         for kw in node.keywords:
@@ -403,11 +420,25 @@ class _Converter:
                 return self._expression(node)
 
 
+_FLAT: tuple[tuple[type[ast.operator], ...], ...] = ((ast.Add, ast.Sub), (ast.Mult,))
+"""The operators that make one sum, or one product, of what they join."""
+
+
+def _below(node: ast.AST) -> list[ast.AST]:
+    """Return the expressions that a node is made of: of a sum or product, all its terms or factors."""
+    flat = next((ops for ops in _FLAT if isinstance(node, ast.BinOp) and isinstance(node.op, ops)), ())
+    found: list[ast.AST] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, flat):
+        found.append(node.right)
+        node = node.left
+    return [*found, node] if found else [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+
+
 def _too_deep(node: ast.AST) -> bool:
-    """Whether the tree is deeper than MAX_DEPTH; later stages may then recurse over it safely."""
+    """Whether the tree is deeper than MAX_DEPTH, a sum or product counted once; later stages may then recurse over it safely."""
     level = [node]
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in ast.iter_child_nodes(parent) if isinstance(child, ast.expr)]
+        level = [child for parent in level for child in _below(parent)]
         if not level:
             return False
     return True

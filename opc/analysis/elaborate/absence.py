@@ -1,12 +1,37 @@
-"""Sizes that optional inputs alone tell: a body may ask for them only where one of these is present."""
+"""What hangs on optional inputs: sizes that they alone tell, and values that are asked for only where they are present."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from opc.analysis.patterns import conjuncts
 from opc.analysis.value_types import presence
 from opc.diagnostics import NO_SPAN, Diagnostics, Span
 from opc.ir.affine import Affine, Dim
-from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, Select, children
-from opc.ir.op import Op
+from opc.ir.dtypes import DType, Weak, is_bool
+from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, reads, walk
+from opc.ir.op import Op, Operand
+
+
+def told(cond: Expr, holds: bool) -> frozenset[str]:
+    """Return the operands whose presence a condition tells by itself, as `present(b) and ...` or `not present(b)` do."""
+    parts = conjuncts(cond) if holds else cond.args if isinstance(cond, Call) and cond.fn == "not" else ()
+    return frozenset(p.operand for p in parts if isinstance(p, Present))
+
+
+def where_present(e: Expr, optional: Iterable[Operand]) -> Expr:
+    """Return `e` under the presence of those of the optional operands that it hangs on, for places where they are known to be.
+
+    So all that follows sees what tells it: of `not present(b) or b[i] > 0`, the second is `b[i] > 0 if present(b) else False`.
+    """
+    nothing = Const(False, DType.BOOL, e.span) if is_bool(e.type) else Const(0, Weak.INT, e.span)
+    read = {r.operand for r in reads(e)}
+    sizes = {a for node in walk(e) for size in _sizes(node) for a in size.atoms()}
+    for o in optional:
+        own = {d.single for d in o.dims if isinstance(d, Affine)}
+        if o.name in read or own & sizes:
+            e = Select(Present(o.name, e.span), e, nothing, e.type, e.span)
+    return e
 
 
 def check_sizes(op: Op, found: Diagnostics) -> None:
@@ -31,18 +56,27 @@ def check_sizes(op: Op, found: Diagnostics) -> None:
                 visit(e.then, present | presence(e.cond, True), span)
                 visit(e.other, present | presence(e.cond, False), span)
                 return
-            case Reduce():
-                ask(tuple(a.extent for a in e.axes if isinstance(a, Axis)), present, span)
-            case IndexValue():
-                ask((e.value,), present, span)
-            case Read():
-                ask(tuple(i for i in e.indices if isinstance(i, Affine)), present, span)
+            case _:
+                ask(_sizes(e), present, span)
         for child in children(e):
             visit(child, present, span)
 
     for s in op.body if tellers else ():
         ask(tuple(d for d in op.operand(s.target).dims if isinstance(d, Affine)), frozenset(), s.span)
         visit(s.value, frozenset(), s.span)
+
+
+def _sizes(e: Expr) -> tuple[Affine, ...]:
+    """Return the integer expressions that stand in `e` itself."""
+    match e:
+        case Reduce():
+            return tuple(a.extent for a in e.axes if isinstance(a, Axis))
+        case IndexValue():
+            return (e.value,)
+        case Read():
+            return tuple(i for i in e.indices if isinstance(i, Affine))
+        case _:
+            return ()
 
 
 def _tellers(op: Op) -> dict[str, set[str]]:

@@ -29,8 +29,15 @@ _EXPECTED = {
     AttributeKind.STR: "a text",
     AttributeKind.DTYPE: "the name of a dtype",
 }
+_INSTEAD = {
+    AttributeKind.INT: "such as 1",
+    AttributeKind.AXIS: "such as -1, the last axis",
+    AttributeKind.FLOAT: "such as 0.5, without quotes",
+    AttributeKind.BOOL: "without quotes",
+    AttributeKind.STR: "write it in quotes",
+    AttributeKind.DTYPE: "such as float32",
+}
 _INT64 = range(-(2**63), 2**63)
-
 
 _NOT_IN_CHECKS = "an operand, and a check is over attributes alone"
 _NO_DIMENSION = "a dimension, and a check is over attributes alone: state it under require"
@@ -147,7 +154,7 @@ class AttributeTyper:
         if a.length is None:
             return self._scalar(a, value, span, what)
         if not isinstance(value, list):
-            self._error(f"{what} of '{a.name}' is a list", span, "write [1, 1]")
+            self._error(f"{what} of '{a.name}' must be a list", span, "write [1, 1]")
             return None
         if a.length >= 0 and len(value) != a.length:
             self._error(f"'{a.name}' has {count(a.length, 'element', 'elements')}, and {what} has {len(value)}", span)
@@ -180,7 +187,11 @@ class AttributeTyper:
                     self._error(f"'{value}' is no dtype of '{a.binds or a.name}'", span, hint)
                     return None
                 return value
-        self._error(f"{what} of '{a.name}' is {_EXPECTED[a.kind]}", span)
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        hint = _INSTEAD[a.kind]
+        if a.kind is AttributeKind.INT and isinstance(value, float):
+            hint = f"write a whole number, or declare {a.name}: {{type: float}}"
+        self._error(f"{what} of '{a.name}' must be {_EXPECTED[a.kind]}, not {shown}", span, hint)
         return None
 
     def _meets_check(self, a: Attribute, check: Expr) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.ranges import infer_ranges
 from opc.analysis.elaborate.scope import FORMS, WORDS, Scope
-from opc.analysis.value_types import element_type
+from opc.analysis.value_types import affine_of, element_type
 from opc.analysis.wording import count, type_text
 from opc.diagnostics import Span, did_you_mean
 from opc.ir.affine import Affine
@@ -33,6 +34,9 @@ from opc.spec.text import name_problem
 
 if TYPE_CHECKING:
     from opc.analysis.elaborate.expression import ExpressionTyper
+
+_NOTHING = {"sum": "0", "prod": "1", "max": "-inf", "min": "inf", "any": "False", "all": "True"}
+"""What adds nothing to a reduction."""
 
 # What people write from other languages, and what it is called here.
 _INSTEAD = {
@@ -210,7 +214,8 @@ class CallTyper:
                 extent: Affine | None = None
                 taken = dict(extents)
                 if isinstance(item, Range):
-                    extent = self.typer.index(item.extent, "an index's range")
+                    hint = partial(self._extent_hint, tree.kind.id, name)
+                    extent = self.typer.index(item.extent, "an index's range", hint)
                     extents[name] = extent
                 if not self.index_name(name_tree, taken):
                     return None
@@ -221,6 +226,20 @@ class CallTyper:
             case _:
                 self._error("an axis is a name, name:extent, ... or *A", item.span, f"write {tree.kind.id}[k](...)")
                 return None
+
+    def _extent_hint(self, kind: str, index: str, e: Expr) -> str | None:
+        """Return what to write in place of the lesser or greater of two extents."""
+        sizes = [affine_of(a) for a in e.args] if isinstance(e, Call) and e.fn in ("minimum", "maximum") else []
+        known = sorted((s for s in sizes if s is not None), key=lambda s: bool(s.indices()))
+        if not isinstance(e, Call) or len(known) < 2:
+            return None
+        bound, other = known
+        if not other.indices():
+            return f"give it a name under shape: {{M: {e.fn}({bound}, {other})}}"
+        if e.fn == "maximum" or kind not in _NOTHING:
+            return None
+        chosen = f"... if {index} < {other} else {_NOTHING[kind]}"
+        return f"let it run to one of the two and ask for the other: {kind}[{index}:{bound}]({chosen})"
 
     def index_name(self, tree: Name, taken: dict[str, Affine | None]) -> bool:
         """Whether a name can be a new index variable; records why not."""

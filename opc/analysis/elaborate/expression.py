@@ -6,8 +6,9 @@ told once and all are told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from opc.analysis.elaborate.absence import told, where_present
 from opc.analysis.elaborate.calls import CallTyper
 from opc.analysis.elaborate.reading import ReadTyper
 from opc.analysis.elaborate.scope import CONSTANTS, DTYPE_NAMES, FORMS, Scope
@@ -17,7 +18,7 @@ from opc.analysis.wording import article, type_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine, Dim, Index, maximum, minimum
 from opc.ir.dtypes import DType, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import REDUCTIONS, AttrRef, Call, Const, Expr, IndexValue, Select, StrConst
+from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue, Select, StrConst
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.promotion import join, result_type
@@ -32,6 +33,7 @@ _KIND_TYPE: dict[AttributeKind, ValueType] = {
 _MAX_TERMS = 256
 """How many terms a product of integer expressions may have to be written out; powers of sums would grow without bound."""
 _INT64 = range(-(2**63), 2**63)
+_UINT64 = range(2**64)
 
 
 class ExpressionTyper:
@@ -56,8 +58,9 @@ class ExpressionTyper:
                 if isinstance(tree.value, str):
                     self._error("a text is only compared with a str attribute", tree.span, "write mode == 'name'")
                     return None
-                kind: ValueType = Weak.FLOAT if isinstance(tree.value, float) else Weak.INT
-                return Const(tree.value, DType.BOOL if isinstance(tree.value, bool) else kind, tree.span)
+                if isinstance(tree.value, bool | float):
+                    return Const(tree.value, DType.BOOL if isinstance(tree.value, bool) else Weak.FLOAT, tree.span)
+                return _whole(tree.value, tree.span)
             case Name():
                 return self._name(tree)
             case Operation():
@@ -81,15 +84,19 @@ class ExpressionTyper:
             return None
         return cond
 
-    def index(self, tree: Tree, what: str) -> Affine | None:
-        """Return an integer expression over dimensions, attributes and index variables; `what` says what needs it."""
+    def index(self, tree: Tree, what: str, hint: Callable[[Expr], str | None] | None = None) -> Affine | None:
+        """Return an integer expression over dimensions, attributes and index variables; `what` says what needs it.
+
+        That of a reduction has a `hint`: what to write for another one.
+        """
         e = self.value(tree)
         if e is None:
             return None
         value = affine_of(e)
         if value is None:
-            hint = "`//` divides whole numbers" if any(isinstance(n, Operation) and n.op == "div" for n in [tree]) else None
-            self._error(f"{what} is a whole number over dimensions and int attributes", tree.span, hint)
+            over = "dimensions and int attributes" if hint is None else "dimensions, int attributes and the indices around it"
+            divides = "`//` divides whole numbers" if isinstance(tree, Operation) and tree.op == "div" else None
+            self._error(f"{what} is a whole number over {over}", tree.span, divides or (hint and hint(e)))
         return value
 
     # names
@@ -165,11 +172,30 @@ class ExpressionTyper:
     def _operation(self, tree: Operation) -> Expr | None:
         if tree.op in ("eq", "ne") and any(self._is_str(a) for a in tree.args):
             return self._compare_str(tree)
-        args = [self.value(a) for a in tree.args]
+        first = self.value(tree.args[0])
+        # The second side of `and` and `or` is read only where the first leaves it open.
+        given = presence(first, tree.op == "and") if first is not None and tree.op in ("and", "or") else frozenset()
+        args = [first, *(self._given(a, given) for a in tree.args[1:])]
         known = tuple(a for a in args if a is not None)
         if len(known) < len(args):
             return None
         return self.call(tree.op, known, tree.span, f"`{tree.op_text}`")
+
+    def _side(self, tree: Tree, cond: Expr | None, holds: bool) -> Expr | None:
+        """Return a side of a conditional, which is asked for where the condition holds or where it does not."""
+        if cond is None:
+            return self.value(tree)
+        with self.scope.knowing(told(cond, holds)):
+            return self._given(tree, presence(cond, holds))
+
+    def _given(self, tree: Tree, names: frozenset[str]) -> Expr | None:
+        """Return what is asked for only where some optional operands are given."""
+        new = sorted(names - self.scope.present)
+        with self.scope.knowing(names):
+            e = self.value(tree)
+        if e is None or not self.scope.operands.keys() >= set(new):
+            return e
+        return self.widths.remember(where_present(e, [self.scope.operands[n] for n in new]), self.widths.own(e))
 
     def _is_str(self, tree: Tree) -> bool:
         if isinstance(tree, Literal):
@@ -246,10 +272,12 @@ class ExpressionTyper:
         constant = value.constant
         if constant is None:
             return IndexValue(value, span)
-        if constant not in _INT64:
-            self._error("this number does not fit in 64 bits", span)
+        if constant not in _INT64 and constant not in _UINT64:
+            self._error(
+                "this number does not fit in 64 bits", span, "convert a part to a floating type, or write it with a point: 1.0"
+            )
             return None
-        return Const(constant, Weak.INT, span)
+        return _whole(constant, span)
 
     def _mismatch(self, fn: str, args: tuple[Expr, ...], span: Span, what: str) -> None:
         types = [a.type for a in args]
@@ -268,6 +296,9 @@ class ExpressionTyper:
             self._error(f"{what} mixes {names}", span, _one_side(types))
         elif fn == "div" and not is_floating(joined):
             self._error(f"`/` needs floating values, not {names}", span, "`//` divides whole numbers; or cast to a floating type")
+        elif fn == "pow" and is_integer(joined):
+            hint = f"write the product, such as x * x, or convert with cast({self.scope.floating()}, ...)"
+            self._error(f"{what} needs a floating value, not {names}", span, hint)
         elif row.types in ("float", "test"):
             self._error(f"{what} needs a floating value, not {names}", span, f"convert with cast({self.scope.floating()}, ...)")
         else:
@@ -275,10 +306,7 @@ class ExpressionTyper:
 
     def _conditional(self, tree: Conditional) -> Expr | None:
         cond = self.condition(tree.cond)
-        with self.scope.knowing(presence(cond, True) if cond is not None else frozenset()):
-            then = self.value(tree.then)
-        with self.scope.knowing(presence(cond, False) if cond is not None else frozenset()):
-            other = self.value(tree.other)
+        then, other = (self._side(side, cond, holds) for side, holds in ((tree.then, True), (tree.other, False)))
         if cond is None or then is None or other is None or not (self.is_value(then) and self.is_value(other)):
             return None
         own = self.widths.common((then, other))
@@ -289,6 +317,14 @@ class ExpressionTyper:
             self._error(message, tree.span, _one_side([then.type, other.type]))
             return None
         return self.widths.remember(Select(cond, then, other, result, tree.span), own)
+
+
+def _whole(value: int, span: Span) -> Expr:
+    """Return a whole number as a literal; one that uint64 alone holds has that type."""
+    if value in _INT64:
+        return Const(value, Weak.INT, span)
+    # A conversion wraps: every target has the number of 64 bits that is negative as an int64.
+    return Cast(Const(value - _UINT64.stop, Weak.INT, span), DType.UINT64, span)
 
 
 def _one_side(types: Sequence[ValueType]) -> str:

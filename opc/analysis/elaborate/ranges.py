@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
-from opc.ir.affine import Affine
+from opc.ir.affine import Affine, Dim
 from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Star, Subscript, parts
 
 
@@ -83,6 +83,13 @@ def _reads_poisoned(tree: Item, scope: Scope) -> bool:
     return (isinstance(tree, Name) and tree.id in scope.poisoned) or any(_reads_poisoned(part, scope) for part in parts(tree))
 
 
+def _names_element(name: str, tree: Item, scope: Scope) -> bool:
+    """Whether an index stands for the number of a list attribute's element, which is a mistake of its own."""
+    if isinstance(tree, Subscript) and isinstance(tree.base, Name) and tree.base.id in scope.attributes:
+        return any(name in _indices(item, scope) for item in tree.items)
+    return any(_names_element(name, part, scope) for part in parts(tree))
+
+
 def infer_ranges(
     index: Name,
     trees: Iterable[Item],
@@ -103,7 +110,9 @@ def infer_ranges(
         firm.insert(0, Use(declared[0], declared[1], False))
     if not firm:
         firm = [u for u in uses if u.loose]
-    if not firm and (scope.lenient or any(_reads_poisoned(tree, scope) for tree in trees)):
+    if not firm and (
+        scope.lenient or any(_reads_poisoned(tree, scope) or _names_element(index.id, tree, scope) for tree in trees)
+    ):
         return None
     if not firm:
         which = stated.format(f"{index.id}:{_size_to_show(index.id, trees, scope)}")
@@ -115,6 +124,8 @@ def infer_ranges(
         if declared is not None and scope.at_most(first.extent, use.extent):
             continue
         if scope.expand(use.extent) != scope.expand(first.extent):
+            if scope.broken_dims & {a.name for e in (first.extent, use.extent) for a in e.atoms() if isinstance(a, Dim)}:
+                return None
             # A size of 1 that is read bare stays an error too: broadcasting is never implied for named axes.
             note = Diagnostic(f"'{index.id}' runs over {first.extent} here", first.span, severity=Severity.NOTE)
             message = f"the index '{index.id}' runs over {first.extent} and over {use.extent}"

@@ -26,7 +26,7 @@ from opc.ir.expr import (
     Select,
     walk,
 )
-from opc.ir.op import Attribute, DimSpec, Operand
+from opc.ir.op import Attribute, AttributeKind, DimSpec, Operand
 from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
@@ -93,9 +93,9 @@ class ReadTyper:
             self._error("only operands and list attributes have elements", tree.base.span)
             return None
         name, scope = tree.base.id, self.scope
-        if name in scope.attributes:
-            return self._element(scope.attributes[name], tree)
         operand = scope.operands.get(name)
+        if operand is None and name in scope.attributes:
+            return self._element(scope.attributes[name], tree)
         if operand is None:
             if name in REDUCTIONS:
                 self._error(f"'{name}[...]' lacks what it reduces", tree.span, f"write {name}[k](expression)")
@@ -248,15 +248,19 @@ class ReadTyper:
 
     def _element(self, attribute: Attribute, tree: Subscript) -> Expr | None:
         position = tree.items[0] if len(tree.items) == 1 else None
+        dtype = {AttributeKind.INT: "int64", AttributeKind.BOOL: "bool"}.get(attribute.kind, self.scope.floating())
+        as_input = f"make it an input, which an index reads: {attribute.name}: '{dtype}[K]'"
         if attribute.length is None:
             self._error(f"'{attribute.name}' is no list", tree.span, f"write {attribute.name}")
             return None
         if attribute.length < 0:
             message = f"'{attribute.name}' has no fixed length, so its elements can't be named"
-            self._error(message, tree.span, f"declare {attribute.kind.value}[2], say")
+            self._error(message, tree.span, f"declare {attribute.kind.value}[2], say, whose elements are numbered; or {as_input}")
             return None
         if not isinstance(position, Literal) or isinstance(position.value, bool) or not isinstance(position.value, int):
-            self._error(f"an element of '{attribute.name}' is named by a number", tree.span, f"write {attribute.name}[0]")
+            self._error(
+                f"an element of '{attribute.name}' is named by a number", tree.span, f"write {attribute.name}[0]; or {as_input}"
+            )
             return None
         if not 0 <= position.value < attribute.length:
             message = f"'{attribute.name}' has {count(attribute.length, 'element', 'elements')}, numbered from 0"

@@ -48,6 +48,8 @@ class Scope:
     """The axis groups that the statement's target or an enclosing reduction runs over."""
     poisoned: set[str] = field(default_factory=set)
     """Temporaries whose statement has an error that was reported."""
+    broken_dims: set[str] = field(default_factory=set)
+    """Dimensions whose derivation has a mistake that was reported."""
     dims_unread: bool = False
     """Whether a part of the spec that may have declared dimensions has a mistake that was reported."""
     elsewhere: dict[str, str] = field(default_factory=dict)

@@ -19,6 +19,9 @@ from opc.spec.text import name_problem
 _NO_OPERAND = "an operand, and only dimensions and attributes are known before its elements are"
 
 
+_DERIVED_BELOW = "derived here or further down, and a dimension is derived from those above it"
+
+
 class Signature:
     """Reads everything of a spec but its bodies into a `Scope` and the tuples an `Op` holds."""
 
@@ -43,6 +46,7 @@ class Signature:
         self.scope.lenient = not whole or self.attribute_typer.misplaced or bool(spec.unread)
         self.scope.dims_unread = not whole or bool(spec.unread)
         self._shape()
+        self.scope.lenient |= bool(self.scope.broken_dims)
         self.attribute_typer.checks()
         self._outputs()
         self._require()
@@ -138,7 +142,7 @@ class Signature:
                         return None
                     self.scope.dims.setdefault(item.id, None)
                     return Affine.of(Dim(item.id))
-            case Literal(value=int() as size) if not isinstance(size, bool) and size >= 0:
+            case Literal(value=int() as size) if not isinstance(size, bool) and 0 <= size < 2**63:
                 return Affine.of(size)
             case _:
                 message = "a dimension of an input is a name, a number, ... or *A"
@@ -205,7 +209,9 @@ class Signature:
         return size
 
     def _size(self, item: Tree, what: str) -> Affine | None:
-        if isinstance(item, Name) and item.id not in self.scope.dims and item.id not in self.scope.attributes:
+        if isinstance(item, Name) and not any(
+            item.id in known for known in (self.scope.dims, self.scope.attributes, self.scope.elsewhere)
+        ):
             if self.scope.lenient:
                 return None
             hint = did_you_mean(item.id, self.scope.dims) or "an input binds it, or an entry under shape derives it"
@@ -224,7 +230,10 @@ class Signature:
         return [k.removesuffix("?") for k in (*model.inputs, *model.outputs)]
 
     def _shape(self) -> None:
+        below = set(self.spec.model.shape)
         for name in self.spec.model.shape:
+            self.scope.elsewhere = dict.fromkeys(below, _DERIVED_BELOW)
+            below.discard(name)
             span = self.spec.key_span("shape", name)
             model = self.spec.model
             taken = (*model.attributes, *model.types, *model.outputs, *(k.removesuffix("?") for k in model.inputs))
@@ -234,8 +243,11 @@ class Signature:
             value = None if tree is None else self._size(tree, "a dimension")
             if value is not None:
                 self.dims.append((name, value))
+            else:
+                self.scope.broken_dims.add(name)
             # Declared in any case, so that its uses are not errors too; Dim(name) of an unknown value stands for itself.
             self.scope.dims[name] = value
+        self.scope.elsewhere = {}
 
     def _require(self) -> None:
         optional = {o.name: o for o in self.inputs if o.optional}
