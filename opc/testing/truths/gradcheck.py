@@ -28,6 +28,9 @@ from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.numbering import ValueNumbers, compares
 from opc.testing.truths.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
 
+Begin = Callable[[str], object]
+"""Is told the name of what begins."""
+
 _Evaluate = Callable[[Op, Mapping[str, Value]], dict[str, Bounded]]
 
 STEP = 2.0**-26
@@ -303,9 +306,11 @@ def _compare_elements(tally: _Tally, a: Bounded, b: Bounded, label: str) -> None
         tally.meet(left, right, scale, f"{label}, element {list(index)}")
 
 
-def check_family(
-    family: Family, chosen: Iterable[Case] | None = None, begin: Callable[[str], object] | None = None
-) -> list[GradientResult]:
+def unheard(name: str) -> None:
+    """Tell nobody that something begins."""
+
+
+def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Begin = unheard) -> list[GradientResult]:
     """Prove every derived op of a family; empty for an op without gradient.
 
     `chosen` are the calls of the forward op to differentiate at, by default `points`. `begin` is told each proof's name first.
@@ -316,8 +321,7 @@ def check_family(
     results: list[GradientResult] = []
 
     def prove(check: Callable[..., GradientResult], name: str, *subject: Any) -> None:
-        if begin is not None:
-            begin(name)
+        begin(name)
         results.append(check(name, *subject))
 
     cases = drawn(forward, points(forward, family=family) if chosen is None else chosen)
@@ -338,10 +342,21 @@ def check_family(
     return results
 
 
-def check_sample(family: Family, count: int = FEW, begin: Callable[[str], object] | None = None) -> list[GradientResult]:
+def check_sample(family: Family, count: int = FEW, begin: Begin = unheard) -> list[GradientResult]:
     """Prove every derived op of a family at a few points, or, where these are too vague to decide, at those of `check_family`."""
     found = check_family(family, islice(points(family.forward, count, family=family), count), begin)
     return found if all(result.ok for result in found) else check_family(family, begin=begin)
 
 
-__all__ = ["FEW", "GradientResult", "check_family", "check_jvp", "check_same", "check_sample", "check_vjp", "points"]
+__all__ = [
+    "FEW",
+    "Begin",
+    "GradientResult",
+    "check_family",
+    "check_jvp",
+    "check_same",
+    "check_sample",
+    "check_vjp",
+    "points",
+    "unheard",
+]
