@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from opc.ir.op import Family, Op
 from opc.testing.cases.arguments import random_values
 from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
-from opc.testing.cases.derived import derivation, gradient, gradient_names, second_gradient, seed_names
+from opc.testing.cases.derived import derivation, family_volume, gradient, gradient_names, second_gradient, seed_names
 from opc.testing.explanation import inputs_of
 from opc.testing.extent import Extent
 from opc.testing.oracle.bounds import Array
@@ -28,7 +29,7 @@ from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.tolerance import compare
 from opc.testing.results import ORACLE, Result, Status
 from opc.testing.truths.examples import check_examples, example_cases
-from opc.testing.truths.gradcheck import FEW, check_family, check_sample
+from opc.testing.truths.gradcheck import FEW, Begin, check_family, check_sample, unheard
 from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases, op_types
 
 REFUSED_OF_DERIVED = 16
@@ -39,6 +40,9 @@ GRADIENT_CALLS = 36
 
 LARGEST_GRADIENT = 3000
 """The number of elements up to which a call is also differentiated."""
+
+LARGEST_DERIVED = 3_000_000
+"""The number of points of the largest loop of its derivatives up to which it is; see `family_volume`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,28 +70,35 @@ class Plan:
     extent: Extent = Extent.WHOLE
 
 
-def make_plan(family: Family, extent: Extent = Extent.WHOLE) -> tuple[Plan, list[Result]]:
-    """Return the plan of a family and the results that need no backend; less than the whole has few calls of each kind."""
+def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unheard) -> tuple[Plan, list[Result]]:
+    """Return the plan of a family and the results that need no backend; less than the whole has few calls of each kind.
+
+    `begin` is told the name of each call and proof before the oracle works on it.
+    """
     items: list[Item] = []
+
+    def item(op: Op, kind: str, case: Case) -> Item:
+        begin(case.name)
+        return _item(op, kind, case)
+
     forward = family.forward
     parents = {id(family.backward_backward): family.backward, id(family.backward_jvp): family.backward}
     for op in family.ops:
         parent = None if op is forward else parents.get(id(op), forward)
         kind = "forward" if op is forward else "derived"
-        items += [_item(op, kind, case) for case in accepted(op, parent, extent=extent)]
+        items += [item(op, kind, case) for case in accepted(op, parent, extent=extent)]
         bad = refused(op, parent)
         most = extent.most(len(bad) if op is forward else REFUSED_OF_DERIVED, 4)
         step = max(1, -(-len(bad) // max(1, most)))
         items += [Item("refused", case, None) for case in bad[::step]]
-    items += [_item(forward, "example", case) for case in example_cases(family)]
-    items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None])
-    results = [*_examples(family), *_differences(family, extent)]
+    items += [item(forward, "example", case) for case in example_cases(family)]
+    items += _gradients(family, [i for i in items if i.kind == "forward" and i.expected is not None], begin)
+    results = [*_examples(family), *_differences(family, extent, begin)]
     if family.reference.onnx:
         cases, others = onnx_cases(family, collect(op_types(family)))
         for found in cases:
-            item = _item(forward, "ONNX node case", found.case)
-            items.append(item)
-            results.append(hold_standard(family, item, found))
+            items.append(item(forward, "ONNX node case", found.case))
+            results.append(hold_standard(family, items[-1], found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
     return Plan(family, tuple(items), extent), results
 
@@ -110,13 +121,12 @@ def _wanted(op: Op, case: Case) -> list[str] | None:
     return [o.name for o in op.outputs if not o.optional or o.name in case.wanted]
 
 
-def _gradients(family: Family, items: list[Item]) -> Iterator[Item]:
-    """Yield calls through autograd: every kind of forward call with floating types, small enough."""
+def _gradients(family: Family, items: list[Item], begin: Begin) -> Iterator[Item]:
+    """Yield calls through autograd: every kind of forward call with floating types, small enough in all derived ops."""
     forward, backward = family.forward, family.backward
     if backward is None:
         return
-    count: dict[tuple[str, str], int] = {}
-    chosen: list[Item] = []
+    chosen: dict[tuple[str, str], Item] = {}
     for item in items:
         floats = [a for a in item.case.inputs.values() if a is not None and a.data.dtype.kind not in "iub"]
         if not floats or not gradient_names(backward) or sum(a.data.size for a in floats) > LARGEST_GRADIENT:
@@ -124,10 +134,10 @@ def _gradients(family: Family, items: list[Item]) -> Iterator[Item]:
         if not all(resolve(o.type, _binding(forward, item.case)).is_floating for o in forward.outputs):
             continue
         key = (item.case.kind, str(floats[0].data.dtype))
-        count[key] = count.get(key, 0) + 1
-        if count[key] == 1:
-            chosen.append(item)
-    for item in chosen[:GRADIENT_CALLS]:
+        if key not in chosen and family_volume(family, item.case) <= LARGEST_DERIVED:
+            chosen[key] = item
+    for item in islice(chosen.values(), GRADIENT_CALLS):
+        begin(f"gradients of {item.case.name}")
         yield from _gradient_items(family, item)
 
 
@@ -166,10 +176,10 @@ def _examples(family: Family) -> Iterator[Result]:
         yield Result(family.name, ORACLE, "example", name, status, float("inf") if wrong else 0.0, message=wrong)
 
 
-def _differences(family: Family, extent: Extent) -> Iterator[Result]:
+def _differences(family: Family, extent: Extent, begin: Begin) -> Iterator[Result]:
     start = time.perf_counter()
     few = extent.limit(FEW)
-    for found in check_family(family) if few is None else check_sample(family, few):
+    for found in check_family(family, begin=begin) if few is None else check_sample(family, few, begin):
         now = time.perf_counter()
         status = Status.PASSED if found.ok else Status.FAILED
         yield Result(

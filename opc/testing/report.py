@@ -117,11 +117,11 @@ def _print_failures(failures: list[Result], console: Console) -> None:
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for r in failures:
         groups.setdefault((r.backend, r.op, r.kind), []).append(r)
-    for (backend, op, kind), found in list(groups.items())[:MOST_FAILURES]:
+    for (backend, op, _), found in list(groups.items())[:MOST_FAILURES]:
         more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
         first = found[0]
         where = (f"{op} on {backend}: ", "bold")
-        console.print(Text.assemble(("FAILED ", "bold red"), where, f"{kind} {first.name}: {first.message}{more}"))
+        console.print(Text.assemble(("FAILED ", "bold red"), where, f"{first.label}: {first.message}{more}"))
     if len(groups) > MOST_FAILURES:
         console.print(f"and {len(groups) - MOST_FAILURES} more kinds of failure; --report writes them all")
 
@@ -229,9 +229,7 @@ def write_junit(report: Report, path: Path) -> None:
         suite.set("failures", str(cell.count(Status.FAILED)))
         suite.set("skipped", str(sum(r.status in (*IDLE, Status.COMPILED) for r in cell.results)))
         for r in cell.results:
-            case = Xml.SubElement(
-                suite, "testcase", classname=f"{op}.{backend}", name=f"{r.kind}: {r.name}", time=f"{r.seconds:.6f}"
-            )
+            case = Xml.SubElement(suite, "testcase", classname=f"{op}.{backend}", name=r.label, time=f"{r.seconds:.6f}")
             if r.status is Status.FAILED:
                 Xml.SubElement(case, "failure", message=_printable(r.message))
             elif r.status in (*IDLE, Status.COMPILED):

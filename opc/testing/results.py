@@ -52,6 +52,11 @@ class Result:
     message: str = ""
     count: int = 1
 
+    @property
+    def label(self) -> str:
+        """Kind and name for people, neither said twice: `forward relu/001-sizes-7`, `example 1`."""
+        return self.name if f"{self.name} ".startswith(f"{self.kind} ") else f"{self.kind} {self.name}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain data; infinite ratios become None, which JSON can hold."""
         data = asdict(self)

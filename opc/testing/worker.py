@@ -40,7 +40,8 @@ def _plan(task: Mapping[str, Any], out: IO[str]) -> None:
 
     family = load_family(Path(task["spec"]))
     _answer(out, begin=["plan", family.name])
-    plan, results = make_plan(family, Extent(task["extent"]))
+    # Some plans take long: whoever waits sees how far this one is.
+    plan, results = make_plan(family, Extent(task["extent"]), lambda name: _answer(out, begin=["plan", name]))
     for result in results:
         _answer(out, result=result.as_dict())
     Path(task["file"]).write_bytes(pickle.dumps(plan))

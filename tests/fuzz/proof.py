@@ -23,7 +23,7 @@ from opc.ir.op import Assign, Family, Op
 from opc.ir.printer import format_assign, format_op
 from opc.spec.loader import loads
 from opc.testing.cases.calls import Case, accepted
-from opc.testing.cases.derived import derived_inputs
+from opc.testing.cases.derived import family_volume
 from opc.testing.cases.fitting import volume
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
@@ -46,8 +46,6 @@ def two_threads(pool: object, count: int, grain: int, body: Any, argument: Any) 
     body(argument, 0, half)
     other.join()
 
-
-Shapes = dict[str, tuple[int, ...]]
 
 LARGEST = 60_000
 """The most points of the largest loop of a call of the table and of its derivatives: the oracle holds all of them at once."""
@@ -291,22 +289,6 @@ def wrong_in_table(family: Family, kernel: KernelLibrary, count: int) -> Iterato
         yield from (f"kernel of {case.name}: {m}" for m in islice(wrong_kernel(kernel, op, case, want), 1))
         if want is not None:
             yield from (f"numpy of {case.name}: {m}" for m in islice(wrong_answer(run, op, case, want), 1))
-
-
-def family_volume(family: Family, case: Case) -> int:
-    """Return the number of points of the largest loop in a call of the forward op and in the calls of its derivatives."""
-
-    def visit(op: Op, shapes: Shapes, derived: tuple[Op | None, ...]) -> int:
-        env = infer(op, shapes, case.attributes)
-        found = [volume(op, env)]
-        for other in (d for d in derived if d is not None):
-            given = derived_inputs(other, shapes, env.outputs, {**shapes, **env.outputs})
-            further = (family.backward_backward, family.backward_jvp) if other is family.backward else ()
-            found.append(visit(other, {n: s for n, s in given.items() if s is not None}, further))
-        return max(found)
-
-    shapes = {n: a.data.shape for n, a in case.inputs.items() if a is not None}
-    return visit(family.forward, shapes, (family.backward, family.jvp))
 
 
 def wrong_gradients(family: Family) -> Iterator[str]:

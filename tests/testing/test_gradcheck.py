@@ -6,14 +6,17 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opc.ir.dtypes import Weak
 from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
-from opc.testing.truths.gradcheck import FEW, GradientResult, check_family, points
-from tests.transform.language import spec_text
+from opc.testing.cases.derived import family_volume
+from opc.testing.truths.gradcheck import FEW, GradientResult, check_family, check_vjp, points
+from opc.testing.truths.points import SMALL_DERIVED
+from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -101,3 +104,98 @@ def test_a_derivative_without_a_value_fails() -> None:
     for name in ("gradient against differences", "jvp against gradient"):
         assert "no value: an index of" in found[name].message, name
         assert not found[name].ok
+
+
+EVEN = {
+    "largest": "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y[...] = max[k](x[..., k])\n",
+    "least_square": "inputs: {x: 'T[M, N]', w: 'T[N]'}\noutputs: {y: 'T[M]'}\nkernel: |\n  y[i] = min[k](x[i, k] ** 2 - w[k])\n",
+    "over_groups": "inputs: {x: 'T[*A, N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[n] = max[*A](2 * x[*A, n])\n",
+    "windows": (
+        "inputs: {x: 'T[N, L]'}\nattributes: {k: {type: int, default: 2, check: k > 0}}\nshape: {M: L // k}\n"
+        "outputs: {y: 'T[N, M]'}\nkernel: |\n  y[n, i] = max[p:k + 1](pad(x[n, i*k + p], -inf))\n"
+    ),
+    "less_the_largest": (
+        "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]', m: 'T[...]'}\nkernel: |\n"
+        "  m[...] = max[j](x[..., j])\n  y[..., k] = exp(x[..., k] - m[...])\n"
+    ),
+}
+"""Ops to be derived with `ties: even`, which compares elements with the extreme that is taken from them."""
+
+COMPARED = {
+    "by_rank": (
+        "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n"
+        "  rank[..., k] = sum[j](cast(int64, 1) if x[..., j] < x[..., k] or (x[..., j] == x[..., k] and j < k) else 0)\n"
+        "  y[..., i] = sum[k](x[..., k] if rank[..., k] == i else 0)\n"
+    ),
+    "at_least_the_others": (
+        "inputs: {x: 'T[N]', w: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n"
+        "  y[k] = w[k] ** 2 if all[j](x[k] * w[k] >= x[j] * w[j]) else x[k]\n"
+    ),
+    "saved_maximum": (
+        "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y[...] = max[k](x[..., k])\n"
+        "gradient:\n  saves: [y]\n  body: |\n    d_x[..., k] = d_y[...] if x[..., k] == y[...] else 0\n"
+    ),
+} | {name: f"{body}gradient: {{ties: even}}\n" for name, body in EVEN.items()}
+"""Ops in which elements are compared with themselves, directly or in their gradients."""
+
+PARTIAL = {
+    "powers": (
+        "inputs: {x: 'T[...]', y: 'T[...]'}\nattributes: {r: {type: float, default: 0.5}}\n"
+        "outputs: {a: 'T[...]', b: 'T[...]', c: 'T[...]'}\nkernel: |\n  a = x ** y\n  b = x ** r\n  c = x ** -2 + (-x) ** 3\n"
+    ),
+    "entropy": "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[...]'}\nkernel: |\n  y[...] = sum[k](x[..., k] * log(x[..., k]))\n",
+    "angles": "inputs: {x: 'T[N]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y[()] = sum[i](acos(x[i]) ** 2)\n",
+    "growth": "inputs: {x: 'T[N]'}\noutputs: {y: 'T[]'}\nkernel: |\n  y[()] = sum[i](acosh(x[i]))\n",
+}
+"""Ops without a value for a part of the real numbers."""
+
+
+@pytest.mark.parametrize("name", [*COMPARED, *PARTIAL])
+def test_points_decide_where_elements_are_compared_with_themselves_or_have_no_value(name: str) -> None:
+    family = compile_text(spec_text(name, (COMPARED | PARTIAL)[name]), name)
+    results = check_family(family, small_points(family.forward))
+    assert len(results) >= 4
+    for r in results:
+        assert r.ok, r
+        assert r.decided > 0
+
+
+@pytest.mark.parametrize("name", [*COMPARED, *PARTIAL])
+def test_a_wrong_gradient_fails_there(name: str) -> None:
+    family = compile_text(spec_text(name, (COMPARED | PARTIAL)[name]), name)
+    assert family.backward is not None
+    few = small_points(family.forward)
+    for output in family.backward.outputs:
+        wrong = replace(family, backward=scaled(family.backward, 1.0001, output.name), backward_backward=None, jvp=None)
+        found = {r.name: r.message for r in check_family(wrong, few)}
+        assert " against " in found["gradient against differences"]
+
+
+def test_a_maximum_that_is_not_shared_out_fails() -> None:
+    """What is compared with the maximum passes its gradient on, what is not does not."""
+    family = compile_text(spec_text("f", COMPARED["largest"]), "f")
+    assert family.backward is not None
+
+    def all_but_the_largest(e: Expr) -> Expr:
+        return replace(e, fn="ne") if isinstance(e, Call) and e.fn == "eq" else e
+
+    body = tuple(replace(s, value=rewrite(s.value, all_but_the_largest)) for s in family.backward.body)
+    found = by_name(replace(family, backward=replace(family.backward, body=body), backward_backward=None, jvp=None))
+    assert " against " in found["gradient against differences"].message
+
+
+def test_a_gradient_without_values_is_not_left_out_where_the_op_has_some() -> None:
+    body = "inputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}\nkernel: |\n  y[i] = x[i] ** 2\n"
+    family = compile_text(spec_text("f", f"{body}gradient:\n  body: |\n    d_x[i] = d_y[i] * 2 * sqrt(x[i]) ** 2\n"), "f")
+    cases = [({"x": np.array([-1.0, 2.0])}, {})]
+    assert family.backward is not None
+    assert "no point" in check_vjp("f", family.forward, family.backward, cases).message
+
+
+def test_points_are_few_where_derived_ops_grow_faster() -> None:
+    text = "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = prod[k:i + 1](x[..., k])\n"
+    family = compile_text(spec_text("f", text), "f")
+    every = [family_volume(family, c) for c in points(family.forward)]
+    chosen = [family_volume(family, c) for c in points(family.forward, family=family)]
+    assert max(every) > SMALL_DERIVED >= max(chosen)
+    assert len(chosen) >= FEW

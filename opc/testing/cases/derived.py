@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from opc.analysis.shapes.inference import infer_types
+from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.ir.dtypes import Binding, DType, resolve
-from opc.ir.op import Derivation, Op, Role
+from opc.ir.op import Derivation, Family, Op, Role
+from opc.testing.cases.calls import Case
+from opc.testing.cases.fitting import volume
+from opc.testing.cases.sizes import Shapes
 from opc.testing.oracle.bounds import PRECISIONS, Array, Bounds, add, exact, rounded
 from opc.testing.oracle.evaluation import Bounded, evaluate
 
@@ -50,6 +53,30 @@ def derived_inputs(
         source = inputs if role is Role.INPUT else outputs if role is Role.OUTPUT else seeds
         result[operand.name] = source.get(of)
     return result
+
+
+def family_volume(family: Family, case: Case) -> int:
+    """Return the number of points of the largest loop in a call of the forward op and in the calls of its derivatives.
+
+    It may grow much faster than that of the forward op: in the second gradient of a running product with the fourth power of the
+    length.
+    """
+
+    def visit(op: Op, given: Shapes, derived: tuple[Op | None, ...]) -> int:
+        try:
+            env = infer(op, given, case.attributes)
+        except ShapeError:
+            return 0  # refused before any loop
+        found = [volume(op, env)]
+        for other in (d for d in derived if d is not None):
+            known: Shapes = {**given, **env.outputs}
+            own = {o.name: known.get(of) for o, (_, of) in zip(other.inputs, derivation(other).inputs, strict=True)}
+            further = (family.backward_backward, family.backward_jvp) if other is family.backward else ()
+            found.append(visit(other, own, further))
+        return max(found)
+
+    shapes = {n: None if a is None else a.data.shape for n, a in case.inputs.items()}
+    return visit(family.forward, shapes, (family.backward, family.jvp))
 
 
 def binding_of(op: Op, inputs: Mapping[str, Value], attributes: Mapping[str, Any]) -> Binding:

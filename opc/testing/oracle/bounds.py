@@ -20,6 +20,9 @@ from opc.ir.dtypes import DType, numpy_dtype
 
 Array = NDArray[Any]
 
+UNKNOWN = -1
+"""The value number of an element of which no other is known to be the same."""
+
 _WIDE = np.longdouble
 _INF = np.inf
 
@@ -71,12 +74,13 @@ class Bounds:
     """At every point the set of possible values: `low` to `high`, and NaN where `nan`. Only NaN is possible where low > high.
 
     The ends are as `held` says; a bool set is (surely true, maybe true). A zero end keeps its sign: a set whose ends are both the
-    same zero is that signed zero.
+    same zero is that signed zero. `number` has value numbers where they are kept; see `opc.testing.oracle.numbering`.
     """
 
     low: Array
     high: Array
     nan: Array
+    number: Array | None = None
 
     @property
     def is_float(self) -> bool:
@@ -101,7 +105,8 @@ class Bounds:
     def map(self, change: Callable[[Array], Array]) -> Bounds:
         """Return the set with an indexing or reshaping applied to every part."""
         low = change(self.low)
-        return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan))
+        number = None if self.number is None else change(self.number)
+        return Bounds(low, low if self.high is self.low else change(self.high), change(self.nan), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +229,23 @@ def over_all(a: Bounds) -> Bounds:
 def choose(cond: Bounds, then: Bounds, other: Bounds) -> Bounds:
     """Return `then` where `cond` is surely true, `other` where it is surely false, else both."""
     yes, no = cond.low, ~cond.high
+    number = None
+    if then.number is not None or other.number is not None:
+        taken, left = (UNKNOWN if v.number is None else v.number for v in (then, other))
+        number = np.where(yes, taken, np.where(no, left, UNKNOWN))
     if (yes | no).all():
         low = np.where(yes, then.low, other.low)
         points = then.high is then.low and other.high is other.low
-        return Bounds(low, low if points else np.where(yes, then.high, other.high), np.where(yes, then.nan, other.nan))
+        high = low if points else np.where(yes, then.high, other.high)
+        return Bounds(low, high, np.where(yes, then.nan, other.nan), _over(low, number))
     both = union(then, other)
     low = np.where(yes, then.low, np.where(no, other.low, both.low))
     high = np.where(yes, then.high, np.where(no, other.high, both.high))
-    return Bounds(low, high, np.where(yes, then.nan, np.where(no, other.nan, both.nan)))
+    return Bounds(low, high, np.where(yes, then.nan, np.where(no, other.nan, both.nan)), _over(low, number))
+
+
+def _over(low: Array, number: Array | None) -> Array | None:
+    return None if number is None else np.broadcast_to(number, low.shape)
 
 
 def spread(

@@ -22,6 +22,7 @@ from opc.ir.expr import Call, Const, Expr, Read, Select
 from opc.ir.function import REALS, Function
 from opc.ir.functions import FUNCTIONS
 from opc.testing.oracle.bounds import (
+    UNKNOWN,
     Array,
     Bounds,
     Precision,
@@ -333,6 +334,10 @@ def compare(name: str, a: Bounds, b: Bounds) -> Bounds:
             maybe = (a.low <= b.high) & (b.low <= a.high)
         case _:
             raise KeyError(name)
+    if a.number is not None and b.number is not None:
+        # A number compared with itself.
+        same, equal = (a.number == b.number) & (a.number != UNKNOWN), name not in ("lt", "gt")
+        sure, maybe = np.where(same, equal, sure), np.where(same, equal, maybe)
     sure, maybe = np.asarray(sure & solid & some), np.asarray(maybe & some)
     if name == "ne":
         sure, maybe = ~maybe, ~sure

@@ -38,6 +38,7 @@ from opc.testing.oracle.bounds import (
 from opc.testing.oracle.expressions import Expressions
 from opc.testing.oracle.frame import EMPTY, DomainError, EmptyReductionError, UndecidedError
 from opc.testing.oracle.needed import needed
+from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.opaque import evaluate_opaque
 
 __all__ = ["Bounded", "DomainError", "EmptyReductionError", "askable", "evaluate"]
@@ -51,13 +52,15 @@ def evaluate(
     binding: Binding | None = None,
     wanted: Collection[str] | None = None,
     precise: bool = False,
+    numbers: ValueNumbers | None = None,
 ) -> dict[str, Bounded]:
     """Return what every output of `op` may be on these inputs.
 
     An input is an array, or a set of possible arrays (an earlier result); None or missing is an absent optional operand. The type
     variables are bound by the arrays' dtypes unless `binding` says. `wanted` names the outputs to compute, by default all but the
     gradients of absent inputs.
-    With `precise` all floating values are computed in float64 and nothing is rounded to the stored type.
+    With `precise` all floating values are computed in float64 and nothing is rounded to the stored type. With `numbers` the sets
+    are those of real numbers with all rounding errors, and hold what exact arithmetic gives: an element is equal to itself.
 
     What an op without a body may answer, its reference tells; see `opc.testing.oracle.opaque`.
 
@@ -73,12 +76,14 @@ def evaluate(
         # What no operand tells is the type of nothing but zeros.
         binding = {t.name: told.get(t.name, t.dtypes[0]) for t in op.types}
     sets = {name: _as_bounds(value) for name, value in given.items()}
+    if numbers is not None:
+        sets = {name: numbers.of(value) for name, value in sets.items()}
     env = infer(op, {name: tuple(value.low.shape) for name, value in sets.items()}, attributes)
     names = [n for n in (askable(op, given) if wanted is None else wanted) if n in env.outputs]
     with np.errstate(all="ignore"):
         if op.opaque:
             return evaluate_opaque(op, env, sets, binding, names, precise)
-        return _Evaluation(op, env, binding, sets, precise).run(names)
+        return _Evaluation(op, env, binding, sets, precise, numbers).run(names)
 
 
 def askable(op: Op, given: Collection[str]) -> list[str]:

@@ -40,6 +40,7 @@ from opc.testing.oracle.bounds import (
     widened,
 )
 from opc.testing.oracle.frame import DomainError, EmptyReductionError, Frame, affine, asked, gather
+from opc.testing.oracle.numbering import ValueNumbers
 from opc.testing.oracle.orders import Ways, contraction, either, product, reaching, total
 from opc.testing.oracle.ranges import numbered, part_of
 from opc.testing.oracle.reductions import gamma, identity, reduce
@@ -49,8 +50,17 @@ from opc.testing.oracle.terms import ADDING, REARRANGED, addends, count_terms, g
 class Expressions:
     """The values of expressions in one call of an op: its environment and the values of operands so far."""
 
-    def __init__(self, op: Op, env: ShapeEnv, binding: Binding, values: dict[str, Bounds], precise: bool) -> None:
+    def __init__(
+        self,
+        op: Op,
+        env: ShapeEnv,
+        binding: Binding,
+        values: dict[str, Bounds],
+        precise: bool,
+        numbers: ValueNumbers | None = None,
+    ) -> None:
         self.op, self.env, self.binding, self.values, self.precise = op, env, binding, values, precise
+        self.numbers = numbers
         self.most: dict[str, Array | None] = {}
         """Of operands that are sums and products, as `Ways.most` has it: statements are no boundary to what is rearranged."""
         self.merged = 0
@@ -153,7 +163,9 @@ class Expressions:
         else:
             result = Ways(self.apply(e, [a.settled for a in args], dtype))
         self.merged = before
-        return result
+        if self.numbers is None:
+            return result
+        return result.of(self.numbers.apply(e.fn, [a.bounds for a in args], result.bounds))
 
     def rearranged(self, e: Call, args: list[Ways], frame: Frame, p: Precision) -> Ways:
         """Return what a sum or a product of two may be, or a negated value."""

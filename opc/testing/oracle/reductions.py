@@ -14,6 +14,7 @@ from opc.ir.dtypes import DType
 from opc.ir.expr import EXTREMES
 from opc.testing.oracle import integers
 from opc.testing.oracle.bounds import (
+    UNKNOWN,
     Array,
     Bounds,
     Precision,
@@ -152,7 +153,22 @@ def _extreme(kind: str, a: Bounds, axes: Axes) -> Bounds:
     # Zeros of both signs tie: either may come.
     low = np.where((low == 0) & has_minus_zero(a).any(axis=axes), -0.0, low)
     high = np.where((high == 0) & has_plus_zero(a).any(axis=axes), 0.0, high)
-    return Bounds(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan)
+    number = None if a.number is None else np.where(nan, UNKNOWN, _winner(kind, a, axes))
+    return Bounds(np.where(gone, _INF, low), np.where(gone, -_INF, high), nan, number)
+
+
+def _winner(kind: str, a: Bounds, axes: Axes) -> Array:
+    """Return the value number of the element that is surely the extreme, `UNKNOWN` where several may be."""
+    keep = [d for d in range(a.low.ndim) if d not in axes]
+    low, high = (a.low, a.high) if kind == "max" else (-a.high, -a.low)
+    rows = [np.moveaxis(v, keep, range(len(keep))) for v in (low, high, np.asarray(a.number))]
+    low, high, number = (v.reshape([v.shape[d] for d in range(len(keep))] + [-1]) for v in rows)
+    # Of those that are at least as large as any other can be, a single point or the one that may be larger.
+    best = np.where(low == low.max(-1, keepdims=True), high, -_INF).argmax(-1)[..., None]
+    least, winner = np.take_along_axis(low, best, -1), np.take_along_axis(number, best, -1)
+    others = np.arange(low.shape[-1]) != best
+    beaten = (high <= least) | ((number == winner) & (winner != UNKNOWN)) | ~others
+    return np.where(beaten.all(-1), winner[..., 0], UNKNOWN)
 
 
 def _argument(kind: str, a: Bounds, axes: Axes) -> Bounds:

@@ -5,12 +5,13 @@ For a forward op f, cotangents u and a segment from a to b, the mean value theor
 the right side for every z, and the forward op at both ends, which encloses the left side with all rounding errors. The two
 enclosures must meet. No step of this is an estimate: truncation is inside the first enclosure, rounding inside both. Where a kink
 lies in the box, the enclosure holds the derivatives of both sides, and the theorem still holds (Clarke, Optimization and
-Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to tell a wrong gradient is counted as undecided.
+Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to tell a wrong gradient is counted as undecided. An
+element is equal to itself on the whole box, and to the maximum that is taken from it: see `opc.testing.oracle.numbering`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,32 +19,25 @@ from typing import Any
 import numpy as np
 
 from opc.analysis.shapes.inference import ShapeError
-from opc.ir.dtypes import DType
 from opc.ir.op import Family, Op
-from opc.testing.cases.arguments import random_values
-from opc.testing.cases.calls import Case, Maker
-from opc.testing.cases.derived import derived_inputs, gradient_names, seed_names
+from opc.testing.cases.calls import Case
+from opc.testing.cases.derived import Value, derived_inputs, gradient_names, seed_names
 from opc.testing.oracle.bounds import Array, Bounds, between
 from opc.testing.oracle.evaluation import Bounded, DomainError, EmptyReductionError, evaluate
 from opc.testing.oracle.frame import UndecidedError
+from opc.testing.oracle.numbering import ValueNumbers, compares
+from opc.testing.truths.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
 
-Point = tuple[dict[str, Array | None], dict[str, Any]]
-"""Inputs, the floating ones in float64, and attributes."""
+Begin = Callable[[str], object]
+"""Is told the name of what begins."""
+
+_Evaluate = Callable[[Op, Mapping[str, Value]], dict[str, Bounded]]
 
 STEP = 2.0**-26
 """Half the length of a segment for values near 1: truncation and rounding of a difference weigh about the same there."""
 
 SHARP = 2.0**-12
 """A difference decides when its enclosures are narrower than this part of the sum of its terms' magnitudes."""
-
-SMALL = 1500
-"""The number of points the largest loop may have where a gradient is proved."""
-
-FEW = 4
-"""At how many points a sample of calls proves gradients."""
-
-MOST_ELEMENTS = 600
-"""The number of elements that the inputs may have together where a gradient is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,94 +103,126 @@ def _dot(pairs: list[tuple[Array, Bounds]]) -> tuple[Bounds, float]:
     kind = np.longdouble
     low, high, size, terms, nan = kind(0), kind(0), kind(0), 2, False
     for weight, values in pairs:
+        # What has no weight does not count, even where it has no value.
+        counts = weight != 0
         w = weight.astype(kind)
-        first, last = w * values.low.astype(kind), w * values.high.astype(kind)
+        first, last = (np.where(counts, w * np.where(counts, v, 0).astype(kind), 0) for v in (values.low, values.high))
         low, high = low + np.minimum(first, last).sum(), high + np.maximum(first, last).sum()
         size += np.maximum(np.abs(first), np.abs(last)).sum()
         terms += weight.size
-        nan = nan or bool(values.nan.any())
+        nan = nan or bool((values.nan & counts).any())
     error = size * terms * kind(np.finfo(kind).eps)
     ends = np.nextafter(np.float64(low - error), -np.inf), np.nextafter(np.float64(high + error), np.inf)
     return between(np.asarray(ends[0]), np.asarray(ends[1]), np.asarray(nan)), float(size)
 
 
-def _binding(op: Op) -> dict[str, DType]:
-    """Return a binding with every type variable floating that can be, float64 where it can."""
-    return {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
-
-
-def points(op: Op, count: int = 14) -> Iterator[Case]:
-    """Yield small calls of an op to differentiate at: every attribute value and choice of optional inputs, some sizes."""
-    kinds: dict[str, int] = {}
-    found = 0
-    for case in Maker(op, limit=SMALL).table():
-        if case is None:
-            continue
-        kind = case.name.split("/")[1].split("-", 1)[1].rsplit("-", 1)[0]
-        size = sum(a.data.size for a in case.inputs.values() if a is not None)
-        plain = kind.split("-")[0] in ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
-        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds.get(kind, 0) >= 2:
-            continue
-        kinds[kind] = kinds.get(kind, 0) + 1
-        found += 1
-        yield case
-        if found >= count and not kind.startswith(("attribute", "without", "axis")):
-            return
-
-
-def _inputs(op: Op, case: Case, rng: np.random.Generator) -> dict[str, Array | None]:
-    """Return a case's inputs with the floating ones as ordinary float64 values."""
-    result: dict[str, Array | None] = {}
-    for name, array in case.arrays().items():
-        if array is not None and np.dtype(array.dtype).kind not in "iub":
-            array = random_values(rng, array.shape, DType.FLOAT64)
-        result[name] = array
-    return result
-
-
 def check_vjp(name: str, op: Op, backward: Op, cases: list[Point]) -> GradientResult:
-    """Prove the vjp `backward` of `op` at points: floating inputs in float64, and attributes."""
+    """Prove the vjp `backward` of `op` at points: floating inputs in float64, and attributes.
+
+    Elements of outputs without value at a point get no cotangent, and elements of inputs that only these depend on stay where
+    they are: the others are proved.
+    """
     tally = _Tally(name)
     rng = np.random.default_rng(7)
-    binding = _binding(op)
     active = list(dict.fromkeys(gradient_names(backward).values()))
-    seeds = seed_names(backward)
     for inputs, attributes in cases:
         moved = [n for n in active if inputs.get(n) is not None]
-        directions = [dict.fromkeys(moved, 1.0)] + ([{n: 1.0} for n in moved] if len(moved) > 1 else [])
+        directions = [moved] + ([[n] for n in moved] if len(moved) > 1 else [])
         for chosen in directions:
-            first, last = dict(inputs), dict(inputs)
-            for n in chosen:
-                x = np.asarray(inputs[n])
-                step = STEP * np.maximum(np.abs(x), 1) * rng.uniform(-1, 1, x.shape)
-                first[n], last[n] = x - step, x + step
-            box = {n: _segment(first[n], last[n]) if n in chosen else v for n, v in inputs.items()}
+            segment = _Segment(op, backward, inputs, attributes, chosen, rng)
             label = f"{', '.join(chosen)} {_describe(inputs, attributes)}"
             try:
-                low, high = (evaluate(op, v, attributes, binding=binding, precise=True) for v in (first, last))
-                over = evaluate(op, box, attributes, binding=binding, precise=True)
+                cotangents = segment.cotangents(rng)
             except (DomainError, ShapeError):
                 continue
-            cotangents = {o: rng.standard_normal(v.shape) for o, v in low.items() if o in seeds}
             try:
-                given = derived_inputs(backward, box, over, {**cotangents})
-                found = evaluate(backward, given, attributes, binding=binding, precise=True)
+                if any(not u.all() for u in cotangents.values()) and not segment.hold(cotangents):
+                    tally.undecided += 1
+                    continue
+                tally.meet(*segment.sides(cotangents), label)
             except (EmptyReductionError, UndecidedError):
                 continue  # an output without elements needs no maximum; its gradient may, and is refused
             except (DomainError, ShapeError) as reason:
                 tally.without_value(reason, label)
-                continue
-            rise, _ = _dot([(sign * u, end[o].bounds) for sign, end in ((1, high), (-1, low)) for o, u in cotangents.items()])
-            lengths = {n: np.asarray(last[n]) - np.asarray(first[n]) for n in chosen}
-            names = gradient_names(backward)
-            slope, scale = _dot([(lengths[of], found[g].bounds) for g, of in names.items() if of in chosen])
-            tally.meet(rise, slope, scale, label)
     return tally.result()
 
 
-def _segment(a: Array | None, b: Array | None) -> Bounds:
-    first, last = np.asarray(a), np.asarray(b)
-    return between(np.minimum(first, last), np.maximum(first, last))
+class _Segment:
+    """A segment from one point to another, on which the mean value theorem is applied."""
+
+    def __init__(
+        self,
+        op: Op,
+        backward: Op,
+        inputs: Mapping[str, Array | None],
+        attributes: Mapping[str, Any],
+        chosen: Sequence[str],
+        rng: np.random.Generator,
+    ) -> None:
+        """Take a segment around a point, along random steps of the inputs in `chosen`."""
+        self.op, self.backward, self.inputs, self.attributes = op, backward, inputs, attributes
+        self.names = {g: of for g, of in gradient_names(backward).items() if of in chosen}
+        self.steps: dict[str, Array] = {}
+        for n in chosen:
+            x = np.asarray(inputs[n])
+            self.steps[n] = STEP * np.maximum(np.abs(x), 1) * rng.uniform(-1, 1, x.shape)
+
+    def evaluate(self) -> None:
+        """Evaluate the op at both ends and on the box around them."""
+        numbers = _numbers(self.op, self.backward)
+        self.value = _evaluator(self.op, self.attributes, numbers)
+        self.first, self.last, self.box = dict(self.inputs), dict(self.inputs), dict[str, Value](self.inputs)
+        for n, step in self.steps.items():
+            x = np.asarray(self.inputs[n])
+            self.first[n], self.last[n] = first, last = x - step, x + step
+            box = between(np.minimum(first, last), np.maximum(first, last))
+            self.box[n] = box if numbers is None else numbers.fresh(box)
+        self.ends = [self.value(self.op, v) for v in (self.first, self.last)]
+        self.over = self.value(self.op, self.box)
+
+    def cotangents(self, rng: np.random.Generator) -> dict[str, Array]:
+        """Return a random cotangent for every output, zero for elements without a value somewhere on the segment."""
+        self.evaluate()
+        result: dict[str, Array] = {}
+        for o in seed_names(self.backward):
+            if o in self.over:
+                result[o] = rng.standard_normal(self.over[o].shape)
+                for found in (*self.ends, self.over):
+                    result[o] = _counting(result[o], found[o])
+        return result
+
+    def gradients(self, cotangents: Mapping[str, Array]) -> dict[str, Bounded]:
+        """Return the enclosures of the gradients on the box, by the names of inputs."""
+        found = self.value(self.backward, derived_inputs(self.backward, self.box, self.over, cotangents))
+        return {of: found[g] for g, of in self.names.items()}
+
+    def hold(self, cotangents: Mapping[str, Array]) -> bool:
+        """Hold the elements still whose gradients have no value; return whether any element moves and any output counts."""
+        for of, values in self.gradients(cotangents).items():
+            self.steps[of] = _counting(self.steps[of], values)
+        self.evaluate()
+        return any(s.any() for s in self.steps.values()) and any(u.any() for u in cotangents.values())
+
+    def sides(self, cotangents: Mapping[str, Array]) -> tuple[Bounds, Bounds, float]:
+        """Return enclosures of both sides of the theorem, and the sum of the magnitudes of the right one's terms."""
+        lengths = {n: np.asarray(self.last[n]) - np.asarray(self.first[n]) for n in self.steps}
+        slope, scale = _dot([(lengths[of], values.bounds) for of, values in self.gradients(cotangents).items()])
+        rise, _ = _dot([(sign * u, end[o].bounds) for sign, end in zip((-1, 1), self.ends) for o, u in cotangents.items()])
+        return rise, slope, scale
+
+
+def _numbers(*ops: Op) -> ValueNumbers | None:
+    """Return what knows elements again, where ops compare some."""
+    return ValueNumbers() if any(compares(op) for op in ops) else None
+
+
+def _evaluator(op: Op, attributes: Mapping[str, Any], numbers: ValueNumbers | None) -> _Evaluate:
+    """Return what evaluates an op, or one derived from it, in float64."""
+
+    def value(which: Op, given: Mapping[str, Value]) -> dict[str, Bounded]:
+        return evaluate(which, given, attributes, binding=binding_of(op), precise=True, numbers=numbers)
+
+    return value
 
 
 def _describe(inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> str:
@@ -208,50 +234,57 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
     """Prove the jvp of `op` by <u, J v> = <J^T u, v> with its vjp, for random u and v."""
     tally = _Tally(name)
     rng = np.random.default_rng(11)
-    binding = _binding(op)
     for inputs, attributes in cases:
+        label = _describe(inputs, attributes)
+        value = _evaluator(op, attributes, _numbers(op, forward_mode, backward))
         try:
-            outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
+            outputs = value(op, inputs)
         except (DomainError, ShapeError):
             continue
-        u = {o: rng.standard_normal(outputs[o].shape) for o in seed_names(backward) if o in outputs}
-        given = {n: x for n in seed_names(forward_mode) if (x := inputs.get(n)) is not None}
-        v = {n: rng.standard_normal(x.shape) for n, x in given.items()}
+        u = {o: _counting(rng.standard_normal(v.shape), v) for o in seed_names(backward) if (v := outputs.get(o)) is not None}
+        v = {n: rng.standard_normal(x.shape) for n in seed_names(forward_mode) if (x := inputs.get(n)) is not None}
         try:
-            pull = derived_inputs(backward, inputs, outputs, {**u})
-            pulled = evaluate(backward, pull, attributes, binding=binding, precise=True)
-            push = derived_inputs(forward_mode, inputs, outputs, {**v})
-            pushed = evaluate(forward_mode, push, attributes, binding=binding, precise=True)
+            pulled = value(backward, derived_inputs(backward, inputs, outputs, {**u}))
+            gradients = {of: pulled[g] for g, of in gradient_names(backward).items() if g in pulled and of in v}
+            if any(not w.all() for w in u.values()):
+                # As in `check_vjp`, what has no value is left out.
+                v |= {of: _counting(v[of], found) for of, found in gradients.items()}
+                if not all(any(w.any() for w in weights.values()) for weights in (u, v)):
+                    tally.undecided += 1
+                    continue
+            pushed = value(forward_mode, derived_inputs(forward_mode, inputs, outputs, {**v}))
         except (EmptyReductionError, UndecidedError):
             continue
         except (DomainError, ShapeError) as reason:
-            tally.without_value(reason, _describe(inputs, attributes))
+            tally.without_value(reason, label)
             continue
-        left, scale = _dot(
-            [(u[of], pushed[t].bounds) for t, of in gradient_names(forward_mode).items() if t in pushed and of in u]
-        )
-        names = gradient_names(backward)
-        right, _ = _dot([(v[of], pulled[g].bounds) for g, of in names.items() if g in pulled and of in v])
-        tally.meet(left, right, scale, _describe(inputs, attributes))
+        names = gradient_names(forward_mode)
+        left, scale = _dot([(u[of], pushed[t].bounds) for t, of in names.items() if t in pushed and of in u])
+        right, _ = _dot([(v[of], found.bounds) for of, found in gradients.items()])
+        tally.meet(left, right, scale, label)
     return tally.result()
+
+
+def _counting(weights: Array, values: Bounded) -> Array:
+    """Return weights with zeros for elements without a finite value."""
+    return np.where(finite(values.bounds), weights, 0.0)
 
 
 def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point]) -> GradientResult:
     """Prove that an explicit gradient equals the automatic one, element by element."""
     tally = _Tally(name)
     rng = np.random.default_rng(13)
-    binding = _binding(op)
     for inputs, attributes in cases:
+        value = _evaluator(op, attributes, _numbers(op, explicit, automatic))
         try:
-            outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
+            outputs = value(op, inputs)
         except (DomainError, ShapeError):
             continue
         cotangents = {o: rng.standard_normal(v.shape) for o, v in outputs.items()}
         both: list[dict[str, Bounded]] = []
         try:
             for gradient in (explicit, automatic):
-                given = derived_inputs(gradient, inputs, outputs, {**cotangents})
-                found = evaluate(gradient, given, attributes, binding=binding, precise=True)
+                found = value(gradient, derived_inputs(gradient, inputs, outputs, {**cotangents}))
                 both.append({of: found[g] for g, of in gradient_names(gradient).items() if inputs.get(of) is not None})
         except (EmptyReductionError, UndecidedError):
             continue
@@ -273,54 +306,57 @@ def _compare_elements(tally: _Tally, a: Bounded, b: Bounded, label: str) -> None
         tally.meet(left, right, scale, f"{label}, element {list(index)}")
 
 
-def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]:
-    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents."""
-    rng = np.random.default_rng(17)
-    binding = _binding(op)
-    result: list[Point] = []
-    for inputs, attributes in cases:
-        try:
-            outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
-        except (DomainError, ShapeError):
-            continue
-        values = {n: v.value for n, v in outputs.items()}
-        cotangents = {n: rng.standard_normal(v.shape) for n, v in values.items()}
-        given = derived_inputs(backward, inputs, {**values}, {**cotangents})
-        result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
-    return result
+def unheard(name: str) -> None:
+    """Tell nobody that something begins."""
 
 
-def check_family(family: Family, chosen: Iterable[Case] | None = None) -> list[GradientResult]:
+def check_family(family: Family, chosen: Iterable[Case] | None = None, begin: Begin = unheard) -> list[GradientResult]:
     """Prove every derived op of a family; empty for an op without gradient.
 
-    `chosen` are the calls of the forward op to differentiate at, by default `points`.
+    `chosen` are the calls of the forward op to differentiate at, by default `points`. `begin` is told each proof's name first.
     """
     forward, backward = family.forward, family.backward
     if backward is None:
         return []
-    rng = np.random.default_rng(3)
-    cases = [(_inputs(forward, c, rng), dict(c.attributes)) for c in (points(forward) if chosen is None else chosen)]
-    results = [check_vjp("gradient against differences", forward, backward, cases)]
+    results: list[GradientResult] = []
+
+    def prove(check: Callable[..., GradientResult], name: str, *subject: Any) -> None:
+        begin(name)
+        results.append(check(name, *subject))
+
+    cases = drawn(forward, points(forward, family=family) if chosen is None else chosen)
+    prove(check_vjp, "gradient against differences", forward, backward, cases)
     if family.explicit_backward and not forward.opaque:
         from opc.transform.autodiff import vjp
 
         automatic = vjp(forward)
         if automatic is not None:
-            results.append(check_same("explicit gradient against automatic", forward, backward, automatic, cases))
+            prove(check_same, "explicit gradient against automatic", forward, backward, automatic, cases)
     if family.jvp is not None:
-        results.append(check_jvp("jvp against gradient", forward, family.jvp, backward, cases))
+        prove(check_jvp, "jvp against gradient", forward, family.jvp, backward, cases)
     seconds = second_order_points(forward, backward, cases)
     if family.backward_backward is not None:
-        results.append(check_vjp("second gradient against differences", backward, family.backward_backward, seconds))
+        prove(check_vjp, "second gradient against differences", backward, family.backward_backward, seconds)
         if family.backward_jvp is not None:
-            results.append(check_jvp("jvp of gradient", backward, family.backward_jvp, family.backward_backward, seconds))
+            prove(check_jvp, "jvp of gradient", backward, family.backward_jvp, family.backward_backward, seconds)
     return results
 
 
-def check_sample(family: Family, count: int = FEW) -> list[GradientResult]:
+def check_sample(family: Family, count: int = FEW, begin: Begin = unheard) -> list[GradientResult]:
     """Prove every derived op of a family at a few points, or, where these are too vague to decide, at those of `check_family`."""
-    found = check_family(family, islice(points(family.forward, count), count))
-    return found if all(result.ok for result in found) else check_family(family)
+    found = check_family(family, islice(points(family.forward, count, family=family), count), begin)
+    return found if all(result.ok for result in found) else check_family(family, begin=begin)
 
 
-__all__ = ["GradientResult", "check_family", "check_jvp", "check_same", "check_sample", "check_vjp", "points"]
+__all__ = [
+    "FEW",
+    "Begin",
+    "GradientResult",
+    "check_family",
+    "check_jvp",
+    "check_same",
+    "check_sample",
+    "check_vjp",
+    "points",
+    "unheard",
+]

@@ -1,0 +1,132 @@
+"""Where derived gradients are proved: small calls of the forward op, and values of its inputs at which it has a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeError
+from opc.ir.dtypes import DType
+from opc.ir.op import Family, Op
+from opc.testing.cases.arguments import random_values
+from opc.testing.cases.calls import Case, Maker
+from opc.testing.cases.derived import derived_inputs, family_volume
+from opc.testing.oracle.bounds import Array, Bounds
+from opc.testing.oracle.evaluation import DomainError, evaluate
+
+Point = tuple[dict[str, Array | None], dict[str, Any]]
+"""Inputs, the floating ones in float64, and attributes."""
+
+SMALL = 1500
+"""The number of points the largest loop may have where a gradient is proved."""
+
+SMALL_DERIVED = 60_000
+"""The number of points it may have in the ops of a family that are derived."""
+
+FEW = 4
+"""At how many points a sample of calls proves gradients."""
+
+MOST_ELEMENTS = 600
+"""The number of elements that the inputs may have together where a gradient is proved."""
+
+DOMAINS: tuple[Callable[[Array], Array], ...] = (np.abs, lambda x: np.abs(x) / (1 + np.abs(x)), lambda x: 1 + np.abs(x))
+"""What brings random values into the domain of a function that is not defined everywhere: x > 0, 0 < x < 1 and x > 1."""
+
+
+def binding_of(op: Op) -> dict[str, DType]:
+    """Return a binding with every type variable floating that can be, float64 where it can."""
+    return {t.name: next((d for d in reversed(t.dtypes) if d.is_floating), t.dtypes[0]) for t in op.types}
+
+
+def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator[Case]:
+    """Yield small calls of an op to differentiate at: every attribute value and choice of optional inputs, some sizes.
+
+    With its `family`, calls at which the ops derived from it would take long are left out.
+    """
+    kinds: dict[str, int] = {}
+    found = 0
+    for case in Maker(op, limit=SMALL).table():
+        if case is None:
+            continue
+        kind = case.name.split("/")[1].split("-", 1)[1].rsplit("-", 1)[0]
+        size = sum(a.data.size for a in case.inputs.values() if a is not None)
+        plain = kind.split("-")[0] in ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
+        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds.get(kind, 0) >= 2:
+            continue
+        if family is not None and family_volume(family, case) > SMALL_DERIVED:
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+        found += 1
+        yield case
+        if found >= count and not kind.startswith(("attribute", "without", "axis")):
+            return
+
+
+def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:
+    """Return points with the sizes and attributes of some calls and ordinary values.
+
+    Where an output has elements without value at a point, such as the logarithms of negative numbers, there follows another with
+    inputs from the domain in which most have one.
+    """
+    rng = np.random.default_rng(3)
+    result: list[Point] = []
+    for case in cases:
+        inputs, attributes = _inputs(case, rng), dict(case.attributes)
+        result.append((inputs, attributes))
+        lost = _without_value(op, inputs, attributes)
+        if lost:
+            moved = [{n: _moved(v, into) for n, v in inputs.items()} for into in DOMAINS]
+            counts = [_without_value(op, m, attributes) for m in moved]
+            if min(counts) < lost:
+                result.append((moved[counts.index(min(counts))], attributes))
+    return result
+
+
+def _inputs(case: Case, rng: np.random.Generator) -> dict[str, Array | None]:
+    """Return a case's inputs with the floating ones as ordinary float64 values."""
+    result: dict[str, Array | None] = {}
+    for name, array in case.arrays().items():
+        if array is not None and np.dtype(array.dtype).kind not in "iub":
+            array = random_values(rng, array.shape, DType.FLOAT64)
+        result[name] = array
+    return result
+
+
+def _moved(values: Array | None, into: Callable[[Array], Array]) -> Array | None:
+    return values if values is None or values.dtype != np.float64 else np.asarray(into(values))
+
+
+def _without_value(op: Op, inputs: dict[str, Array | None], attributes: dict[str, Any]) -> int:
+    """Return how many elements of outputs have no finite value at a point; none where the op refuses it as a whole."""
+    try:
+        outputs = evaluate(op, inputs, attributes, binding=binding_of(op), precise=True)
+    except (DomainError, ShapeError):
+        return 0
+    return sum(int(np.count_nonzero(~finite(v.bounds))) for v in outputs.values())
+
+
+def finite(values: Bounds) -> Array:
+    """Return where a set surely holds a finite number."""
+    return np.asarray(np.isfinite(values.low) & np.isfinite(values.high) & ~values.nan)
+
+
+def second_order_points(op: Op, backward: Op, cases: list[Point]) -> list[Point]:
+    """Return points of the backward op: a forward point's inputs, its outputs where they are saved, and random cotangents."""
+    rng = np.random.default_rng(17)
+    binding = binding_of(op)
+    result: list[Point] = []
+    for inputs, attributes in cases:
+        try:
+            outputs = evaluate(op, inputs, attributes, binding=binding, precise=True)
+        except (DomainError, ShapeError):
+            continue
+        values = {n: v.value for n, v in outputs.items()}
+        cotangents = {n: rng.standard_normal(v.shape) for n, v in values.items()}
+        given = derived_inputs(backward, inputs, {**values}, {**cotangents})
+        result.append(({n: None if v is None else np.asarray(v) for n, v in given.items()}, attributes))
+    return result
+
+
+__all__ = ["FEW", "Point", "binding_of", "drawn", "finite", "points", "second_order_points"]

@@ -1,0 +1,93 @@
+"""Plans: no call in them is larger than the oracle has time for, and whoever waits for one hears from it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from opc.build import imports
+from opc.ir.op import Family
+from opc.pipeline import load_family
+from opc.testing.cases.derived import family_volume
+from opc.testing.extent import Extent
+from opc.testing.plan import LARGEST_DERIVED, LARGEST_GRADIENT, Plan, make_plan
+from opc.testing.process import Worker
+from opc.testing.results import Result, Status
+from tests.transform.language import spec_text
+
+RUNNING_PRODUCT = "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = prod[k:i + 1](x[..., k])\n"
+"""An op whose second gradient takes the fourth power of its length."""
+
+Made = tuple[Plan, list[Result], list[str]]
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan") / "running_product.yaml"
+    path.write_text(spec_text("running_product", RUNNING_PRODUCT).replace("float32, float64", "float32"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def family(spec: Path) -> Family:
+    return load_family(spec)
+
+
+@pytest.fixture(scope="module")
+def made(family: Family) -> Made:
+    begun: list[str] = []
+    return *make_plan(family, begin=begun.append), begun
+
+
+def test_calls_are_differentiated_only_where_their_derivatives_are_small(family: Family, made: Made) -> None:
+    plan = made[0]
+    small = [i.case for i in plan.items if i.kind == "forward" and i.case.inputs["x"].data.size <= LARGEST_GRADIENT]  # type: ignore[union-attr]  # the input is not optional
+    assert max(family_volume(family, c) for c in small) > LARGEST_DERIVED
+    differentiated = [i.case for i in plan.items if i.kind in ("gradient", "second gradient")]
+    assert max(family_volume(family, c) for c in differentiated) <= LARGEST_DERIVED
+    # Still calls of as many kinds as there are.
+    assert {c.kind for c in differentiated} == {c.kind for c in small if family_volume(family, c) <= LARGEST_DERIVED}
+    assert len({c.kind for c in differentiated}) >= 5
+
+
+def test_its_gradients_are_proved(made: Made) -> None:
+    proofs = [r for r in made[1] if "gradient" in r.kind]
+    assert len(proofs) == 4
+    assert {r.status for r in proofs} == {Status.PASSED}
+    assert min(r.count for r in proofs) >= 4
+
+
+def test_every_call_and_proof_is_told_before_it_is_worked_on(made: Made) -> None:
+    plan, results, begun = made
+    calls = [i.case.name for i in plan.items if i.kind in ("forward", "derived", "example")]
+    assert [name for name in begun if name in {*calls}] == calls
+    proofs = [r.name for r in results if "gradient" in r.kind]
+    assert [name for name in begun if name in {*proofs}] == proofs
+
+
+def test_a_worker_gives_signs_of_life_while_it_plans(spec: Path, tmp_path: Path) -> None:
+    with imports.links() as path:
+        worker = Worker(sys.executable, path)
+        task = {"task": "plan", "spec": str(spec), "file": str(tmp_path / "plan"), "extent": Extent.SAMPLE.value}
+        answers = list(worker.run(task))
+        worker.close()
+    assert "done" in answers[-1]
+    begun = [a["begin"] for a in answers if "begin" in a]
+    assert {kind for kind, _ in begun} == {"plan"}
+    assert begun[0][1] == "running_product"
+    assert len(begun) > 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "label"),
+    [
+        ("forward", "relu/001-sizes-7", "forward relu/001-sizes-7"),
+        ("gradient against differences", "gradient against differences", "gradient against differences"),
+        ("example", "example 1", "example 1"),
+        ("gradient", "gradients/001", "gradient gradients/001"),
+    ],
+)
+def test_a_label_says_nothing_twice(kind: str, name: str, label: str) -> None:
+    assert Result("relu", "oracle", kind, name, Status.FAILED).label == label
