@@ -64,8 +64,8 @@ class _Namer:
         if name.startswith("@") or (name in self.operands and "#" not in name):
             return env.get(name, name.removeprefix("@"))
         wanted = name.partition("#")[0]
-        found, count, used = wanted, 2, {*self.taken, *env.values()}
-        while found in used:
+        found, count, used = wanted, 2, env.values()
+        while found in self.taken or found in used:
             found, count = f"{wanted}_{count}", count + 1
         env[name] = found
         return found

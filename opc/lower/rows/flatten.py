@@ -43,6 +43,14 @@ class IrregularError(Exception):
     """The body is not regular; the message says which access is not, and why."""
 
 
+class UnplacedError(IrregularError):
+    """Steps fit no stage with what is left of the others; `targets` are theirs."""
+
+    def __init__(self, message: str, targets: frozenset[str]) -> None:
+        super().__init__(message)
+        self.targets = targets
+
+
 class OperandsError(IrregularError):
     """A stage would take more operands than one can have."""
 
