@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc import config
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Availability

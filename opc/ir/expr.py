@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.node import Node, interned, remembered, remembering
+from opc.records import dataclass, replace
 
 NOTHING: frozenset[str] = frozenset()
 

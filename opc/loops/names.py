@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from opc.ir.expr import Expr, Extension, IndexValue, children, with_children
@@ -27,6 +26,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static
+from opc.records import replace
 
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
 """The parameters of functions, which transformations call `@nest`, and what is read of them."""

@@ -8,7 +8,7 @@ pointers point to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from opc.ir.dtypes import TypeVar, ValueType
 from opc.ir.expr import Expr, parts_of, with_parts
 from opc.loops.schedule import Schedule
 from opc.loops.values import Intrinsic, Kind, Local, Reference
+from opc.records import dataclass, replace
 
 
 class How(Enum):

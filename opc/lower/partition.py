@@ -7,7 +7,6 @@ computes for statements outside it becomes a temporary in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from opc.ir.expr import operands_read
@@ -20,6 +19,7 @@ from opc.lower.recompute import with_values_again
 from opc.lower.rows.flatten import IrregularError, OperandsError, UnplacedError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
+from opc.records import dataclass, replace
 from opc.transform.indices import op_names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, GroupSize, Index
@@ -14,6 +14,7 @@ from opc.loops.schedule import Decisions, Override
 from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, number, sum_of
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
+from opc.records import dataclass
 
 
 class Unsupported(Exception):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak
@@ -51,6 +50,7 @@ from opc.lower.build.strips import folded_strips
 from opc.lower.build.taps import adds_products, weighted_window, window_of
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis, holds_reduction
+from opc.records import replace
 
 OPERATORS = ("sum", "prod", "any", "all")
 """The reductions that an operator of C++ carries out; others compare."""

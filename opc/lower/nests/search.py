@@ -7,13 +7,13 @@ scatter, which computes it for a row of terms at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, operands_read, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction
 from opc.lower.nests.scatter import scatter_plan
+from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
 

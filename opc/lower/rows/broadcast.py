@@ -7,7 +7,6 @@ Such a read is regular, with a stride of 0 where S is 1. Its transpose sums over
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, Index, Mod
@@ -17,6 +16,7 @@ from opc.ir.op import Op
 from opc.lower.guards import guards
 from opc.lower.loop_ir import IndexLoop, Loop
 from opc.lower.nests.scatter import conditions_of
+from opc.records import replace
 from opc.transform.indices import Namer, bound_indices
 
 

@@ -8,7 +8,6 @@ in stages without rows. Values that are no reduction are never stored between st
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opc.ir.affine import Affine, Index
@@ -18,6 +17,7 @@ from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Refusal, RowStage, Stage, StageOperand, Step, Temporary, joint
 from opc.lower.rows.flatten import OperandsError, UnplacedError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
+from opc.records import dataclass, replace
 from opc.transform.indices import Namer, op_names, substitute
 
 MOST_OPERANDS = 40
