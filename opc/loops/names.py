@@ -123,14 +123,14 @@ class _Namer:
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
         match e:
             case IndexValue():
-                return replace(e, value=e.value.rename(env))
+                return IndexValue(e.value.rename(env), e.span)
             case Block():
                 known = dict(env)
                 body = tuple([self._statement(s, known) for s in e.body])
                 return replace(e, body=body, value=self._value(e.value, known))
             case Local():
-                index = None if e.index is None else self._value(e.index, env)
-                return replace(e, name=env.get(e.name, e.name), index=index)
+                name, index = env.get(e.name, e.name), None if e.index is None else self._value(e.index, env)
+                return e if (name, index) == (e.name, e.index) else replace(e, name=name, index=index)
             case Member():
                 return replace(e, owner=env.get(e.owner, e.owner))
             case Load() | Address():
