@@ -11,7 +11,7 @@ def main() -> None:
 
         # What is imported and read stays for the whole run: by the default threshold, 700, all of it is looked through time and
         # again for garbage, and next to none is found.
-        gc.set_threshold(100_000)
+        gc.set_threshold(1_000_000)
         from opc.cli.main import main as run
 
         run()

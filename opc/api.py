@@ -7,7 +7,6 @@ import logging
 import os
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from opc.backends import package as packages
 from opc.build import builder, cache
 from opc.diagnostics import Diagnostic, SpecError
+from opc.records import replace
 
 _LOG = logging.getLogger("opc")
 

@@ -7,7 +7,7 @@ written. Writing, comparing and building what comes out is for `opc.build`, prov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from opc.ir.budget import within_depth
 from opc.ir.op import Family
 from opc.lower.lower import Variant, lower
 from opc.pipeline import derived_family, forward_op
+from opc.records import dataclass
 from opc.spec.loader import Spec, load
 
 

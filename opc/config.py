@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
+from opc.records import dataclass
 
 KEYS = ("cxx", "cxxflags", "python")
 

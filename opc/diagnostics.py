@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from opc.names import in_words
+from opc.records import dataclass
 
 
 class Severity(Enum):

@@ -6,7 +6,7 @@ These are the first two stages of `opc.compiler`. Everything after them (lowerin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import overload
@@ -17,6 +17,7 @@ from opc.diagnostics import Diagnostics
 from opc.ir.budget import within_depth
 from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
 from opc.ir.verify import verify
+from opc.records import dataclass, replace
 from opc.spec.loader import Spec, load, loads
 from opc.transform.autodiff import vjp
 from opc.transform.guard import guarded

@@ -32,6 +32,7 @@ LAYERS = (
     ("names",),
     ("ir.dtypes",),
     ("ir.node",),
+    ("records",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FRAMEWORKS = {"torch", "onnx", "onnxruntime", "onnxscript", "paddle", "mindspore", "rknn"}

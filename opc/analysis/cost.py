@@ -9,7 +9,7 @@ reads is read once, every output written once, temporaries stay in registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from math import prod
 
@@ -39,6 +39,7 @@ from opc.ir.expr import (
 from opc.ir.function import FREE
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Group, Op, Operand, Role
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ See `opc.analysis.sharding` for what a cut is.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.records import dataclass
 
 
 class Placement(Enum):

@@ -17,7 +17,6 @@ The patterns, over indices `i`, reduced indices `k` and groups of axes of any ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from string import ascii_lowercase
 from typing import TypeAlias
 
@@ -40,6 +39,7 @@ from opc.ir.expr import (
     map_affine,
     walk,
 )
+from opc.records import dataclass, replace
 
 Entry: TypeAlias = str | GroupRef
 """One axis or group of axes that an expression runs over: an index variable's name, or a group."""

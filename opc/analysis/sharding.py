@@ -17,7 +17,6 @@ linear layer whose contracted axis is cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from opc.analysis.cut import Cut, Free, Known, Placement, is_along, mentions
@@ -27,6 +26,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Group, Op
+from opc.records import dataclass
 
 MOST_OPTIONAL = 6
 """With more optional inputs than this, only calls with all and with none of them are looked at."""

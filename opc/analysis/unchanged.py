@@ -6,11 +6,10 @@ framework whose autograd is free to do so hands the cotangent on, and no kernel 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import BroadcastAxis, Const, Expr, Present, Read, Reduce, Select
 from opc.ir.op import Assign, Op
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

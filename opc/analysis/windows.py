@@ -11,11 +11,11 @@ An index `o // D` or `o % D` counts groups of D; where D divides the range of `o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import Entry, factors
 from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
 from opc.ir.expr import Axis, Expr, IndexValue, Read, Reduce, ReduceAxis, free_indices, map_affine, walk
+from opc.records import dataclass, replace
 
 # ---- windows -------------------------------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from opc.ir.affine import Affine, AttrInt, Dim, GroupSize
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

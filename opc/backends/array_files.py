@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.ir.dtypes import DTYPES, numpy_dtype
 from opc.ir.op import Family
 from opc.pipeline import load_family
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Array

@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opc.diagnostics import Diagnostic
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

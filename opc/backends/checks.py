@@ -10,7 +10,6 @@ A check is a method marked with its name:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from opc.analysis.shapes.inference import ShapeError, infer
@@ -18,6 +17,7 @@ from opc.backends.base import Check, Session, Unsupported
 from opc.backends.derived import differentiable
 from opc.ir.dtypes import DType, candidates, numpy_dtype
 from opc.ir.op import Example, Family, Op, Operand
+from opc.records import dataclass, replace
 
 if TYPE_CHECKING:
     from opc.backends.base import Array

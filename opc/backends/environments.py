@@ -18,14 +18,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc import config
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Availability
@@ -124,6 +123,8 @@ def version(backend: str, distribution: str) -> str | None:
     Raises:
         SpecError: when pyproject.toml has mistakes.
     """
+    from importlib import metadata
+
     places = list(_places(interpreter(backend)))
     found = next(iter(metadata.Distribution.discover(name=distribution, path=places)), None)
     return None if found is None else found.version

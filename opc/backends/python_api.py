@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, literal
 from opc.ir.dtypes import DType, TypeVar
 from opc.ir.op import Attribute, AttributeKind, Op, Operand
+from opc.records import dataclass
 
 _PYTHON = {
     AttributeKind.INT: "int",

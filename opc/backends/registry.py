@@ -8,11 +8,11 @@ diagnostic, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from opc.backends.base import GROUP, Backend
 from opc.diagnostics import Diagnostic, SpecError, did_you_mean
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

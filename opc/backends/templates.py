@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opc.ir.op import Family
 from opc.names import in_words
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     import jinja2

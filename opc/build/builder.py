@@ -8,11 +8,12 @@ killed anywhere leaves files that are whole, and no stamp that says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opc.build import stamp
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Backend

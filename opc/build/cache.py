@@ -16,11 +16,11 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from opc.build import files, stamp
 from opc.diagnostics import Diagnostic, SpecError
+from opc.records import dataclass
 
 LIMIT = 4 << 30
 """Bytes that the cache may hold, unless `OPC_CACHE_LIMIT` says otherwise."""

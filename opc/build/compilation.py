@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from pathlib import Path
 
 from opc.backends.base import BuildStep
@@ -16,6 +16,7 @@ from opc.build.generate import Generated
 from opc.build.toolchain import Toolchain
 from opc.diagnostics import NO_SPAN, Diagnostic, Severity, Source, Span, SpecError
 from opc.ir.op import Family
+from opc.records import dataclass, replace
 
 _MOST_ERRORS = 3
 """How many errors of one failed compilation become diagnostics; the rest follow from the first."""

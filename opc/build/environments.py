@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from opc.build.installer import Command, installers
 from opc.diagnostics import Diagnostic, Severity, SpecError
 from opc.distribution import NAME as OPC
 from opc.distribution import install
+from opc.records import dataclass
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished stages, their total, and what is being done."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import opc
@@ -21,6 +20,7 @@ from opc.build import files, manifest
 from opc.compiler import Package, compile_spec, package_of
 from opc.diagnostics import Diagnostic, SpecError
 from opc.ir.op import Family
+from opc.records import dataclass
 from opc.spec.loader import load
 
 

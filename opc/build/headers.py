@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from opc.backends.base import BuildStep, Compile
 from opc.backends.kernel.backend import only_variant
 from opc.build.toolchain import Toolchain, runtime_include
+from opc.records import dataclass
 
 FOLDER = ".opc/headers"
 """Folder of an output folder for compiled headers, a folder each."""

@@ -13,8 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from importlib.util import find_spec
+
+from opc.records import dataclass, replace
 
 SETTINGS = {
     "index-url": ("UV_DEFAULT_INDEX", " "),

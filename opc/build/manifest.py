@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from opc.backends.package import MANIFEST
+from opc.records import dataclass
 
 
 def digest(text: str) -> str:

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import ninja
@@ -25,6 +24,7 @@ from opc.build.locks import FOLDER
 from opc.build.toolchain import CXX_FLAGS, Toolchain, runtime_include
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import install
+from opc.records import dataclass
 
 FILE = "build.ninja"
 """Name of the ninja file, in `FOLDER` and in each package's build folder."""

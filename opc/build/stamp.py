@@ -15,7 +15,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +181,8 @@ def installed(place: str) -> str:
 
 def registered() -> tuple[str, ...]:
     """Return the names of all registered backends, as `opc.backends.registry` does, without what that imports."""
+    from importlib.metadata import entry_points  # it imports what parses mail, which who names its backends can spare
+
     return tuple(entry.name for entry in entry_points(group="opc.backends"))
 
 

@@ -15,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from opc.config import Config
 from opc.diagnostics import Diagnostic, SpecError
 from opc.distribution import NAME
+from opc.records import dataclass
 
 INSTALL = (
     "Debian, Ubuntu: sudo apt install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install; "

@@ -17,12 +17,12 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.package import BUILD, MANIFEST
 from opc.build import files, locks, stamp
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.build.generate import Generated, Prepared

@@ -6,11 +6,11 @@ Every backend that calls a kernel, from C or through a foreign-function interfac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
+from opc.records import dataclass
 
 _SCALAR: Mapping[AttributeKind, str] = {
     AttributeKind.INT: "int64_t",

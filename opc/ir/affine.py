@@ -11,11 +11,12 @@ All arithmetic has Python's meaning: `//` and `%` round to minus infinity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opc.ir.dtypes import INT64_MIN
 from opc.ir.node import Node, interned, memoised, remembered
+from opc.records import dataclass
 
 
 @interned

@@ -11,9 +11,10 @@ which rests on `opc.ir.node` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
 from opc.diagnostics import NO_SPAN, Span
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.node import Node, interned, remembered, remembering
+from opc.records import dataclass, replace
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -267,17 +268,25 @@ class Extension(Node):
 
 def parts_of(node: Any, fields: tuple[str, ...]) -> tuple[Any, ...]:
     """Return what some fields of a dataclass hold: one thing each, a tuple of them, or None."""
-    held = [getattr(node, name) for name in fields]
-    return tuple([x for v in held for x in (v if isinstance(v, tuple) else () if v is None else (v,))])
+    found: list[Any] = []
+    for name in fields:
+        held = getattr(node, name)
+        if isinstance(held, tuple):
+            found += held
+        elif held is not None:
+            found.append(held)
+    return tuple(found)
 
 
 def with_parts(node: Any, fields: tuple[str, ...], new: Iterable[Any]) -> Any:
     """Return a dataclass with other things in some fields, in the order of `parts_of`."""
-    rest = iter(new)
-    held = {name: getattr(node, name) for name in fields}
-    changed = {
-        n: tuple([next(rest) for _ in v]) if isinstance(v, tuple) else None if v is None else next(rest) for n, v in held.items()
-    }
+    rest, changed = iter(new), {}
+    for name in fields:
+        held = getattr(node, name)
+        if isinstance(held, tuple):
+            changed[name] = tuple([next(rest) for _ in held])
+        elif held is not None:
+            changed[name] = next(rest)
     return replace(node, **changed)
 
 

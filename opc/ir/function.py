@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from opc.records import dataclass
 
 Interval = tuple[float, float]
 REALS: Interval = (-math.inf, math.inf)

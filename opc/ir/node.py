@@ -33,6 +33,7 @@ class Node:
         "_atoms",
         "_attributes",
         "_bound",
+        "_broadcast",
         "_canonical",
         "_children",
         "_chooses",
@@ -55,6 +56,7 @@ class Node:
         "_simpler",
         "_size",
         "_sizes",
+        "_spec_names",
         "_symbols",
         "_text",
     )

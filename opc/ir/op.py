@@ -7,7 +7,7 @@ what lowering, the oracle and the backends read. It knows no framework.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from opc.ir.dtypes import DType, ElementType, TypeVar
 from opc.ir.expr import Expr, GroupRef
 from opc.ir.node import Node, interned, remembered, remembering
 from opc.names import CLASSES
+from opc.records import dataclass, replace
 
 
 @interned

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from opc.records import dataclass
 
 CONDITIONAL = 0
 """The strength of a conditional, which binds weaker than every operator."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from opc.diagnostics import Span
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ then a loop over columns, in each of which a loop over the lanes is one vector o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Expr, Present, children, with_children
@@ -49,6 +48,7 @@ from opc.loops.values import (
     variables,
     zero,
 )
+from opc.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

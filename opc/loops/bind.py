@@ -6,12 +6,11 @@ once a row is computed by each thread, and stored by one.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.dtypes import DType
 from opc.loops.nodes import Accumulate, Body, Group, How, If, Loop, Statement, Store
 from opc.loops.row_loops import reductions_of
 from opc.loops.values import Local, call, number
+from opc.records import replace
 
 
 def bind(loop: Loop) -> Loop:

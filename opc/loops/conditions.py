@@ -5,8 +5,6 @@ Inside of `if present(x)` x is present, and behind `if not present(x): continue`
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.analysis.value_types import presence
 from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Const, Expr, Present, Select, children, with_children
@@ -23,6 +21,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import Block, Choice, Speculative
+from opc.records import replace
 
 Presence = tuple[frozenset[str], frozenset[str]]
 """The operands that are known to be present, and those that are known not to be."""

@@ -6,12 +6,12 @@ A value that a whole loop adds to is carried by a variable of the loop's own, wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Call, Const, Expr, Select
 from opc.loops.nodes import Accumulate, Body, Do, Function, How, If, Let, Loop, Search, Statement, Store, Var, bodies, with_bodies
 from opc.loops.values import Address, Choice, Construct, Load, Local, Named, Product, Word, call, ref
+from opc.records import replace
 
 _START: dict[str, int | bool] = {"sum": 0, "prod": 1, "any": False, "all": True}
 

@@ -8,7 +8,6 @@ the same, without which it finds no constant step between lanes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.dtypes import Weak
@@ -28,6 +27,7 @@ from opc.loops.values import (
     variable,
     variables,
 )
+from opc.records import replace
 
 LANES = (How.VECTOR, How.REDUCTION, How.LANES)
 """The loops over lanes."""

@@ -9,7 +9,6 @@ would else wait for: by then everything it needs of its own row is in the caches
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType, Weak
@@ -29,6 +28,7 @@ from opc.loops.nodes import (
     values_of,
 )
 from opc.loops.values import Intrinsic, Local, Pointer, Sum, call, ref, variable, variables
+from opc.records import replace
 
 MOST_FETCHED = 4
 """The most rows that are fetched ahead: more streams than that the processor follows badly."""

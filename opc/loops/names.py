@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from opc.ir.expr import Expr, Extension, IndexValue, children, with_children
@@ -27,6 +26,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import Address, Block, Intrinsic, Lambda, Load, Local, Member, Named, Static
+from opc.records import replace
 
 PARAMETERS = frozenset(("nest", "call", "tile", "begin", "end", "arguments"))
 """The parameters of functions, which transformations call `@nest`, and what is read of them."""
@@ -64,8 +64,8 @@ class _Namer:
         if name.startswith("@") or (name in self.operands and "#" not in name):
             return env.get(name, name.removeprefix("@"))
         wanted = name.partition("#")[0]
-        found, count, used = wanted, 2, {*self.taken, *env.values()}
-        while found in used:
+        found, count, used = wanted, 2, env.values()
+        while found in self.taken or found in used:
             found, count = f"{wanted}_{count}", count + 1
         env[name] = found
         return found
@@ -123,14 +123,14 @@ class _Namer:
     def _value(self, e: Expr, env: Mapping[str, str]) -> Expr:
         match e:
             case IndexValue():
-                return replace(e, value=e.value.rename(env))
+                return IndexValue(e.value.rename(env), e.span)
             case Block():
                 known = dict(env)
                 body = tuple([self._statement(s, known) for s in e.body])
                 return replace(e, body=body, value=self._value(e.value, known))
             case Local():
-                index = None if e.index is None else self._value(e.index, env)
-                return replace(e, name=env.get(e.name, e.name), index=index)
+                name, index = env.get(e.name, e.name), None if e.index is None else self._value(e.index, env)
+                return e if (name, index) == (e.name, e.index) else replace(e, name=name, index=index)
             case Member():
                 return replace(e, owner=env.get(e.owner, e.owner))
             case Load() | Address():

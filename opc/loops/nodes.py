@@ -8,7 +8,7 @@ pointers point to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from opc.ir.dtypes import TypeVar, ValueType
 from opc.ir.expr import Expr, parts_of, with_parts
 from opc.loops.schedule import Schedule
 from opc.loops.values import Intrinsic, Kind, Local, Reference
+from opc.records import dataclass, replace
 
 
 class How(Enum):
@@ -323,7 +324,8 @@ _BODIES: Mapping[type, tuple[str, ...]] = {
 
 def bodies(s: Statement) -> tuple[Body, ...]:
     """Return the bodies inside a statement."""
-    return tuple([getattr(s, name) for name in _BODIES.get(type(s), ())])
+    fields = _BODIES.get(type(s))
+    return tuple([getattr(s, name) for name in fields]) if fields else ()
 
 
 def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
@@ -334,7 +336,8 @@ def with_bodies(s: Statement, new: tuple[Body, ...]) -> Statement:
 
 def own_values(s: Statement) -> tuple[Expr, ...]:
     """Return the values that a statement computes itself, those in its bodies aside."""
-    return parts_of(s, _VALUES.get(type(s), ()))
+    fields = _VALUES.get(type(s))
+    return parts_of(s, fields) if fields else ()
 
 
 def with_own_values(s: Statement, new: tuple[Any, ...]) -> Statement:
@@ -345,7 +348,12 @@ def with_own_values(s: Statement, new: tuple[Any, ...]) -> Statement:
 
 def values_of(body: Body) -> tuple[Expr, ...]:
     """Return every value in a body, in the order in which they stand."""
-    return tuple(v for s in body for v in (*own_values(s), *(w for b in bodies(s) for w in values_of(b))))
+    found: list[Expr] = []
+    for s in body:
+        found += own_values(s)
+        for inner in bodies(s):
+            found += values_of(inner)
+    return tuple(found)
 
 
 def with_values(body: Body, new: tuple[Expr, ...]) -> Body:

@@ -9,7 +9,6 @@ one value for each stretch of the row is read once a stretch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from opc.ir.dtypes import DType, ValueType, is_floating
 from opc.ir.expr import Call, Expr, children, walk, with_children
@@ -32,6 +31,7 @@ from opc.loops.nodes import (
     with_own_values,
 )
 from opc.loops.values import As, Choice, Init, Lambda, Local, Named, Reference, Word, call, ref, variable
+from opc.records import dataclass, replace
 
 NOTHING_AHEAD = Word("opc::nothing_ahead{}")
 

@@ -7,13 +7,13 @@ access is a stride map: the element of `x[n, i + p]` lies at `n * x.stride[0] + 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Acc, DType, ValueType, Weak, candidates, is_floating
 from opc.ir.expr import Call, Const, Expr, Extension, IndexValue, walk
 from opc.ir.printer import format_expr
+from opc.records import dataclass, replace
 
 if TYPE_CHECKING:
     from opc.loops.nodes import Body

@@ -7,13 +7,13 @@ of few: asked once ahead of the loop, it leaves a loop that vectorises.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, IndexValue, walk
 from opc.ir.expr import rewrite as rewrite_value
 from opc.loops.nodes import Body, How, Loop, Refuse, Scope, Statement, bodies, map_values, statements, values_of, with_bodies
 from opc.loops.values import Block, Load, Product, call, ref, variable
+from opc.records import replace
 
 
 def version(body: Body, fresh: Callable[[str], str], often: bool) -> Body:

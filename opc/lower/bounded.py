@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from opc.analysis.bounds.inside import ReadsInside, unproved_reads
 from opc.ir.affine import Affine
@@ -11,6 +10,7 @@ from opc.ir.expr import reads
 from opc.ir.op import Assign, Op, Requirement
 from opc.ir.printer import format_expr
 from opc.ir.verify import VerifyError
+from opc.records import replace
 from opc.transform.scalar import ZERO, index_value, raw
 
 

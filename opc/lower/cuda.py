@@ -5,8 +5,6 @@ What other stages would need, sums over points, row buffers, windows, is not low
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.op import Op
 from opc.loops.bind import bind
 from opc.loops.names import PARAMETERS, named
@@ -17,6 +15,7 @@ from opc.lower.build.context import Unsupported
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
 from opc.lower.loop_ir import RowStage, Stage
+from opc.records import replace
 
 SCHEDULE = Schedule((Transformation("bind", ("rows to blocks", "points to threads")),))
 """What every stage goes through."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 from opc.analysis.patterns import conjunction
@@ -18,6 +17,7 @@ from opc.ir.affine import Affine, FloorDiv, Index
 from opc.ir.dtypes import DType, TypeVar, candidates
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, children, free_indices, may_refuse, with_children
 from opc.ir.rules import unwidened
+from opc.records import replace
 from opc.transform.scalar import negation
 
 Guard: TypeAlias = Affine | Expr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
@@ -12,6 +10,7 @@ from opc.lower.loop_ir import Fold, IndexLoop, Loop, RowStage
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.rows.peel import with_peeled_points
 from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
+from opc.records import replace
 
 
 def scheduled(op: Op, stage: RowStage, overrides: tuple[Override, ...] = ()) -> RowStage:

@@ -5,11 +5,10 @@ Choosing a case of an attribute leaves such temporaries behind.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.expr import Const, Expr, GroupRef, Read, reads, rewrite
 from opc.ir.op import Assign, Op
+from opc.records import replace
 
 
 def inline_copies(op: Op) -> Op:

@@ -7,12 +7,12 @@ interpolation, at each point of a grid: as rows of points, one for each tap, the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, rewrite
 from opc.ir.op import Assign, Op, Operand
+from opc.records import replace
 
 _FEW = 4
 """An axis of no more points is not worth being a row."""

@@ -12,7 +12,7 @@ way only, which its `StageOperand` tells.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opc.ir.affine import Affine
@@ -21,6 +21,7 @@ from opc.ir.expr import Expr, GroupRef, Reduce, ReduceAxis
 from opc.ir.op import Assign, Group
 from opc.loops.schedule import Schedule
 from opc.lower.contractions.factors import Factor
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

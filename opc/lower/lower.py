@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.ir.expr import Expr, Read, reads, rewrite
@@ -29,6 +28,7 @@ from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
 from opc.lower.specialise import Case, specialise
 from opc.lower.zeros import with_zeros_in_sums
+from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 from opc.transform.normalize import hoist
 from opc.transform.scalar import ZERO, index_value, raw

@@ -6,20 +6,20 @@ computes for statements outside it becomes a temporary in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from opc.ir.expr import reads
+from opc.ir.expr import operands_read
 from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.alone import of_statement
 from opc.lower.contractions.contraction import contraction_stage
-from opc.lower.loop_ir import GroupLoop, IndexLoop, Program, RowStage, Stage, StageOperand, Temporary
+from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nests.scatter import scatter_plan
 from opc.lower.recompute import with_values_again
-from opc.lower.rows.flatten import IrregularError, OperandsError, counted, flatten
+from opc.lower.rows.flatten import IrregularError, OperandsError, UnplacedError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
+from opc.records import dataclass, replace
 from opc.transform.indices import op_names
 
 
@@ -38,36 +38,32 @@ def partition(op: Op, lazy: bool = False, alone: frozenset[str] = frozenset()) -
 class _Partition:
     def __init__(self, op: Op, lazy: bool, alone: frozenset[str]) -> None:
         self.op, self.lazy = op, lazy
-        self.reads = {s.target: {r.operand for r in reads(s.value)} for s in op.body}
+        self.reads = {s.target: operands_read(s.value) for s in op.body}
         alive = self._needs(o.name for o in op.outputs)
         self.pending = [s for s in op.body if s.target in alive]
         self.memory: set[str] = set()
         self.stages: list[Stage] = []
         self.temporaries: list[Temporary] = []
         self.outputs_of = {o.name: self._needs([o.name]) for o in op.outputs}
-        single = {s.target: _by_itself(op, s, lazy) for s in self.pending if not self._is_contraction(s)}
-        self.regular = {name for name, (regular, _) in single.items() if regular}
-        self.countable = {name for name, (regular, countable) in single.items() if countable and not regular}
-        self.joining = {s.target for s in self.pending if s.target not in alone and self._joins(s)}
+        forms = {s.target: _form(op, s, lazy) for s in self.pending if not self._is_contraction(s)}
+        self.regular = {name for name, form in forms.items() if form.regular}
+        self.joining = self._joining(forms) - alone
         self.left = frozenset[str]()
         """The statements that were to join a row stage, and found none."""
 
-    def _joins(self, s: Assign) -> bool:
-        """Whether a statement that is not regular by itself becomes part of a row stage together with what it is made of."""
-        if s.target not in self.countable:
-            return False
-        made_of = self._made_of(s)
-        return _are_regular(self._group([t for t in self.pending if t.target in made_of]), self.lazy)
+    def _joining(self, forms: Mapping[str, _Form]) -> set[str]:
+        """Return the statements that are not regular by themselves, but in a row stage with the reductions they are made of.
 
-    def _made_of(self, s: Assign) -> set[str]:
-        """Return a statement and the regular ones that it is computed from, as far as they are not in memory, by target."""
-        found, todo = {s.target}, list(self.reads[s.target])
-        while todo:
-            name = todo.pop()
-            if name in self.regular and name not in found and name not in self.memory:
-                found.add(name)
-                todo += self.reads[name]
-        return found
+        Whether that stage has all else that they read is told by the schedule of the whole.
+        """
+        joining, reduced = set[str](), dict[str, frozenset[_Rows]]()
+        for name, form in forms.items():  # what a statement reads comes before it
+            behind = frozenset[_Rows]().union(*(reduced.get(n, ()) for n in self.reads[name]))
+            if form.regular:
+                reduced[name] = behind | form.reduced
+            elif form.counted and form.counted <= behind:
+                joining.add(name)
+        return joining
 
     def _needs(self, names: Iterable[str]) -> set[str]:
         """Return every statement that the statements `names` need, themselves included, by target."""
@@ -90,7 +86,8 @@ class _Partition:
     def run(self) -> Program:
         """Return the program."""
         while self.pending:
-            alone = next((s for s in self.pending if s.target not in self.regular | self.joining and self._ready(s)), None)
+            together = self.regular | self.joining
+            alone = next((s for s in self.pending if s.target not in together and self._ready(s)), None)
             if alone is not None:
                 self._single(alone)
                 continue
@@ -102,11 +99,11 @@ class _Partition:
     def _computable(self, wanted: set[str]) -> list[Assign]:
         """Return the statements among `wanted` that are computed together from what is in memory."""
         group: list[Assign] = []
+        known, fits = set(self.memory), wanted & (self.regular | self.joining)
         for s in self.pending:
-            known = self.memory | {g.target for g in group}
-            fits = s.target in self.regular | self.joining
-            if s.target in wanted and fits and self.reads[s.target] & self.reads.keys() <= known:
+            if s.target in fits and self.reads[s.target] & self.reads.keys() <= known:
                 group.append(s)
+                known.add(s.target)
         return group
 
     def _ready(self, s: Assign) -> bool:
@@ -144,11 +141,18 @@ class _Partition:
             taken = self._names()
             stages, temporaries = schedule(group, flatten(group, taken, self.lazy), taken)
         except IrregularError as error:
-            left = {s.target for s in statements} & self.joining
+            if isinstance(error, OperandsError) and len(statements) > 1:
+                half = len(statements) // 2
+                while half < len(statements) - 1 and statements[half].target in self.joining:
+                    half += 1
+                self._together(statements[:half])
+                self._together(statements[half:])
+                return
+            joining = {s.target for s in statements} & self.joining
+            left = (isinstance(error, UnplacedError) and joining & error.targets) or joining
             self.joining -= left
             self.left |= left
-            fewer = len(statements) // 2 if isinstance(error, OperandsError) else 1
-            self._together([s for s in statements if s.target not in left] if left else statements[: max(fewer, 1)])
+            self._together([s for s in statements if s.target not in left] if left else statements[:1])
             return
         self.stages += [self._with_places(s) for s in stages]
         self.temporaries += [replace(t, needed_by=self._outputs_of(t.needed_by)) for t in temporaries]
@@ -201,32 +205,41 @@ class _Partition:
         return replace(stage, operands=operands, once=once)
 
 
-@lru_cache(maxsize=512)
-def _are_regular(group: Op, lazy: bool) -> bool:
-    """Whether the statements of an op go together into row stages. The parts of an op ask that of the same groups again."""
-    try:
-        check_stages(group, flatten(group, lazy=lazy))
-    except IrregularError:
-        return False
-    return True
+_Rows: TypeAlias = tuple[frozenset[Loop], frozenset[Loop]]
+"""The loops of the points that own a row each, and those along the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a statement is by itself.
+
+    It is `regular` when stages compute it from what it reads. `reduced` are the rows that its reductions fold, `counted` those
+    along which it uses an index as a number where all else is regular.
+    """
+
+    regular: bool
+    reduced: frozenset[_Rows] = frozenset()
+    counted: frozenset[_Rows] = frozenset()
 
 
 @of_statement
-def _by_itself(op: Op, s: Assign, lazy: bool) -> tuple[bool, bool]:
-    """Whether a statement is regular by itself, and whether it uses an index as a number where all else is regular."""
-    used = {r.operand for r in reads(s.value)} - {s.target}
+def _form(op: Op, s: Assign, lazy: bool) -> _Form:
+    """Return what a statement is by itself."""
+    used = operands_read(s.value) - {s.target}
     stored = (replace(o, optional=False) for o in (*op.temporaries, *op.outputs) if o.name in used)
     target = replace(op.operand(s.target), optional=False)
     alone = replace(op, inputs=(*op.inputs, *stored), outputs=(target,), temporaries=(), body=(s,), inplace=())
     try:
         steps = flatten(alone, lazy=lazy)
     except IrregularError:
-        return False, False
+        return _Form(False)
+    reduced = frozenset((frozenset(t.loops), frozenset(t.reduction.loops)) for t in steps if t.reduction is not None)
+    along = frozenset((frozenset(t.loops) - row, row) for t in steps if (row := frozenset[Loop](counted(t))))
     try:
         check_stages(alone, steps)
     except IrregularError:
-        return False, any(map(counted, steps))
-    return True, any(map(counted, steps))
+        return _Form(False, reduced, along)
+    return _Form(True, reduced, along)
 
 
 def _temporary(o: Operand, needed_by: tuple[str, ...]) -> Temporary:

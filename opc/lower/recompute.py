@@ -8,7 +8,6 @@ a load is computed again only where a nest reads each value once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 
 from opc.ir.affine import Affine
@@ -17,6 +16,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.loop_ir import Lanes
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.statement import lower_statement
+from opc.records import replace
 from opc.transform.indices import substitute
 
 _FEW_STEPS = 3

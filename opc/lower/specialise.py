@@ -8,7 +8,6 @@ there is a case for either answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 
 from opc.analysis.patterns import is_number
@@ -37,6 +36,7 @@ from opc.ir.expr import (
 from opc.ir.node import remembered
 from opc.ir.op import AttributeKind, Op
 from opc.lower.zeros import is_unsigned_zero
+from opc.records import dataclass, replace
 
 _MOST_CASES = 8
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
@@ -16,6 +14,7 @@ from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
 from opc.lower.nests.scatter_rows import with_rows
 from opc.lower.nests.window import with_window
+from opc.records import replace
 
 
 def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:

@@ -6,13 +6,12 @@ term, as the gradient of an operand that is not broadcast has it; there the 0 is
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.analysis.patterns import guarded
 from opc.ir.dtypes import Weak
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, Select, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.contractions.terms import terms_of
+from opc.records import replace
 
 
 def with_zeros_in_sums(op: Op) -> Op:

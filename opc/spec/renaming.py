@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled, op_name
+from opc.records import dataclass, replace
 from opc.spec.text import Text
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import lru_cache
 
 from opc.diagnostics import NO_SPAN, Source, Span
 from opc.names import CLASSES, KEYWORDS, LANGUAGE, RESERVED, spelled
+from opc.records import dataclass
 
 
 @lru_cache(maxsize=4)

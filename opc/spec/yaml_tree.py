@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
 
 from opc.diagnostics import Diagnostics, Source, Span
+from opc.records import dataclass
 from opc.spec.text import Text, align, span_at
 
 MAX_BYTES = 1 << 20

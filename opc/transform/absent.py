@@ -6,10 +6,9 @@ The rules of `opc.transform.algebra` write derivatives so. But a temporary that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from opc.ir.expr import Call, Cast, Expr, Present, Reduce, Select, asked_for, children
 from opc.ir.op import Op, Role
+from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.scalar import ZERO
 

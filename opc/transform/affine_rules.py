@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Mod, Symbol
@@ -20,6 +19,7 @@ from opc.ir.expr import (
     rewrite,
     with_children,
 )
+from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.scalar import ZERO
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.expr import (
     AttrRef,
@@ -21,6 +19,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.node import remembered, remembered_each
+from opc.records import replace
 from opc.transform.indices import rename
 
 

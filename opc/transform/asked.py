@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.op import Assign, DimSpec, Op
+from opc.records import replace
 from opc.transform.domain import Domain
 from opc.transform.inside import Inside
 

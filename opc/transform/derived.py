@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from opc.analysis.shapes.plan import undetermined
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, candidates, is_floating, is_integer
@@ -27,6 +25,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
+from opc.records import dataclass, replace
 from opc.transform.absent import presence_outside, seeds_of
 from opc.transform.asked import asking_no_more
 from opc.transform.decide import decide

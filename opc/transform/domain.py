@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.ir.expr import Axis, ReduceAxis
 from opc.ir.op import Assign, Group, Operand
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

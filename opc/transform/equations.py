@@ -7,7 +7,7 @@ window would sum over all output positions. What is left of the equations become
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opc.ir.affine import Affine, Dim, FloorDiv, Index, Mod
 from opc.ir.expr import (
@@ -17,6 +17,7 @@ from opc.ir.expr import (
     ReduceAxis,
     Select,
 )
+from opc.records import dataclass
 from opc.transform import scalar
 from opc.transform.affine_rules import (
     Equation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.analysis.bounds.largest import largest
@@ -25,6 +25,7 @@ from opc.ir.expr import (
     rewrite,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.alike import canonical
 from opc.transform.domain import Domain

@@ -7,13 +7,13 @@ so the ops that are lowered are proved again, as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from opc.analysis.bounds.checker import Conditions, ranges_of
 from opc.analysis.bounds.inside import ReadsInside, parts
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, Read, with_children
 from opc.ir.op import Assign, Op
+from opc.records import replace
 from opc.transform import scalar
 
 

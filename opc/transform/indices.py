@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Atom, Dim, FloorDiv, Index, Mod, Symbol
 from opc.ir.expr import (
@@ -28,6 +27,7 @@ from opc.ir.expr import (
 )
 from opc.ir.node import remembered
 from opc.ir.op import Assign, Group, Op, Operand
+from opc.records import replace
 from opc.transform.scalar import COMPARES, index_value, raw
 
 INDEX_NAMES = "ijklmnpqrstuvw"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from opc.ir.affine import Affine
 from opc.ir.expr import Call, Expr, GroupRef, Read, Reduce, Select, children, has_reduction, operands_read, reads, rewrite, size
 from opc.ir.op import Assign, Op
+from opc.records import replace
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain

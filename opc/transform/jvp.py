@@ -5,11 +5,10 @@ Each statement's tangent is the sum over its accesses of partial derivative time
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.dtypes import ElementType, is_floating
 from opc.ir.expr import Expr, Present, Read, ReduceAxis, may_refuse
 from opc.ir.op import Assign, Op, Operand
+from opc.records import replace
 from opc.transform import algebra, scalar
 from opc.transform.derived import Draft, finish, participants, prepare, sunken
 from opc.transform.domain import Domain

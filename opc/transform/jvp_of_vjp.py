@@ -6,11 +6,10 @@ the tangent of y.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.analysis.shapes.plan import undetermined
 from opc.ir.expr import Present, reads, walk
 from opc.ir.op import Derivation, Op, Role
+from opc.records import replace
 from opc.transform.autodiff import vjp
 from opc.transform.indices import rename_operands
 from opc.transform.normalize import prune

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
@@ -17,6 +17,7 @@ from opc.ir.expr import (
     Select,
     map_affine,
 )
+from opc.records import dataclass, replace
 from opc.transform import algebra, scalar
 from opc.transform.affine_rules import (
     Conditions,

@@ -8,11 +8,12 @@ each of its points the reads that are chosen. Where there is none, the point has
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opc.analysis.bounds.checker import Knowledge
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, Read, Select, size, walk
 from opc.ir.op import Assign, Op, Operand
+from opc.records import dataclass
 from opc.transform import algebra, scalar
 from opc.transform.domain import Domain
 from opc.transform.indices import Namer, bare

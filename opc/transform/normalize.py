@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 
 from opc.analysis.bounds.largest import largest
 from opc.ir.affine import Affine
@@ -39,6 +38,7 @@ from opc.ir.expr import (
 from opc.ir.function import CHEAP
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, DimSpec, Op
+from opc.records import dataclass, replace
 from opc.transform import scalar
 from opc.transform.alike import canonical, form
 from opc.transform.domain import Domain

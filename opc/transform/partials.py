@@ -11,7 +11,6 @@ passes its condition on to the factors, so that a side that is not chosen contri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.elaborate.typing import derivative_template
@@ -37,6 +36,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Group, Operand, Ties
+from opc.records import dataclass, replace
 from opc.transform import algebra, scalar
 from opc.transform.indices import INDEX_NAMES, Namer, bare, bound_indices, put_values, rename_bound, substitute
 from opc.transform.scalar import ONE, ZERO

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ElementType, ValueType, Weak
@@ -36,6 +35,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.node import remembered
 from opc.ir.promotion import join, result_type
 from opc.ir.rules import reduction_type, widened
+from opc.records import replace
 
 ZERO = Const(0, Weak.INT)
 ONE = Const(1, Weak.INT)

@@ -7,13 +7,13 @@ turns -0 into 0), nor `0 * x` (NaN).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Cast, Const, Expr, IndexValue, Read, Select, children, joined_conditions, may_refuse, reads, rewrite
 from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.ir.promotion import join
+from opc.records import replace
 from opc.transform import scalar
 
 

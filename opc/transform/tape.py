@@ -7,7 +7,6 @@ be copied into every derivative of every order; as temporaries they are read. Wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from opc.ir.expr import (
     Call,
@@ -24,6 +23,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Op
+from opc.records import replace
 from opc.transform import scalar
 from opc.transform.domain import Domain
 from opc.transform.extract import Extractor

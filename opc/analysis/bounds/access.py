@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opc.analysis.wording import shape_text
 from opc.diagnostics import Diagnostics, Span, did_you_mean
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, BroadcastAxis, Expr, GroupAxis, GroupRef, Read, Reduce, Select, children
 from opc.ir.op import Assign, Op
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import gcd
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Index, Minimum, Mod, parts_of
 from opc.ir.node import memoised, remembered
+from opc.records import dataclass
 
 _MAX_CLEARED = 3
 """How many quotients are taken out of one inequality."""

@@ -7,7 +7,6 @@ read at such an index needs no check when the op runs, and a condition on it may
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from opc.analysis.bounds.checker import knowledge_of, ranges_of
 from opc.ir.affine import Affine, GroupSize
@@ -29,6 +28,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Group, Op
+from opc.records import dataclass, replace
 
 _MAX_BOUNDS = 4
 """How many bounds of one value are kept."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.scope import Scope
@@ -16,6 +15,7 @@ from opc.ir.dtypes import DTYPES, DType
 from opc.ir.expr import AttrRef, Call, Expr, rewrite
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Group, Operand
 from opc.lang.parse import parse_expression
+from opc.records import replace
 from opc.spec.loader import Spec
 from opc.spec.model import AttributeModel
 

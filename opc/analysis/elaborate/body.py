@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from opc.analysis.elaborate.expression import ExpressionTyper
 from opc.analysis.elaborate.ranges import infer_ranges
@@ -18,6 +17,7 @@ from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.ir.rules import assignable
 from opc.lang.parse import parse_body
 from opc.lang.tree import Apply, Dots, Item, Name, Range, Star, Statement, Subscript, Tree, parts
+from opc.records import dataclass
 from opc.spec.text import Text, name_problem
 
 _LEFT = "an index on the left is a name, name:extent, ... or *A"

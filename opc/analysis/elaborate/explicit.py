@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.elaborate.body import BodyTyper
@@ -15,6 +14,7 @@ from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
 from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupRef, IndexValue, Place, Present, Read, Reduce, walk
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.ir.rules import reduction_type
+from opc.records import replace
 from opc.spec.loader import Spec
 
 

@@ -7,13 +7,13 @@ gradient is a gather for each piece.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType
 from opc.ir.expr import Call, Expr, IndexValue, Select
+from opc.records import dataclass
 
 MAX_PIECES = 16
 """How many pieces an index may have: each is a read of its own."""

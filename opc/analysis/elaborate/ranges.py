@@ -9,12 +9,12 @@ there is no other: such a read is meant to fall outside, or stands only where it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from opc.analysis.elaborate.scope import Scope
 from opc.diagnostics import Diagnostic, Diagnostics, Severity, Span
 from opc.ir.affine import Affine, Dim
 from opc.lang.tree import Apply, Conditional, Dots, Item, Name, Star, Subscript, parts
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

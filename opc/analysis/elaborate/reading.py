@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opc.analysis.elaborate.pieces import MAX_PIECES, Piecewise, pieces, size
@@ -30,6 +29,7 @@ from opc.ir.op import Attribute, AttributeKind, DimSpec, Operand
 from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
 from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
+from opc.records import replace
 
 if TYPE_CHECKING:
     from opc.analysis.elaborate.expression import ExpressionTyper

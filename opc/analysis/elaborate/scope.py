@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opc.diagnostics import Span
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
@@ -13,6 +13,7 @@ from opc.ir.dtypes import DType, ElementType, TypeVar, is_floating
 from opc.ir.expr import REDUCTIONS, Expr
 from opc.ir.functions import CALLABLE
 from opc.ir.op import Attribute, Operand
+from opc.records import dataclass
 
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 FORMS = ("cast", "present", "pad", "size", "position")

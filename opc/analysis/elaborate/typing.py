@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opc.analysis.bounds.access import check_inplace
@@ -23,6 +22,7 @@ from opc.ir.op import AttributeKind, Example, Op, Reference
 from opc.ir.verify import verify
 from opc.lang.parse import parse_expression
 from opc.lang.tree import Tree
+from opc.records import dataclass, replace
 from opc.spec.loader import Spec
 from opc.spec.text import Text
 

@@ -7,7 +7,7 @@ The messages are the same here, in the generated `shape.py` and in the kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from opc.analysis.shapes.attributes import ShapeError, fill
@@ -36,6 +36,7 @@ from opc.ir.affine import Affine, AttrInt, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, resolve
 from opc.ir.expr import Expr
 from opc.ir.op import AttributeKind, AttributeValue, Group, Op, Operand
+from opc.records import dataclass
 
 __all__ = [
     "GroupKey",

@@ -15,7 +15,6 @@ An optional operand that is absent skips its steps, so a symbol that only option
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS, Expr
 from opc.ir.op import Attribute, Op, Operand
+from opc.records import dataclass
 
 GroupKey: TypeAlias = tuple[str, str | None]
 """A group's name and, in a broadcast op, the input whose own group it is."""

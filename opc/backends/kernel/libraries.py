@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from opc.diagnostics import Diagnostic, Span, SpecError
 from opc.distribution import install
 from opc.ir.op import Native
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

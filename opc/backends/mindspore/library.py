@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opc.backends.derived import title
 from opc.backends.templates import Templates
@@ -14,6 +13,7 @@ from opc.emit.shapes.cpp_types import types_definition, types_name
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType
 from opc.ir.op import Attribute, AttributeKind, Family, Native, Op
+from opc.records import dataclass
 
 MAX_OPERANDS = 32
 """`opc::mindspore::max_operands`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opc.backends.derived import derivation, differentiable, gradient_of
 from opc.backends.mindspore.api import dtype_name
@@ -12,6 +11,7 @@ from opc.emit.python.layout import laid_out
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DTYPES
 from opc.ir.op import Attribute, Family, Group, Op, Role
+from opc.records import dataclass
 
 _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "bprop"}
 """What a `bprop` calls things by; an operand of such a name gets an underscore."""

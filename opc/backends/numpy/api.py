@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.backends.derived import chooses_outputs
 from opc.backends.python_api import wrapped
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted, tuple_of
@@ -11,6 +9,7 @@ from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
 from opc.ir.printer import format_dims
 from opc.names import in_words, spelled
+from opc.records import dataclass
 
 _ANNOTATION = {
     AttributeKind.INT: "int",

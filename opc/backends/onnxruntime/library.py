@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from opc.backends.derived import title
@@ -15,6 +14,7 @@ from opc.emit.onnx.types import bindings
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import resolve
 from opc.ir.op import Attribute, AttributeKind, Family, Op, Operand
+from opc.records import dataclass
 
 MAX_OPERANDS = 32
 """`opc::ort::kMaxOperands`."""

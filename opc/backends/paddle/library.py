@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import derivation, gradient_of
@@ -15,6 +14,7 @@ from opc.emit.cpp.text import WIDTH, string_literal
 from opc.emit.shapes.output_axes import OutputAxes
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
 from opc.ir.op import AttributeKind, Family, Op, Operand, Role
+from opc.records import dataclass, replace
 
 templates = Templates("opc.backends.paddle")
 

@@ -12,7 +12,6 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from opc.backends import environments
 from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
 from opc.backends.paddle.signature import operator_name
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Array

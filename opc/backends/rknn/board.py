@@ -13,7 +13,6 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
 from opc.backends.rknn.graph import Call
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from opc.backends import example_text
 from opc.backends.rknn.names import rknn_name
@@ -14,6 +13,7 @@ from opc.emit.numpy.reference import numpy_module
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import WIDTH, Bracket, docstring, literal, quoted
 from opc.ir.op import Attribute, AttributeKind, Family
+from opc.records import replace
 
 _FUNCTIONS = {"infer_shapes": "shape.infer_shapes", "infer_types": "shape.infer_types", "evaluate": "reference.evaluate"}
 """What the generated class calls, by its own names: functions whose names end in the op's."""

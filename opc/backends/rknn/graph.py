@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import infer, infer_types
@@ -12,6 +11,7 @@ from opc.backends.rknn.names import Name
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.dtypes import DTYPES, DType, resolve
 from opc.ir.op import Op
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Array, Attributes, Inputs

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.ir.op import Family
+from opc.records import dataclass
 
 DOMAIN = "rknn_cst"
 """The domain of an op whose spec gives RKNN none."""

@@ -14,9 +14,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from opc.records import dataclass
 
 if TYPE_CHECKING:
     from opc.backends.base import Array

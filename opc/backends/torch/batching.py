@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opc.ir.affine import Affine, GroupSize
 from opc.ir.expr import Expr, GroupAxis, IndexValue, Place, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ backward op's jvp, for the derivative of `c . J(x) t` by x is that of `J(x)^T c`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opc.analysis.unchanged import unchanged
 from opc.backends.derived import cotangent, derivation
 from opc.ir.expr import reads
 from opc.ir.op import Family, Op, Operand, Role
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

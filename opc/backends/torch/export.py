@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.backends.torch.api import API
 from opc.backends.torch.batching import needs_batch_axes
 from opc.backends.torch.library import templates
@@ -14,6 +12,7 @@ from opc.emit.python.text import quoted
 from opc.ir.dtypes import ElementType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 from opc.names import registered
+from opc.records import dataclass
 
 _PARSER = {
     AttributeKind.INT: "i",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 
 from opc.backends.attribute_code import read_attribute
 from opc.backends.derived import chooses_outputs
@@ -16,6 +15,7 @@ from opc.emit.kernel.native import header_path as native_header_path
 from opc.emit.kernel.native import torch_function
 from opc.ir.dtypes import DTYPES
 from opc.ir.op import Family, Op
+from opc.records import dataclass
 
 SHIM_FUNCTIONS = (
     *(f"aoti_torch_dtype_{d.row.torch[0]}" for d in DTYPES if d.row.torch is not None),

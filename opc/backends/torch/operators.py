@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
 from opc.backends.torch.batching import batching, needs_batch_axes
@@ -14,6 +13,7 @@ from opc.emit.python.layout import bracketed, tupled
 from opc.emit.python.text import WIDTH, quoted
 from opc.ir.op import AttributeKind, Family, Op
 from opc.names import registered
+from opc.records import dataclass
 
 _RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "results", "wanted"}
 """What the methods of a derivative call things by; an operand of such a name gets an underscore."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opc.backends.checks import Sample
@@ -11,6 +10,7 @@ from opc.backends.sessions import as_tuple
 from opc.backends.torch.derivatives import rules
 from opc.backends.torch.session import TorchSession
 from opc.ir.op import Role
+from opc.records import replace
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from opc.backends.derived import chooses_outputs
 from opc.ir.dtypes import TypeVar
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 from opc.names import registered
+from opc.records import dataclass
 
 _TYPES = {
     AttributeKind.INT: "int",

@@ -7,7 +7,6 @@ the largest range there is, of what is left out where `k < i + 1` does not hold:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import product
 
 from opc.analysis.bounds.checker import knowledge_of
@@ -19,6 +18,7 @@ from opc.ir.affine import Affine, AttrInt, FloorDiv, Index, Symbol, maximum
 from opc.ir.dtypes import DType, ValueType, Weak, is_bool, is_floating
 from opc.ir.expr import Axis, Call, Const, Expr, IndexValue, Reduce, ReduceAxis, Select
 from opc.ir.op import Op
+from opc.records import replace
 
 NEUTRAL: Mapping[str, int | float | bool] = {
     "sum": 0,

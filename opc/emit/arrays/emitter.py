@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from opc.analysis.patterns import Entry, conjunction, conjuncts
@@ -51,6 +50,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.records import replace
 from opc.transform.scalar import negation
 
 LIMIT = 60

@@ -6,7 +6,7 @@ See `opc.emit.arrays.emitter`, which walks expressions with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import TypeAlias
 
 from opc.analysis.patterns import Entry, Factor
@@ -14,6 +14,7 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.op import DimSpec, Group, Op
 from opc.ir.precedence import CONDITIONAL, NUMPY
+from opc.records import dataclass, replace
 
 TERNARY, ATOM = CONDITIONAL, NUMPY.atom
 COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY = (NUMPY.strength[fn] for fn in ("lt", "or", "and", "add", "mul", "neg"))

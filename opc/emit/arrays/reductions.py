@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from opc.analysis.needs import outputs_that_need
@@ -60,6 +59,7 @@ from opc.ir.expr import (
     reads,
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
+from opc.records import replace
 
 
 class ReducingEmitter(ArrayEmitter):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from opc.emit.cpp.text import string_literal, whole_number
 from opc.emit.dtypes import c_compute as c_compute_dtype
@@ -34,6 +33,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CONDITIONAL, CPP
 from opc.ir.promotion import join
+from opc.records import dataclass, replace
 
 _TERNARY, _OR, _EQUAL, _SUM, _UNARY = CONDITIONAL, *(CPP.strength[fn] for fn in ("or", "eq", "add", "neg"))
 _ATOM = CPP.atom

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from opc.emit.cpp.text import WIDTH
 from opc.ir.affine import Dim, GroupSize
 from opc.ir.expr import ELLIPSIS
+from opc.ir.node import remembered
 from opc.ir.op import Op
 
 ARGUMENTS = "call_arguments"
@@ -99,7 +100,7 @@ def present_member(operand: str) -> str:
     return f"has_{operand}"
 
 
-def spec_names(op: Op) -> set[str]:
+@remembered("_spec_names")
+def spec_names(op: Op) -> frozenset[str]:
     """Return every name the spec gave."""
-    operands = (*op.inputs, *op.outputs, *op.temporaries)
-    return {o.name for o in operands} | {a.name for a in op.attributes} | {t.name for t in op.types}
+    return frozenset(x.name for x in (*op.inputs, *op.outputs, *op.temporaries, *op.attributes, *op.types))

@@ -40,5 +40,6 @@ def comment(text: str, indent: int = 0) -> str:
     clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     clean = clean.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
     margin = " " * indent
-    lines = textwrap.wrap(f"{clean} */", WIDTH - indent - 3)
+    whole, width = f"{clean} */", WIDTH - indent - 3
+    lines = [whole] if len(whole) <= width else textwrap.wrap(whole, width)
     return "\n".join(f"{margin}{'/* ' if i == 0 else ' * '}{line}" for i, line in enumerate(lines))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from opc.emit.abi import attribute_struct, attributes_type, header_path, infer_prototype, kernel_prototype
 from opc.emit.cpp.expressions import compute_types
@@ -19,7 +19,7 @@ from opc.loops.intrinsics import headers
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
-from opc.lower.loop_ir import ContractionStage, NestStage, Scan, Scatter, Stage
+from opc.lower.loop_ir import ContractionStage, NestStage, Scan, Scatter
 from opc.lower.lower import Variant, lower
 
 
@@ -48,7 +48,7 @@ class _Kernel:
         for op in family.ops:
             native = op is family.forward and family.native_for("cpp") is not None
             variants = () if native else lower(op)
-            own = {s.name: _function(v, s) for v in variants for s in v.program.stages}
+            own = {name: text for v in variants for name, text in _texts(v)}
             self.tiles |= own
             self.entries.append(EntryText(family, op, variants, own))
         self.functions = _functions(self.tiles)
@@ -159,10 +159,13 @@ class _Kernel:
         return f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
-def _function(variant: Variant, stage: Stage) -> KernelText:
+def _texts(variant: Variant) -> Iterator[tuple[str, KernelText]]:
+    """Yield the name of each stage and its function."""
     op = variant.case.op
-    nest = Nest(op, stage) if isinstance(stage, NestStage) else None
-    return KernelText(op, stage_kernel(op, stage), frozenset(t.name for t in variant.program.temporaries), nest)
+    temporaries = frozenset(t.name for t in variant.program.temporaries)
+    for stage in variant.program.stages:
+        nest = Nest(op, stage) if isinstance(stage, NestStage) else None
+        yield stage.name, KernelText(op, stage_kernel(op, stage), temporaries, nest)
 
 
 def _about(family: Family, op: str, doc: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from math import prod
 
@@ -50,6 +49,7 @@ from opc.ir.expr import (
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import DimSpec, Group, Operand
 from opc.ir.precedence import NUMPY
+from opc.records import replace
 
 _ROOTS: Mapping[type[ast.operator], int] = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT}
 _PYTHON = {"and": "and", "or": "or"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, literal, quoted
 from opc.ir.dtypes import TypeVar, candidates, is_floating
 from opc.ir.op import Family, Op, Operand
+from opc.records import replace
 
 HELPERS = {**SCALAR_FUNCTIONS, **sources_of(Path(__file__).with_name("helpers.py"))}
 """The functions generated code may carry along: name to source."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import Contraction, Entry, Roles, Scan, Scatter, conjunction, entries_of, is_uniform
 from opc.emit.arrays.frames import ATOM, Frame, Position, Scope, Text, factor_frame, missing_entries
@@ -20,6 +19,7 @@ from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, ValueType, Weak, accumulated, candidates, is_bool, is_floating, is_integer
 from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read, Reduce, Select
 from opc.ir.op import Group
+from opc.records import dataclass, replace
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.layout import laid_out
@@ -18,16 +19,22 @@ _OF_SIZES = "Div(Sub(x, Mod(x, y)), y)"
 """A quotient of sizes and indices, rounded to minus infinity: what is left of x without its remainder is a number of the type."""
 
 
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text.strip())
+
+
+@cache
 def is_single(text: str) -> bool:
     """Whether a text is one nest of calls with each argument in it once at most."""
-    tree = ast.parse(text.strip())
+    tree = _parsed(text)
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
     return len(tree.body) == 1 and names.count("x") <= 1 and names.count("y") <= 1
 
 
 def nested(text: str, arguments: Mapping[str, str], builder: str, number: Callable[[str], str]) -> str:
     """Return a nest of calls of a builder's methods; `number` gives the text of a literal in the arguments' type."""
-    (statement,) = ast.parse(text.strip()).body
+    (statement,) = _parsed(text).body
     if not isinstance(statement, ast.Expr):
         raise TypeError(f"no nest of calls: {text}")
     return _call(statement.value, arguments, builder, number)
@@ -47,7 +54,7 @@ def _method(name: str, arity: int, text: str) -> str:
     head = f"    def {name}(self, {', '.join(f'{a}: str' for a in arguments)}) -> str:"
     lines = [head, f'        """Add the nodes of {name}."""']
     names = {a: a for a in arguments}
-    for statement in ast.parse(text.strip()).body:
+    for statement in _parsed(text).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 names[target] = target

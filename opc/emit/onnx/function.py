@@ -12,7 +12,6 @@ Not every op can be said like that; then `function_body` returns the reason.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
@@ -28,6 +27,7 @@ from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, can
 from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
+from opc.records import dataclass, replace
 
 _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 

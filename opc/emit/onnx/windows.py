@@ -7,7 +7,6 @@ numbers or list attributes, since a function hands an attribute on as it is. Eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from opc.analysis.patterns import is_number
 from opc.analysis.windows import Convolution, Pooling, Window, convolution, pooling
@@ -18,6 +17,7 @@ from opc.emit.python.text import quoted
 from opc.ir.affine import Affine, AttrInt
 from opc.ir.dtypes import Weak, is_floating
 from opc.ir.expr import AttrRef, Call, Const, Expr, IndexValue, Read, Reduce, Select
+from opc.records import replace
 
 
 class OnnxWindows(OnnxArrays):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from opc.records import dataclass
 
 WIDTH = 88
 """Line length of generated Python, the default of common formatters."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
 from opc.ir.affine import Affine, Atom, FloorDiv, Mod
 from opc.ir.dtypes import INT64_MIN
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

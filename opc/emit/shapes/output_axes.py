@@ -5,10 +5,9 @@ Hosts that build graphs whose sizes are not known yet, or are only names, take o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opc.ir.affine import Affine, Dim
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Op, Operand
+from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from opc.analysis.shapes.inference import Shape, ShapeError, infer
@@ -16,6 +15,7 @@ from opc.analysis.shapes.samples import sample
 from opc.emit.python.layout import tupled
 from opc.emit.python.text import comment, docstring, literal, quoted
 from opc.ir.op import AttributeValue, Family, Op
+from opc.records import dataclass
 
 _GROUPS: tuple[Shape, ...] = ((), (2,), (2, 3))
 _SIZES = ((4, 6, 8, 12), (6,))

@@ -7,8 +7,6 @@ fetched ahead of the loop.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
@@ -46,6 +44,7 @@ from opc.loops.values import (
 from opc.lower.build.context import NEST, Known, PlaceKey, Range
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nests.places import is_looked_up, is_tested, place_entries
+from opc.records import replace
 
 NOWHERE = Word("opc::nowhere")
 

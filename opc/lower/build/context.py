@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from opc.ir.affine import Affine, GroupSize, Index
@@ -15,6 +15,7 @@ from opc.loops.values import Integer, Intrinsic, Member, Rank, Word, call, numbe
 from opc.lower.loop_ir import NestStage
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.windowed import Facts
+from opc.records import dataclass
 
 
 class Unsupported(Exception):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.op import Assign, Op
 from opc.loops.conditions import propagate
 from opc.loops.expand import expand
@@ -19,6 +17,7 @@ from opc.lower.build.points import point_nest
 from opc.lower.build.rows import row_nest
 from opc.lower.heuristics import runs_often
 from opc.lower.loop_ir import NestStage
+from opc.records import replace
 
 
 def nest_kernel(op: Op, stage: NestStage) -> Kernel:

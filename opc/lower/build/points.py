@@ -6,8 +6,6 @@ they become blocks, and so do reads that may fall outside.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak
@@ -73,6 +71,7 @@ from opc.loops.values import (
 )
 from opc.lower.build.context import NEST, Nest
 from opc.lower.build.reduction import start_of
+from opc.records import replace
 
 
 def point_nest(nest: Nest) -> Kernel:

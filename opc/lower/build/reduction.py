@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ValueType, Weak, is_floating
@@ -50,6 +49,7 @@ from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
 from opc.lower.nests.flat import best_axis, holds_reduction
+from opc.records import replace
 
 OPERATORS = ("sum", "prod", "any", "all")
 """The reductions that an operator of C++ carries out; others compare."""

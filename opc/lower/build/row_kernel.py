@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import Expr
 from opc.ir.op import Op
@@ -19,6 +17,7 @@ from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
 from opc.lower.heuristics import is_slow as is_expensive
 from opc.lower.loop_ir import Fold, Keep, RowStage
+from opc.records import replace
 
 
 def row_kernel(op: Op, stage: RowStage) -> Kernel:

@@ -7,7 +7,7 @@ scalar: such a choice is a blend by bits. Where it varies, some compilers move l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from opc.analysis.value_types import presence
 from opc.ir.dtypes import is_floating
@@ -15,6 +15,7 @@ from opc.ir.expr import Call, Const, Expr, Present, Read, Select, children, read
 from opc.ir.op import Op
 from opc.loops.values import As, Local, call
 from opc.lower.loop_ir import Fold
+from opc.records import dataclass, replace
 
 
 @dataclass(slots=True)

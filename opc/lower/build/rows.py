@@ -6,8 +6,6 @@ stand outside of the loop over the lane. Without a lane each reduction is a loop
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indices, map_affine
@@ -40,6 +38,7 @@ from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.guards import is_identity
 from opc.lower.loop_ir import Lanes, Scan, Scatter
 from opc.lower.nests.flat import in_phase, period
+from opc.records import replace
 
 
 class _RowNest:

@@ -7,7 +7,6 @@ point of the indices that no term names, or a range of the first index that term
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index
@@ -53,6 +52,7 @@ from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
 from opc.lower.loop_ir import Scatter
 from opc.lower.nests.search import searches
+from opc.records import replace
 
 LOW, HIGH = variable("@low_place"), variable("@high_place")
 """The part of the first index with computed places that a unit owns."""

@@ -7,7 +7,6 @@ holds at a single lane is peeled, and what is left is tested lane by lane.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from opc.analysis.value_types import presence
 from opc.ir.affine import Affine, Index
@@ -28,6 +27,7 @@ from opc.lower.guards import (
     one_place,
     replace_node,
 )
+from opc.records import dataclass, replace
 
 _MOST_SPLITS = 3
 """A range is split by so many conditions inside one another; further ones are tested lane by lane."""

@@ -7,7 +7,6 @@ its own, or leaves it in one that only does something with the sum at each point
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from opc.analysis.bounds.inside import ReadsInside
 from opc.ir.affine import Affine
@@ -34,6 +33,7 @@ from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
 from opc.lower.contractions.terms import Shape, conjuncts, is_fixed, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
+from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
 

@@ -7,11 +7,11 @@ whatever strides, windows and divisions its indices have.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from opc.ir.affine import Affine, FloorDiv, Index, Mod
 from opc.ir.expr import Call, Const, Expr, GroupRef, IndexValue, Read
 from opc.ir.op import DimSpec
+from opc.records import dataclass
 
 MOST_PARTS = 6
 MOST_GUARDS = 6

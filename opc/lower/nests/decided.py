@@ -8,7 +8,6 @@ terms of a derived op often ask the same, each in words of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from opc.analysis.bounds.checker import Conditions, knowledge_of, ranges_of
 from opc.analysis.bounds.prover import facts_of
@@ -33,6 +32,7 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Op
+from opc.records import replace
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
 

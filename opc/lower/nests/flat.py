@@ -8,7 +8,6 @@ or none, with each reduction vectorised along one of its own axes. What fits nei
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from opc.analysis.bounds.checker import knowledge_of
 from opc.analysis.bounds.prover import Prover
@@ -34,6 +33,7 @@ from opc.ir.node import remembered_each
 from opc.ir.op import Assign, Group, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat
+from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
 _FEW = 16

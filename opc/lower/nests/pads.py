@@ -6,14 +6,13 @@ whole row ahead of its loop, and those outside among them, so that nothing is te
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Select, children, free_indices, with_children
 from opc.ir.op import Op
 from opc.lower.guards import conjuncts
 from opc.lower.nests.places import sizes_of
+from opc.records import replace
 from opc.transform.scalar import negation
 
 _WIDE = frozenset({DType.INT32, DType.INT64})

@@ -7,8 +7,6 @@ up is regular: a row stage does it, cut in a way that depends on the sizes alone
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Weak
 from opc.ir.expr import (
@@ -31,6 +29,7 @@ from opc.ir.op import Assign, Group, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.nests.flat import best_axis, flat_statement, holds_reduction, is_short, jumps
 from opc.lower.rows.flatten import IrregularError, flatten
+from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
 _KINDS = ("sum", "prod", "any", "all")

@@ -7,7 +7,6 @@ counted from i on. So the reduction is carried along and only takes in what is n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from opc.analysis.bounds.checker import Conditions, knowledge_of
 from opc.analysis.bounds.inside import ReadsInside, parts
@@ -17,6 +16,7 @@ from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
 from opc.lower.loop_ir import Flat, Scan
 from opc.lower.rows.flatten import maybe_empty
+from opc.records import replace
 from opc.transform.indices import substitute
 
 

@@ -8,7 +8,6 @@ exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import reduce
 from itertools import takewhile
 
@@ -47,6 +46,7 @@ from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
 from opc.lower.loop_ir import Flat, Scatter
 from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
+from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
 from opc.transform.scalar import negation
 

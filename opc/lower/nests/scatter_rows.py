@@ -6,8 +6,6 @@ products find. What is left to do one by one is the adding.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Call, Expr, Reduce, free_indices, reads, walk
 from opc.ir.op import Op
@@ -15,6 +13,7 @@ from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Scatter
 from opc.lower.nests.flat import is_short
 from opc.lower.nests.places import bounds_of, sizes_of
+from opc.records import replace
 
 
 def with_rows(op: Op, plan: Scatter) -> Scatter:

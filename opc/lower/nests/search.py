@@ -7,13 +7,13 @@ scatter, which computes it for a row of terms at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
-from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, reads, rewrite, walk
+from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, operands_read, reads, rewrite, walk
 from opc.ir.op import Assign, Op
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction
 from opc.lower.nests.scatter import scatter_plan
+from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
 
 
@@ -21,12 +21,13 @@ def inline_searches(op: Op) -> Op:
     """Return the op with searches that one scatter alone asks for put into its places."""
     namer = Namer(op_names(op) | index_names(op))
     for s in op.body:
-        users = [u for u in op.body if any(r.operand == s.target for r in reads(u.value))]
-        if len(users) == 1 and _is_search(op, s) and any(t.name == s.target for t in op.temporaries):
-            new = _put_in(op, s, users[0], namer)
-            if new is not None:
-                body = tuple(new if u is users[0] else u for u in op.body if u is not s)
-                op = replace(op, body=body, temporaries=tuple(t for t in op.temporaries if t.name != s.target))
+        if not _is_search(op, s) or not any(t.name == s.target for t in op.temporaries):
+            continue
+        users = [u for u in op.body if s.target in operands_read(u.value)]
+        new = _put_in(op, s, users[0], namer) if len(users) == 1 else None
+        if new is not None:
+            body = tuple(new if u is users[0] else u for u in op.body if u is not s)
+            op = replace(op, body=body, temporaries=tuple(t for t in op.temporaries if t.name != s.target))
     return op
 
 

@@ -7,13 +7,13 @@ in rows, so it adds up each row while that is in cache. What nothing else reads 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Read, reads
 from opc.ir.op import Op
 from opc.lower.loop_ir import ContractionStage, Lanes, NestStage, Program, Put, RowStage, Stage, Temporary
 from opc.lower.nests.flat import holds_reduction, period
+from opc.records import replace
 
 _SUMMED = {DType.FLOAT32, DType.FLOAT64}
 """The types in which a nest adds up a row."""

@@ -9,7 +9,6 @@ several points would find them again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, ElementType, Weak, is_floating
@@ -36,6 +35,7 @@ from opc.lower.loop_ir import Lanes, Scatter
 from opc.lower.nests.flat import affines, divisions, is_positive, is_short
 from opc.lower.nests.places import sizes_of
 from opc.lower.statement import lower_statement
+from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names
 
 _FEW_STEPS = 3

@@ -6,7 +6,6 @@ As a loop over its points such a sum would keep its partial results in a row of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
@@ -19,6 +18,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.nests.flat import holds_reduction
 from opc.lower.nests.places import indices_of, is_looked_up
 from opc.lower.nests.tables import row_nest
+from opc.records import replace
 from opc.transform.indices import substitute
 
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}

@@ -10,7 +10,6 @@ cost nothing inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from opc.analysis.value_types import affine_of
@@ -22,6 +21,7 @@ from opc.loops.values import computed_as
 from opc.lower.guards import Guard, guard_indices, inside, peel
 from opc.lower.loop_ir import Flat
 from opc.lower.nests.flat import is_short
+from opc.records import dataclass, replace
 
 Combine: TypeAlias = Literal["fma", "add", "max", "min", "argmax", "argmin"]
 """How the elements of a window are joined; fma is the sum of weight * element."""

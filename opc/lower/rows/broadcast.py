@@ -7,18 +7,20 @@ Such a read is regular, with a stride of 0 where S is 1. Its transpose sums over
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Dim, Index, Mod
 from opc.ir.expr import Axis, BroadcastAxis, Call, Expr, Reduce, Select, free_indices, map_affine
+from opc.ir.node import remembered
 from opc.ir.op import Op
 from opc.lower.guards import guards
 from opc.lower.loop_ir import IndexLoop, Loop
 from opc.lower.nests.scatter import conditions_of
+from opc.records import replace
 from opc.transform.indices import Namer, bound_indices
 
 
+@remembered("_broadcast")
 def broadcast_sizes(op: Op) -> Mapping[Affine, Affine]:
     """Return the sizes that are required to be 1 or another size, and that other size of each."""
     found: dict[Affine, Affine] = {}

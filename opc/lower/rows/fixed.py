@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 
 from opc.ir.expr import Call, Cast, Expr, IndexValue, Place, Read, Reduce, Select, StrConst, children, walk, with_children
 from opc.ir.op import Assign
 from opc.lower.loop_ir import Fold, Keep, Let, Pass, Put, RowStage
+from opc.records import replace
 from opc.transform.indices import Namer
 
 

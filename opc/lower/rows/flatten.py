@@ -9,7 +9,6 @@ loop of that index can compute it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from opc.analysis.bounds.checker import Conditions, Knowledge, knowledge_of, ranges_of
 from opc.analysis.bounds.inside import parts
@@ -34,6 +33,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Group, Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Reduction, Step
 from opc.lower.rows.broadcast import broadcast_sizes, is_broadcast, joined
+from opc.records import dataclass, replace
 
 KINDS = ("sum", "prod", "max", "min", "any", "all")
 """The reductions a step can be; argmax and argmin need the loop nest."""
@@ -41,6 +41,14 @@ KINDS = ("sum", "prod", "max", "min", "any", "all")
 
 class IrregularError(Exception):
     """The body is not regular; the message says which access is not, and why."""
+
+
+class UnplacedError(IrregularError):
+    """Steps fit no stage with what is left of the others; `targets` are theirs."""
+
+    def __init__(self, message: str, targets: frozenset[str]) -> None:
+        super().__init__(message)
+        self.targets = targets
 
 
 class OperandsError(IrregularError):

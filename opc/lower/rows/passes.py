@@ -7,12 +7,12 @@ level share a pass. A value that several passes use is kept in a row buffer when
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from opc.ir.expr import Call, Expr, Read, reads, rewrite, walk
 from opc.ir.function import DEAR
 from opc.ir.functions import FUNCTIONS
 from opc.lower.loop_ir import Action, Fold, Keep, Let, Loop, Pass, Put, Step
+from opc.records import replace
 
 EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEAR)
 """Functions that cost more than a load from cache."""

@@ -6,12 +6,11 @@ loops before and behind it test nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from opc.ir.affine import Affine
 from opc.ir.expr import Const, Expr, Read, Select, reads, rewrite, walk
 from opc.lower.guards import one_place
 from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, RowStage
+from opc.records import replace
 
 
 def with_peeled_points(stage: RowStage) -> RowStage:

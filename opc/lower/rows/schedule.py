@@ -8,15 +8,16 @@ in stages without rows. Values that are no reduction are never stored between st
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from functools import cached_property
 
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import ValueType
 from opc.ir.expr import reads
 from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Refusal, RowStage, Stage, StageOperand, Step, Temporary, joint
-from opc.lower.rows.flatten import IrregularError, OperandsError, counted, operand_loops
+from opc.lower.rows.flatten import OperandsError, UnplacedError, counted, operand_loops
 from opc.lower.rows.passes import build_passes
+from opc.records import dataclass, replace
 from opc.transform.indices import Namer, op_names, substitute
 
 MOST_OPERANDS = 40
@@ -47,6 +48,11 @@ class Plan:
     produced: list[Step]
     folds: set[str]
 
+    @property
+    def targets(self) -> set[str]:
+        """The names of the steps that are produced."""
+        return {s.target for s in self.produced}
+
 
 def schedule(op: Op, steps: tuple[Step, ...], taken: Collection[str] = ()) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
     """Return the stages that compute a regular op, and the temporaries between them, whose new names are not in `taken`.
@@ -71,13 +77,14 @@ class _Scheduler:
         self.reads: Mapping[str, tuple[str, ...]] = {
             s.target: tuple(dict.fromkeys(r.operand for r in reads(s.value))) for s in steps
         }
-        self.inputs: dict[str, set[str]] = {}
+        self.made_of = {name: [n for n in read if n in self.step] for name, read in self.reads.items()}
+        """The steps that each step reads."""
         self.counted = {s.target: counted(s) for s in steps}
+        self.domains = {s.target: _domain(s) for s in steps}
         namer = Namer({*op_names(op), *self.step, *taken})
         self.stored = {o.name: namer.fresh(f"{o.name}_value") for o in op.outputs if o.name in self.step}
         """The names of temporaries that hold outputs for later stages."""
-        self.needed = {o.name: self._closure([o.name]) for o in op.outputs}
-        alive = set().union(*self.needed.values())
+        alive = self._closure(self.outputs)
         self.steps = [s for s in steps if s.target in alive]
         consumed = {name for s in self.steps for name in self.reads[s.target]}
         self.roots = [s for s in self.steps if s.target in self.outputs or (s.reduction is not None and s.target in consumed)]
@@ -96,30 +103,48 @@ class _Scheduler:
                 todo += [n for n in self.reads[name] if n not in stop]
         return found
 
+    @cached_property
+    def needed(self) -> dict[str, set[str]]:
+        """The steps that each output needs."""
+        return {o.name: self._closure([o.name]) for o in self.op.outputs}
+
+    @cached_property
+    def inputs(self) -> dict[str, set[str]]:
+        """The inputs that each step is computed from, through whatever other steps."""
+        found: dict[str, set[str]] = {}
+        for name, read in self.reads.items():  # what a step reads comes before it
+            found[name] = {n for n in read if n not in self.step}.union(*(found[n] for n in self.made_of[name]))
+        return found
+
     def run(self) -> tuple[tuple[Stage, ...], tuple[Temporary, ...]]:
         stages: list[Stage] = []
         temporaries: list[Temporary] = []
         # Where some step fits no stage, none is made.
         for plan, kept, memory in list(self.plans()):
             stages.append(self._both(plan, kept, memory, f"{self.op.name}_{len(stages)}"))
-            temporaries += [Temporary(name, s.type, s.loops, self._needed_by(s)) for s, name in kept.items()]
+            for target, name in kept.items():
+                s = self.step[target]
+                temporaries.append(Temporary(name, s.type, s.loops, self._needed_by(s)))
         if len(stages) == 1 and isinstance(stages[0], RowStage):
             stages = [replace(stages[0], name=self.op.name)]
         return tuple(stages), tuple(temporaries)
 
-    def plans(self) -> Iterator[tuple[Plan, dict[Step, str], dict[str, str]]]:
-        """Yield what each stage computes, what of it is kept for later ones, and what is in memory before."""
+    def plans(self) -> Iterator[tuple[Plan, dict[str, str], dict[str, str]]]:
+        """Yield what each stage computes, what of it is kept for later ones, and what is in memory before: targets of steps, and
+        the names they have in memory."""
         memory: dict[str, str] = {}
         pending = list(self.roots)
         while pending:
             plan = self._next(memory, pending)
             if not plan.produced:
-                raise IrregularError(f"{pending[0].target} mixes loops in a way that no row stage has")
+                what = f"{pending[0].target} mixes loops in a way that no row stage has"
+                raise UnplacedError(what, frozenset(s.target for s in pending))
             plan.produced = self._fitting(plan, memory)
-            pending = [s for s in pending if s not in plan.produced]
+            done = plan.targets
+            pending = [s for s in pending if s.target not in done]
             kept = self._kept(plan, pending, frozenset(memory))
             yield plan, kept, memory
-            memory = memory | {t.target: name for t, name in kept.items()}
+            memory = memory | kept
 
     def _fitting(self, plan: Plan, memory: Mapping[str, str]) -> list[Step]:
         """Return as much of what a plan produces as one stage has operands for.
@@ -131,26 +156,29 @@ class _Scheduler:
         needed, read, written = set[str](), set[str](), 0
         for s in plan.produced:
             more = self._closure([s.target], memory, needed)
-            reading = {n for t in more if t not in memory for n in self.reads[t] if n not in self.step or n in memory} | read
+            reading = {n for t in more if t not in memory for n in self.reads[t] if n not in self.step or n in memory} - read
             # What is reduced may be an output and be kept for later stages.
             writing = written + 1 + (s.reduction is not None and s.target in self.outputs)
-            if len(reading) + writing <= MOST_OPERANDS:
+            if len(read) + len(reading) + writing <= MOST_OPERANDS:
                 chosen.append(s)
-                needed, read, written = needed | more, reading, writing
+                needed |= more
+                read |= reading
+                written = writing
         if not chosen:
             raise OperandsError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
         return chosen
 
     def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
         """Return the plan of the next stage: the best, or one that lets more be done in passes along the rows of the best."""
-        plans = sorted((self._plan(k, memory, pending) for k in self._keys(pending)), key=self._merit, reverse=True)
-        best = plans[0]
+        waiting = {s.target for s in pending}
+        plans = sorted((self._plan(k, memory, waiting) for k in self._keys(pending)), key=self._merit, reverse=True)
+        best, done = plans[0], plans[0].targets
         for other in plans[1:] if best.key.whole else ():
-            if not other.produced or any(s in best.produced for s in other.produced):
+            if not other.produced or not done.isdisjoint(other.targets):
                 continue
-            gain = self._along(self._plan(best.key, _with(memory, other), pending)) - self._along(best)
-            later = self._plan(other.key, _with(memory, best), pending)
-            loss = sum(s not in best.produced for s in later.produced) - len(other.produced)
+            gain = self._along(self._plan(best.key, _with(memory, other), waiting)) - self._along(best)
+            later = self._plan(other.key, _with(memory, best), waiting)
+            loss = len(later.targets - done) - len(other.produced)
             if gain > loss:
                 return other
         return best
@@ -168,7 +196,7 @@ class _Scheduler:
         for s in pending:
             if s.reduction is not None and s.loops and s.reduction.loops:
                 keys[_Key(frozenset(s.loops), frozenset(s.reduction.loops), True)] = None
-            keys[_Key(frozenset(), _domain(s), False)] = None
+            keys[_Key(frozenset(), self.domains[s.target], False)] = None
         return list(keys)
 
     def _merit(self, plan: Plan) -> tuple[bool, int, int, bool]:
@@ -177,27 +205,31 @@ class _Scheduler:
         order = self._order(plan)
         row = plan.key.row
         apart = plan.key.whole and set(order[-1:]) <= row != set(order[len(order) - len(row) :])
-        work = sum(len(_domain(s)) for s in plan.produced)
+        work = sum(len(self.domains[s.target]) for s in plan.produced)
         contiguous = plan.key.whole == (set(order[-1:]) <= row)
         return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
 
     def _passes_again(self, plan: Plan) -> bool:
         """Whether something along the rows needs what is folded along them."""
+        behind = set[str]()
+        for s in self.steps:  # what a step reads comes before it
+            if any(n in plan.folds or n in behind for n in self.made_of[s.target]):
+                behind.add(s.target)
         along = [s for s in plan.produced if s.target in plan.folds or set(s.loops) & plan.key.row]
-        return any(self._closure(self.reads[s.target]) & plan.folds for s in along)
+        return any(s.target in behind for s in along)
 
-    def _plan(self, key: _Key, memory: Mapping[str, str], pending: list[Step]) -> Plan:
-        """Return what a stage with these loops can produce, given what is in memory."""
+    def _plan(self, key: _Key, memory: Mapping[str, str], waiting: Collection[str]) -> Plan:
+        """Return what a stage with these loops can produce of what is waited for, given what is in memory."""
         available: set[str] = set(memory)
         plan = Plan(key, [], set())
         for s in self.steps:
-            if s.target in memory or any(n in self.step and n not in available for n in self.reads[s.target]):
+            if s.target in memory or not available.issuperset(self.made_of[s.target]):
                 continue
             if self.counted[s.target] and not (key.whole and len(key.row) == 1 and self.counted[s.target] == key.row):
                 continue
             loops = frozenset(s.loops)
             if s.reduction is None:
-                if _seen_from(s.loops, key.full) <= key.full:
+                if all(x in key.full or joint(x) in key.full for x in s.loops):
                     available.add(s.target)
                 if s.target in self.outputs and (loops == key.full or (key.whole and loops == key.outer)):
                     plan.produced.append(s)
@@ -205,42 +237,36 @@ class _Scheduler:
                 available.add(s.target)
                 plan.folds.add(s.target)
                 plan.produced.append(s)
-            elif _domain(s) == key.full and not (key.whole and _lies_apart(s, key.row)):
+            elif self.domains[s.target] == key.full and not (key.whole and _lies_apart(s, key.row)):
                 plan.produced.append(s)
-        plan.produced = [s for s in plan.produced if s in pending]
+        plan.produced = [s for s in plan.produced if s.target in waiting]
         return plan
 
-    def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[Step, str]:
-        """Return the reductions of the stage that later stages read, and the names of their temporaries."""
+    def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[str, str]:
+        """Return the targets of the stage's reductions that later stages read, and the names of their temporaries."""
         produced = frozenset(s.target for s in plan.produced if s.reduction is not None)
         later = self._closure((s.target for s in pending), produced | memory)
         wanted = {n for name in later for n in self.reads[name]} & produced
-        return {s: self.stored.get(s.target, s.target) for s in plan.produced if s.target in wanted}
+        return {s.target: self.stored.get(s.target, s.target) for s in plan.produced if s.target in wanted}
 
     def _order(self, plan: Plan) -> tuple[Loop, ...]:
         """Return the loops of the stage in the order in which most tensors store them."""
         full = plan.key.full
         candidates = [s.loops for s in plan.produced if s.reduction is None]
         operands = [o.name for o in (*self.op.outputs, *self.op.inputs)]
-        shapes = {s.target: s.loops for s in self.steps}
-        read = dict.fromkeys(name for s in plan.produced for name in operands if name in self._inputs_of(s))
+        read: dict[str, None] = {}
+        for s in plan.produced:
+            if not self.inputs[s.target] <= read.keys():
+                read |= dict.fromkeys(name for name in operands if name in self.inputs[s.target])
         candidates += [_operand_loops(self.op, name, full) for name in read]
-        candidates += [shapes[s.target] for s in plan.produced]
+        candidates += [s.loops for s in plan.produced]
         best = max(candidates, key=lambda loops: len(set(loops) & full), default=())
         found = [x if x in full else joint(x) for s in plan.produced for x in s.domain]
         rest = [loop for loop in found if loop in full and loop not in best]
         # A diagonal is stored along one of them twice.
         return (*dict.fromkeys(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
-    def _inputs_of(self, step: Step) -> set[str]:
-        if not self.inputs:
-            for name in self.step:  # what a step reads comes before it
-                read = self.reads[name]
-                below = (self.inputs[n] for n in read if n in self.step)
-                self.inputs[name] = {n for n in read if n not in self.step}.union(*below)
-        return self.inputs[step.target]
-
-    def _both(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+    def _both(self, plan: Plan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
         """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
 
         Groups behind that loop may turn out to have no axes, so it may be the last but these. Of a single loop, only what is
@@ -258,7 +284,7 @@ class _Scheduler:
                 break
         return stage
 
-    def _stage(self, plan: Plan, kept: Mapping[Step, str], memory: Mapping[str, str], name: str) -> RowStage:
+    def _stage(self, plan: Plan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
         order = self._order(plan)
         outer = tuple(loop for loop in order if loop in plan.key.outer)
         row = tuple(loop for loop in order if loop in plan.key.row)
@@ -274,7 +300,7 @@ class _Scheduler:
             kind = s.reduction.kind if accumulates and s.reduction is not None else None
             names: list[tuple[str, str, ValueType]] = []
             names += [(s.target, "output", self.op.output(s.target).type)] if s.target in self.outputs else []
-            names += [(kept[s], "temporary", s.type)] if s in kept else []
+            names += [(kept[s.target], "temporary", s.type)] if s.target in kept else []
             for product, where, stored in names:
                 products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
                 puts.append((product, s))

@@ -8,7 +8,6 @@ statements that walk the whole axis share rows with those that walk the parts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from opc.analysis.bounds.checker import knowledge_of
@@ -16,6 +15,7 @@ from opc.ir.affine import Affine, Atom, FloorDiv, Index, Mod
 from opc.ir.expr import Axis, Expr, GroupRef, IndexValue, Read, Reduce, ReduceAxis, children, reads, walk, with_children
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.rows.flatten import IrregularError
+from opc.records import dataclass, replace
 from opc.transform.indices import Namer, index_names, op_names
 
 _Pair: TypeAlias = tuple[str, str]

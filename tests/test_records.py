@@ -1,0 +1,120 @@
+"""Records are what the standard decorator makes of a frozen dataclass with slots."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from dataclasses import field
+from typing import Any
+
+import pytest
+
+from opc import records
+from opc.records import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place with a name."""
+
+    x: int
+    y: int = 2
+    name: str = field(default="", compare=False, repr=False)
+    tags: list[str] = field(default_factory=list, compare=False)
+    total: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.x + self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Point):
+    """A record with the fields of another."""
+
+    kind: str = "named"
+
+    def __repr__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """A record that is equal to itself alone."""
+
+    x: int
+
+
+@dataclass(slots=True)
+class Plain:
+    """No record: it may be changed."""
+
+    x: int
+
+
+def test_a_record_has_the_fields_defaults_and_text_of_a_dataclass() -> None:
+    p = Point(1)
+    assert (p.x, p.y, p.name, p.tags, p.total) == (1, 2, "", [], 3)
+    assert p.tags is not Point(1).tags
+    assert repr(p) == "Point(x=1, y=2, tags=[], total=3)"
+    assert repr(Named(1)) == "named"
+    assert [f.name for f in dataclasses.fields(Named)] == ["x", "y", "name", "tags", "total", "kind"]
+    assert dataclasses.asdict(p) == {"x": 1, "y": 2, "name": "", "tags": [], "total": 3}
+    assert Point.__match_args__ == ("x", "y", "name", "tags")
+    assert not hasattr(p, "__dict__")
+
+
+def test_records_compare_and_hash_by_their_fields_and_class() -> None:
+    assert Point(1, name="a") == Point(1, 2, "b")
+    assert hash(Point(1, name="a")) == hash(Point(1, 2, "b"))
+    assert Point(1) != Point(2)
+    assert Point(1) != Named(1)
+    assert Named(1) != Named(1, kind="other")
+    own = Own(1)
+    assert own == own  # that is the question
+    assert own != Own(1)
+    assert len({own, Own(1)}) == 2
+
+
+def test_records_are_frozen() -> None:
+    p: Any = Point(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        p.x = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+        del p.x
+    plain = Plain(1)
+    plain.x = 2
+    assert plain.x == 2
+
+
+def test_wrong_arguments_are_refused() -> None:
+    make: Any = Point
+    with pytest.raises(TypeError, match=r"Point\.__init__\(\) missing 1 required positional argument: 'x'"):
+        make()
+    with pytest.raises(TypeError, match="Point takes x, y, name, tags"):
+        replace(make(1), total=4)
+
+
+def test_what_is_replaced_is_computed_from_again() -> None:
+    p = Point(1, name="a")
+    changed = replace(p, x=5)
+    assert (changed.x, changed.y, changed.name, changed.total) == (5, 2, "a", 7)
+    assert replace(Own(1), x=2).x == 2
+    assert replace(Plain(1), x=2).x == 2
+    assert dataclasses.replace(Own(1), x=3).x == 3
+
+
+def test_copies_and_unpickled_records_are_equal() -> None:
+    p = Named(1, tags=["a"])
+    for other in (copy.copy(p), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        assert other == p
+        assert (other.tags, other.total, other.kind) == (["a"], 3, "named")
+
+
+def test_what_a_record_is_not_made_for_is_left_to_the_standard_decorator() -> None:
+    @records.dataclass(frozen=True, slots=True, order=True)
+    class Ordered:
+        x: int
+
+    assert Ordered(1) < Ordered(2)
+    assert replace(Ordered(1), x=3) == Ordered(3)
