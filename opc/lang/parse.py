@@ -439,9 +439,12 @@ def _too_deep(node: ast.AST) -> str | None:
     """Return in which way a tree is too deep for later stages to recurse over it safely; a sum or product is one level."""
     level = [(node, 0)]
     for _ in range(MAX_DEPTH):
-        level = [(child, above + step) for parent, above in level for child, step in _below(parent)]
+        below = [(child, above, step) for parent, above in level for child, step in _below(parent)]
+        if any(step >= MAX_TERMS for _, _, step in below):
+            return f"a sum or product has more than {MAX_TERMS} terms"
+        level = [(child, above + step) for child, above, step in below]
         if not level:
             return None
-        if any(depth > MAX_TERMS for _, depth in level):
-            return f"a sum or product has more than {MAX_TERMS} terms"
+        if any(depth > MAX_TERMS + MAX_DEPTH for _, depth in level):
+            return "sums and products of too many terms stand in one another"
     return f"nested more than {MAX_DEPTH} deep"
