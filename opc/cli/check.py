@@ -13,6 +13,7 @@ def check(specs: Specs = None, as_json: Json = False) -> int:
     from opc.compiler import Stage, compile_spec
     from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
     from opc.spec.loader import load
+    from opc.testing.truths.names import check_operators
 
     files = find_specs(specs)
     every: list[Diagnostic] = []
@@ -28,6 +29,7 @@ def check(specs: Specs = None, as_json: Json = False) -> int:
             if own and first.setdefault(name, path) != path:
                 other = f"{shown(first[name])} describes an op '{name}' too"
                 found.error(other, spec.text("op").span(0, len(name)), "rename one of the ops: they would share a package")
+            check_operators(spec, found)
             compile_spec(spec, to=Stage.FAMILY, found=found)
             if any(d.severity is Severity.ERROR for d in found.items):
                 mistaken += 1

@@ -87,6 +87,26 @@ def test_check_sees_two_ops_of_one_name(opc: Opc, tmp_path: Path) -> None:
     assert re.search(r"twin.yaml:\d+:5: error: .*describes an op '\w+' too", done.err)
 
 
+def test_check_does_not_compare_names_that_are_mistakes(opc: Opc, tmp_path: Path) -> None:
+    bad = [write(tmp_path / f"{n}.yaml", spec(tmp_path).read_text().replace("op: ", "op: Bad", 1)) for n in range(2)]
+    done = opc("check", *bad)
+    assert done.code == 1
+    assert done.err.count("can't name an op") == 2
+    assert "describes an op" not in done.err
+
+
+@pytest.mark.parametrize("reference", ["Reluu", "[Relu, Reluu(x)]", "y = Reluu(x)"])
+def test_check_knows_the_operators_of_onnx(opc: Opc, tmp_path: Path, reference: str) -> None:
+    pytest.importorskip("onnx")
+    path = write(tmp_path / "bad.yaml", BAD + f"kernel: y = x\nreference: {{onnx: {reference}}}\n")
+    done = opc("check", path)
+    assert done.code == 1
+    line = next(n for n, text in enumerate(path.read_text().split("\n"), 1) if "Reluu" in text)
+    column = path.read_text().split("\n")[line - 1].index("Reluu") + 1
+    assert f":{line}:{column}: error: ONNX has no operator 'Reluu'\n" in done.err
+    assert "hint: did you mean 'Relu'?" in done.err
+
+
 def test_check_as_json(opc: Opc, tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.yaml", BAD + "kernel: |\n  y = z\n")
     done = opc("check", bad, "--json")

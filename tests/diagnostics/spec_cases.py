@@ -63,6 +63,7 @@ FORM: list[Case] = [
     case(f"attributes: {{⟦{LONG}⟧: float}}", "can't be a name: a name has at most 64 characters"),
     case("⟦outputs⟧: {}", "an op has at least one output"),
     case("attributes: {⟦x⟧: float}", "'x' is already declared under inputs, on line 6"),
+    case("attributes: {⟦x⟧: float}\nkernel: 'y[...] = x[...]'", "'x' is already declared under inputs, on line 6"),
     case("attributes: {⟦foo⟧: float}", "'foo' is the name of the op"),
     case("attributes: {⟦alpha⟧: {default: 1.0}}", "the key 'type' is missing in 'alpha'"),
     case("attributes: {alpha: {type: float, ⟦defualt⟧: 1.0}}", "unknown key 'defualt'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diagnostics.body_cases import CACHE, MATRIX, MIXED, TABLE, VECTOR
+from tests.diagnostics.body_cases import CACHE, KINDS, MATRIX, MIXED, TABLE, VECTOR
 from tests.diagnostics.harness import Case, case, kernel, unmark
 from tests.diagnostics.test_positions import diagnose
 
@@ -40,6 +40,14 @@ HINTS: list[tuple[Case, str]] = [
     (kernel("y = x + u", **MIXED), "cast(T, ...)"),
     (kernel("y = x + cast(T, i + 0.5)", **MIXED), "cast(T, ...)"),
     (kernel("y[...] = x[0]", **VECTOR), "write y[n]"),
+    (kernel("y = x + cast(T, i ** 2)", **MIXED), "write the product, such as x * x"),
+    (kernel("y[i] = sum[k:minimum(i + 1, a)](x[i - k])", **VECTOR, attributes="{a: int}"), "sum[k:a](... if k < i + 1 else 0)"),
+    (kernel("y[i] = prod[k:minimum(N, a)](x[k])", **VECTOR, attributes="{a: int}"), "shape: {M: minimum(N, a)}"),
+    (kernel("y = x * sum[j](f[j])", **KINDS), "make it an input, which an index reads: f: 'T[K]'"),
+    (kernel("y = x * sum[j:2](cast(T, k[j]))", **KINDS), "make it an input, which an index reads: k: 'int64[K]'"),
+    (case("attributes: {n: {type: int, default: 1.5}}"), "declare n: {type: float}"),
+    (kernel("y = x + 1e999"), "infinity is written inf"),
+    (kernel("y = x + 18446744073709551616"), "with a point, as in 1.0, a number is a floating one"),
     (case("require: N > 0\ninputs: {x: 'T[N]'}\noutputs: {y: 'T[N]'}"), "write ['N > 0']"),
     (case("inputs: [x]"), "write inputs: {x: 'T[...]'}"),
     (case("attributes: {to: {type: dtype, binds: U}}"), "declare it: types: {U: floating}"),
@@ -63,6 +71,11 @@ MENDED = [
     ),
     kernel("y[n] = x[cast(int64, n*n)]", **VECTOR),
     kernel("y = x + cast(T, i // 8 % 2 + i % 8 - i - 1)", **MIXED),
+    kernel("y[i] = sum[k:a](x[i - k] if k < i + 1 else 0)", **VECTOR, attributes="{a: {type: int, check: a > 0}}"),
+    kernel("y[i] = prod[k:M](x[k])", **VECTOR, attributes="{a: {type: int, check: a > 0}}", shape="{M: 'minimum(N, a)'}"),
+    kernel("y = x * sum[j](f[j])", inputs="{x: 'T[...]', f: 'T[K]'}"),
+    kernel("y = x + 18446744073709551616.0 + cast(T, 9223372036854775808)"),
+    kernel("y = x" + " + x" * 499),
 ]
 
 

@@ -14,6 +14,7 @@ from opc.ir.op import Op, Reference
 from opc.spec.loader import Spec
 
 _ONNX_OPERATOR = re.compile(r"[A-Z][A-Za-z0-9]*")
+_OPERATOR_IN_CALL = re.compile(r"(?:[^=(]*=)?\s*([A-Z][A-Za-z0-9]*)\s*(?:\(|$)")
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _REFUSED = _COMPREHENSIONS | ast.Lambda | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.JoinedStr | ast.Starred
 """Expressions that are no plain formula."""
@@ -24,12 +25,29 @@ def reference_for(spec: Spec, op: Op, found: Diagnostics) -> Reference:
     model = spec.model.reference
     if model is None:
         return Reference()
-    for number, text in enumerate(model.onnx):
-        path = ("reference", "onnx", number) if ("reference", "onnx", number) in spec.values else ("reference", "onnx")
+    for path, text in _onnx(spec):
         _Checked(spec, path, text, op, found).onnx()
     if model.torch is not None:
         _Checked(spec, ("reference", "torch"), model.torch, op, found).torch()
     return Reference(tuple(model.onnx), model.torch)
+
+
+def onnx_operators(spec: Spec) -> list[tuple[str, Span]]:
+    """Return the operators that a spec's ONNX references name, and where."""
+    named = []
+    for path, text in _onnx(spec):
+        match = _OPERATOR_IN_CALL.match(text)
+        if match is not None:
+            named.append((match[1], spec.text(*path).span(*match.span(1))))
+    return named
+
+
+def _onnx(spec: Spec) -> list[tuple[tuple[str | int, ...], str]]:
+    """Return the paths and texts of a spec's ONNX references."""
+    model = spec.model.reference
+    listed = ("reference", "onnx", 0) in spec.values
+    paths = ("reference", "onnx")
+    return [((*paths, n) if listed else paths, text) for n, text in enumerate(model.onnx if model is not None else ())]
 
 
 class _Checked:

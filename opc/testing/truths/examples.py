@@ -14,7 +14,7 @@ from opc.ir.op import Example, Family, Op
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
-from opc.testing.oracle.bounds import Array, Bounds, between, exact
+from opc.testing.oracle.bounds import Array, Bounds, between, exact, held
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.wording import element_text, number_text
 
@@ -31,7 +31,7 @@ def example_cases(family: Family) -> Iterator[Case]:
             inputs: dict[str, TensorArg | None] = {}
             for o in op.inputs:
                 dtype = numpy_dtype(resolve(o.type, binding))
-                inputs[o.name] = TensorArg(np.asarray(values[o.name]).astype(dtype)) if o.name in values else None
+                inputs[o.name] = TensorArg(_array(values[o.name]).astype(dtype)) if o.name in values else None
             types = "-".join(d.value for d in binding.values())
             name = f"{op.name}/example{number:02d}-{types}"
             yield Case(name, op.name, inputs, _attributes(op, values), place=example.span.place)
@@ -54,9 +54,17 @@ def _numbers(value: object) -> Iterator[float]:
         yield float(value)
 
 
+def _array(value: object) -> Array:
+    """Return numbers as an array. NumPy makes floating ones of whole numbers beyond int64 that stand beside smaller ones."""
+    array = np.asarray(value)
+    whole = np.asarray(value, object)
+    beyond = array.dtype.kind == "f" and all(isinstance(v, int) and 0 <= v < 2**64 for v in whole.flat)
+    return whole.astype(np.uint64) if beyond else array
+
+
 def literal(value: object) -> Bounds:
     """Return the set of numbers a decimal literal may stand for: itself where float64 holds it exactly, else its neighbours."""
-    array = np.asarray(value)
+    array = _array(value)
     if array.dtype.kind != "f":
         return exact(array)
     flat = array.reshape(-1)
@@ -85,8 +93,8 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
     for o in op.inputs:
         if o.name in values:
             given = literal(values[o.name])
-            floating = resolve(o.type, binding).is_floating
-            inputs[o.name] = exact(given.low.astype(np.float64)) if floating and not given.is_float else given
+            as_held = not given.is_float and not given.is_bool
+            inputs[o.name] = exact(given.low.astype(held(resolve(o.type, binding)))) if as_held else given
     try:
         found = evaluate(op, inputs, _attributes(op, values), binding=binding, precise=True)
     except (ShapeError, DomainError) as error:
@@ -100,6 +108,6 @@ def _check(op: Op, example: Example, binding: dict[str, DType]) -> str:
         meets = ((got.low <= expected.high) & (expected.low <= got.high)) | (got.nan & expected.nan)
         if not bool(np.all(meets)):
             index = tuple(int(i) for i in np.unravel_index(int(np.argmin(meets)), meets.shape))
-            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, np.asarray(want)))
+            value, said = (number_text(v[index], found[name].dtype) for v in (found[name].value, _array(want)))
             return f"{element_text(name, index)} is {value}, but the example says {said}"
     return ""

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from opc.diagnostics import did_you_mean
+
 
 class ReferenceTextError(ValueError):
     """The text of a reference uses something that references may not use."""
@@ -100,7 +102,14 @@ def resolve_function(path: str) -> Callable[..., Any]:
         second_name = found is not None and found == getattr(torch._C._VariableFunctions, name, None)
         if callable(found) and not isinstance(found, type) and (at_home or second_name):
             return found  # type: ignore[no-any-return]  # torch is untyped here
-    raise ReferenceTextError(f"torch.{path} is not a function references may call")
+    home = {
+        "": torch._C._VariableFunctions,
+        "nn.functional": torch.nn.functional,
+        "special": torch.special,
+        "linalg": torch.linalg,
+    }
+    near = did_you_mean(name, [n for n in dir(home[owner]) if not n.startswith("_")]) if owner in home else None
+    raise ReferenceTextError(f"torch.{path} is not a function references may call{f'; {near}' if near else ''}")
 
 
 def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
