@@ -170,15 +170,15 @@ class _Segment:
     def evaluate(self) -> None:
         """Evaluate the op at both ends and on the box around them."""
         numbers = _numbers(self.op, self.backward)
-        self.value = _evaluator(self.op, self.attributes, numbers)
+        self.run = _evaluator(self.op, self.attributes, numbers)
         self.first, self.last, self.box = dict(self.inputs), dict(self.inputs), dict[str, Value](self.inputs)
         for n, step in self.steps.items():
             x = np.asarray(self.inputs[n])
             self.first[n], self.last[n] = first, last = x - step, x + step
             box = between(np.minimum(first, last), np.maximum(first, last))
             self.box[n] = box if numbers is None else numbers.fresh(box)
-        self.ends = [self.value(self.op, v) for v in (self.first, self.last)]
-        self.over = self.value(self.op, self.box)
+        self.ends = [self.run(self.op, v) for v in (self.first, self.last)]
+        self.over = self.run(self.op, self.box)
 
     def cotangents(self, rng: np.random.Generator) -> dict[str, Array]:
         """Return a random cotangent for every output, zero for elements without a value somewhere on the segment."""
@@ -193,7 +193,7 @@ class _Segment:
 
     def gradients(self, cotangents: Mapping[str, Array]) -> dict[str, Bounded]:
         """Return the enclosures of the gradients on the box, by the names of inputs."""
-        found = self.value(self.backward, derived_inputs(self.backward, self.box, self.over, cotangents))
+        found = self.run(self.backward, derived_inputs(self.backward, self.box, self.over, cotangents))
         return {of: found[g] for g, of in self.names.items()}
 
     def hold(self, cotangents: Mapping[str, Array]) -> bool:
@@ -219,10 +219,10 @@ def _numbers(*ops: Op) -> ValueNumbers | None:
 def _evaluator(op: Op, attributes: Mapping[str, Any], numbers: ValueNumbers | None) -> _Evaluate:
     """Return what evaluates an op, or one derived from it, in float64."""
 
-    def value(which: Op, given: Mapping[str, Value]) -> dict[str, Bounded]:
+    def run(which: Op, given: Mapping[str, Value]) -> dict[str, Bounded]:
         return evaluate(which, given, attributes, binding=binding_of(op), precise=True, numbers=numbers)
 
-    return value
+    return run
 
 
 def _describe(inputs: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> str:
@@ -236,15 +236,15 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
     rng = np.random.default_rng(11)
     for inputs, attributes in cases:
         label = _describe(inputs, attributes)
-        value = _evaluator(op, attributes, _numbers(op, forward_mode, backward))
+        run = _evaluator(op, attributes, _numbers(op, forward_mode, backward))
         try:
-            outputs = value(op, inputs)
+            outputs = run(op, inputs)
         except (DomainError, ShapeError):
             continue
-        u = {o: _counting(rng.standard_normal(v.shape), v) for o in seed_names(backward) if (v := outputs.get(o)) is not None}
+        u = {o: _counting(rng.standard_normal(outputs[o].shape), outputs[o]) for o in seed_names(backward) if o in outputs}
         v = {n: rng.standard_normal(x.shape) for n in seed_names(forward_mode) if (x := inputs.get(n)) is not None}
         try:
-            pulled = value(backward, derived_inputs(backward, inputs, outputs, {**u}))
+            pulled = run(backward, derived_inputs(backward, inputs, outputs, {**u}))
             gradients = {of: pulled[g] for g, of in gradient_names(backward).items() if g in pulled and of in v}
             if any(not w.all() for w in u.values()):
                 # As in `check_vjp`, what has no value is left out.
@@ -252,7 +252,7 @@ def check_jvp(name: str, op: Op, forward_mode: Op, backward: Op, cases: list[Poi
                 if not all(any(w.any() for w in weights.values()) for weights in (u, v)):
                     tally.undecided += 1
                     continue
-            pushed = value(forward_mode, derived_inputs(forward_mode, inputs, outputs, {**v}))
+            pushed = run(forward_mode, derived_inputs(forward_mode, inputs, outputs, {**v}))
         except (EmptyReductionError, UndecidedError):
             continue
         except (DomainError, ShapeError) as reason:
@@ -275,16 +275,16 @@ def check_same(name: str, op: Op, explicit: Op, automatic: Op, cases: list[Point
     tally = _Tally(name)
     rng = np.random.default_rng(13)
     for inputs, attributes in cases:
-        value = _evaluator(op, attributes, _numbers(op, explicit, automatic))
+        run = _evaluator(op, attributes, _numbers(op, explicit, automatic))
         try:
-            outputs = value(op, inputs)
+            outputs = run(op, inputs)
         except (DomainError, ShapeError):
             continue
         cotangents = {o: rng.standard_normal(v.shape) for o, v in outputs.items()}
         both: list[dict[str, Bounded]] = []
         try:
             for gradient in (explicit, automatic):
-                found = value(gradient, derived_inputs(gradient, inputs, outputs, {**cotangents}))
+                found = run(gradient, derived_inputs(gradient, inputs, outputs, {**cotangents}))
                 both.append({of: found[g] for g, of in gradient_names(gradient).items() if inputs.get(of) is not None})
         except (EmptyReductionError, UndecidedError):
             continue
