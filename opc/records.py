@@ -50,7 +50,7 @@ def _record(cls: type, eq: bool, weakref_slot: bool) -> type:
 
 def _compiled(cls: type, eq: bool) -> dict[str, Callable[..., Any]]:
     """Return the methods that name the fields."""
-    fields: tuple[Field[Any], ...] = dataclasses.fields(cls)  # type: ignore[arg-type]  # the decorator has run
+    fields: tuple[Field[Any], ...] = dataclasses.fields(cls)
     scope: dict[str, Any] = {"MISSING": MISSING}
     parameters, lines = ["self"], []
     for f in fields:

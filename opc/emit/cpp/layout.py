@@ -103,4 +103,5 @@ def present_member(operand: str) -> str:
 @remembered("_spec_names")
 def spec_names(op: Op) -> frozenset[str]:
     """Return every name the spec gave."""
-    return frozenset(x.name for x in (*op.inputs, *op.outputs, *op.temporaries, *op.attributes, *op.types))
+    operands = (*op.inputs, *op.outputs, *op.temporaries)
+    return frozenset((*(o.name for o in operands), *(a.name for a in op.attributes), *(t.name for t in op.types)))

@@ -198,7 +198,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     inner = e
     while isinstance(inner, Select) and _is_fixed(inner.cond) and is_identity("sum", inner.other):
         inner = inner.then
-    if not isinstance(inner, Reduce) or not isinstance(e, Reduce | Select):
+    if not isinstance(inner, Reduce) or inner.kind != "sum" or not isinstance(e, Reduce | Select):
         return None
     own, groups = {i for i in s.indices if isinstance(i, str)}, {i.name for i in s.indices if isinstance(i, GroupRef)}
     if not free_indices(e) <= own or not free_groups(e) <= groups:
