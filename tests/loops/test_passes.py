@@ -113,7 +113,7 @@ def split_case() -> tuple[Body, Body]:
 
 def interleave_case() -> tuple[Body, Body]:
     rows, _, body = rows_of(SOFTMAX)
-    return body, interleave(body[0], rows.fresh, True)  # type: ignore[arg-type]  # the loop over rows
+    return body, interleave(body[0], rows.fresh, True)
 
 
 def row_functions_case() -> tuple[Body, Body]:
@@ -124,7 +124,7 @@ def row_functions_case() -> tuple[Body, Body]:
 
 def batch_case() -> tuple[Body, Body]:
     rows, stage, body = rows_of(SOFTMAX)
-    groups = [s for s in body[0].body if isinstance(s, Group)]  # type: ignore[union-attr]  # the loop over rows
+    groups = [s for s in body[0].body if isinstance(s, Group)]
     operands = [Row(rows.pointer(o), o.type, k, True, o.written) for k, o in enumerate(stage.operands)]
     lanes = call("count_lanes", types=(stage.operands[0].type,))
     return body, batch(groups, operands, [], rows.fresh, lanes, 3)
@@ -132,7 +132,7 @@ def batch_case() -> tuple[Body, Body]:
 
 def bind_case() -> tuple[Body, Body]:
     _, _, body = rows_of(SOFTMAX)
-    return body, (bind(body[0]),)  # type: ignore[arg-type]  # the loop over rows
+    return body, (bind(body[0]),)
 
 
 CASES: dict[str, Callable[[], tuple[Body, Body]]] = {

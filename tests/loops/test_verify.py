@@ -19,7 +19,7 @@ X = Local("x", DType.FLOAT32)
 
 
 def kernel(*body: object) -> Kernel:
-    statements: Body = tuple(body)  # type: ignore[assignment]  # statements
+    statements: Body = tuple(body)
     return Kernel("row_nest", ("x",), (), statements)
 
 
