@@ -31,7 +31,7 @@ from opc.spec.text import Text
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 100
-MAX_TERMS = 500
+MAX_TERMS = 200
 _WHOLE = range(-(2**63), 2**64)
 """The numbers that int64 or uint64 holds."""
 _TOO_LARGE = "int64 holds numbers to 2**63 - 1 and uint64 to 2**64 - 1; with a point, as in 1.0, a number is a floating one"
@@ -445,6 +445,6 @@ def _too_deep(node: ast.AST) -> str | None:
         level = [(child, above + step) for child, above, step in below]
         if not level:
             return None
-        if any(depth > MAX_TERMS + MAX_DEPTH for _, depth in level):
+        if any(depth > MAX_TERMS for _, depth in level):
             return "sums and products of too many terms stand in one another"
     return f"nested more than {MAX_DEPTH} deep"
