@@ -445,6 +445,6 @@ def _too_deep(node: ast.AST) -> str | None:
         level = [(child, above + step) for child, above, step in below]
         if not level:
             return None
-        if any(depth > MAX_TERMS for _, depth in level):
+        if any(depth > MAX_TERMS + MAX_DEPTH for _, depth in level):
             return "sums and products of too many terms stand in one another"
     return f"nested more than {MAX_DEPTH} deep"

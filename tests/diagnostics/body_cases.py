@@ -57,7 +57,7 @@ SYNTAX: list[Case] = [
     kernel("⟦y⟧ = x" + " + 1" * 25_001, "longer than 100000 characters"),
     kernel("⟦y = x" + " + 1" * 20_000 + "⟧", "a sum or product has more than 200 terms"),
     kernel("⟦y = x" + " * x" * 200 + "⟧", "a sum or product has more than 200 terms"),
-    kernel("⟦y = x" + " * x" * 150 + " + 1" * 150 + "⟧", "sums and products of too many terms"),
+    kernel("⟦y = x" + " * x" * 190 + " + 1" * 190 + "⟧", "sums and products of too many terms"),
     kernel("⟦y⟧ =x" + "+1" * 40_000, "nested more than 100 deep"),
 ]
 
