@@ -12,6 +12,7 @@ import re
 import warnings
 
 from opc.diagnostics import Diagnostics, Span
+from opc.lang.depth import MAX_DEPTH, too_deep
 from opc.lang.tree import (
     Apply,
     Conditional,
@@ -30,8 +31,6 @@ from opc.lang.tree import (
 from opc.spec.text import Text
 
 MAX_CHARACTERS = 100_000
-MAX_DEPTH = 100
-MAX_TERMS = 500
 _WHOLE = range(-(2**63), 2**64)
 """The numbers that int64 or uint64 holds."""
 _TOO_LARGE = "int64 holds numbers to 2**63 - 1 and uint64 to 2**64 - 1; with a point, as in 1.0, a number is a floating one"
@@ -222,7 +221,7 @@ class _Converter:
         self.found.error(message, self.span(node), hint)
 
     def statement(self, node: ast.stmt) -> Statement | None:
-        if deep := _too_deep(node):
+        if deep := too_deep(node):
             self._error(deep, node, "split it with temporaries")
             return self._broken(node.targets[0]) if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.AugAssign):
@@ -257,7 +256,7 @@ class _Converter:
         return Statement(Name(base.id, span), None, span, None, span)
 
     def expression(self, node: ast.expr) -> Tree | None:
-        if deep := _too_deep(node):
+        if deep := too_deep(node):
             self._error(deep, node, "split it with temporaries")
             return None
         return self._expression(node)
@@ -419,32 +418,3 @@ class _Converter:
                 return None if extent is None else Range(Name(index.id, self.span(index)), extent, span)
             case _:
                 return self._expression(node)
-
-
-_FLAT: tuple[tuple[type[ast.operator], ...], ...] = ((ast.Add, ast.Sub), (ast.Mult,))
-"""The operators that make one sum, or one product, of what they join."""
-
-
-def _below(node: ast.AST) -> list[tuple[ast.AST, int]]:
-    """Return the expressions that a node is made of, each with how far below it they stand: of a sum, all its terms."""
-    flat = next((ops for ops in _FLAT if isinstance(node, ast.BinOp) and isinstance(node.op, ops)), ())
-    found: list[tuple[ast.AST, int]] = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, flat):
-        found.append((node.right, len(found) + 1))
-        node = node.left
-    return [*found, (node, len(found))] if found else [(c, 1) for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
-
-
-def _too_deep(node: ast.AST) -> str | None:
-    """Return in which way a tree is too deep for later stages to recurse over it safely; a sum or product is one level."""
-    level = [(node, 0)]
-    for _ in range(MAX_DEPTH):
-        below = [(child, above, step) for parent, above in level for child, step in _below(parent)]
-        if any(step >= MAX_TERMS for _, _, step in below):
-            return f"a sum or product has more than {MAX_TERMS} terms"
-        level = [(child, above + step) for child, above, step in below]
-        if not level:
-            return None
-        if any(depth > MAX_TERMS + MAX_DEPTH for _, depth in level):
-            return "sums and products of too many terms stand in one another"
-    return f"nested more than {MAX_DEPTH} deep"

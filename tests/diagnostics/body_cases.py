@@ -55,9 +55,9 @@ SYNTAX: list[Case] = [
     kernel(f"⟦y = {DEEP}⟧", "nested more than 100 deep"),
     kernel("y = x ⟦\u200b⟧+ 1", "the character #x200b can't stand in a body"),
     kernel("⟦y⟧ = x" + " + 1" * 25_001, "longer than 100000 characters"),
-    kernel("⟦y = x" + " + 1" * 20_000 + "⟧", "a sum or product has more than 500 terms"),
-    kernel("⟦y = x" + " * x" * 500 + "⟧", "a sum or product has more than 500 terms"),
-    kernel("⟦y = x" + " * x" * 400 + " + 1" * 400 + "⟧", "sums and products of too many terms"),
+    kernel("⟦y = x" + " + 1" * 20_000 + "⟧", "a sum or product has more than 200 terms"),
+    kernel("⟦y = x" + " * x" * 200 + "⟧", "a sum or product has more than 200 terms"),
+    kernel("⟦y = x" + " * x" * 190 + " + 1" * 190 + "⟧", "sums and products of too many terms"),
     kernel("⟦y⟧ =x" + "+1" * 40_000, "nested more than 100 deep"),
 ]
 

@@ -75,7 +75,7 @@ MENDED = [
     kernel("y[i] = prod[k:M](x[k])", **VECTOR, attributes="{a: {type: int, check: a > 0}}", shape="{M: 'minimum(N, a)'}"),
     kernel("y = x * sum[j](f[j])", inputs="{x: 'T[...]', f: 'T[K]'}"),
     kernel("y = x + 18446744073709551616.0 + cast(T, 9223372036854775808)"),
-    kernel("y = x" + " + x" * 499),
+    kernel("y = x" + " + x" * 199),
 ]
 
 

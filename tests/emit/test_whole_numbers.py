@@ -181,6 +181,21 @@ SINGLE = {
         {},
         {"y": [True, False], "z": [-(2**63), 3]},
     ),
+    "largest": (
+        "types: {U: [uint64]}\ninputs: {u: 'U[N]'}\n"
+        "outputs: {y: 'U[N]', z: 'bool[N]', w: 'uint64[N]', v: 'uint64[N]', f: 'float64[N]'}\n",
+        "y[i] = u[i] + 18446744073709551615; z[i] = u[i] >= 9223372036854775808; w[i] = 9223372036854775808 if u[i] > 3 else 7; "
+        "v[i] = u[i] // 9223372036854775809 + 2 * 9223372036854775807; f[i] = cast(float64, 9223372036854775808)",
+        {"u": np.array([3, 2**64 - 1], np.uint64)},
+        {},
+        {
+            "y": [2, 2**64 - 2],
+            "z": [False, True],
+            "w": [7, 2**63],
+            "v": [2**64 - 2, 2**64 - 1],
+            "f": [2.0**63, 2.0**63],
+        },
+    ),
     "total": (
         "types: {T: integer}\ninputs: {u: 'T[N]'}\noutputs: {y: 'int64[]', z: 'acc(T)[]', w: 'int64[]'}\n",
         "y = sum[i](u[i]); z = prod[i](u[i]) + y; w = z",
