@@ -199,3 +199,11 @@ def test_points_are_few_where_derived_ops_grow_faster() -> None:
     chosen = [family_volume(family, c) for c in points(family.forward, family=family)]
     assert max(every) > SMALL_DERIVED >= max(chosen)
     assert len(chosen) >= FEW
+
+
+def test_ops_that_copy_have_points() -> None:
+    """Their loops have as many points as there are elements, of which there must be fewer."""
+    family = load_family(SPECS / "depth_to_space.yaml")
+    cases = list(islice(points(family.forward), FEW))
+    assert len(cases) == FEW
+    assert min(r.decided for r in check_family(family, cases)) >= FEW

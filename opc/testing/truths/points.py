@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -45,23 +46,31 @@ def points(op: Op, count: int = 14, *, family: Family | None = None) -> Iterator
 
     With its `family`, calls at which the ops derived from it would take long are left out.
     """
-    kinds: dict[str, int] = {}
-    found = 0
-    for case in Maker(op, limit=SMALL).table():
+    kinds: Counter[str] = Counter()
+    for case in _small(op, kinds):
         if case is None:
             continue
         kind = case.name.split("/")[1].split("-", 1)[1].rsplit("-", 1)[0]
         size = sum(a.data.size for a in case.inputs.values() if a is not None)
         plain = kind.split("-")[0] in ("sizes", "attribute", "attributes", "without", "axis", "broadcast")
-        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds.get(kind, 0) >= 2:
+        if "special" in kind or not plain or not 0 < size <= MOST_ELEMENTS or kinds[kind] >= 2:
             continue
         if family is not None and family_volume(family, case) > SMALL_DERIVED:
             continue
-        kinds[kind] = kinds.get(kind, 0) + 1
-        found += 1
+        kinds[kind] += 1
         yield case
-        if found >= count and not kind.startswith(("attribute", "without", "axis")):
+        if kinds.total() >= count and not kind.startswith(("attribute", "without", "axis")):
             return
+
+
+def _small(op: Op, kinds: Counter[str]) -> Iterator[Case | None]:
+    """Yield the table of small calls; then, if few became points, as `kinds` counts them, of smaller ones.
+
+    The largest loop of an op that copies has no more points than there are elements.
+    """
+    yield from Maker(op, limit=SMALL).table()
+    if kinds.total() < FEW:
+        yield from Maker(op, limit=MOST_ELEMENTS).table()
 
 
 def drawn(op: Op, cases: Iterable[Case]) -> list[Point]:
