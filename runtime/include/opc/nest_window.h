@@ -225,12 +225,11 @@ OPC_INLINE R reduce_lane(const window_row<T, Axes, Guards> &w, window_places<Axe
       best += w.weights[tap] * here;
     } else if constexpr (C == combine::add) {
       best += here;
-    } else if constexpr (!is_search(C)) {
-      best = takes_greatest(C) ? maximum(best, here) : minimum(best, here);
     } else {
+      /* A choice by bits, since no branch on what is found is foreseen. */
       const bool better = !(takes_greatest(C) ? here <= best : here >= best) & (best == best);
-      best = blend(better, here, best);
-      found = blend(better, R(tap), found);
+      if constexpr (is_search(C)) found = blend(better, R(tap), found);
+      best = takes_greatest(C) ? maximum(best, here) : minimum(best, here);
     }
   });
   return is_search(C) ? found : R(best);
