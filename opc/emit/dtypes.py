@@ -1,6 +1,7 @@
 """The table of dtypes as C and C++ know it.
 
-`python -m opc.emit.dtypes` writes `runtime/include/opc/dtypes.h`, macros for the headers of the runtime; a test holds it fresh.
+`python -m opc.emit.dtypes` writes `runtime/include/opc/core/dtypes.h`, macros for the headers of the runtime; a test holds it
+fresh.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from opc.ir.dtypes import DTYPES, DType
 
-HEADER = Path(__file__).parents[2] / "runtime" / "include" / "opc" / "dtypes.h"
+HEADER = Path(__file__).parents[2] / "runtime" / "include" / "opc" / "core" / "dtypes.h"
 """Where the header is in opc's own sources."""
 
 _NATIVE: Mapping[DType, str] = {DType.FLOAT32: "float", DType.FLOAT64: "double", DType.BOOL: "bool"}
@@ -27,7 +28,7 @@ def c_compute(dtype: DType) -> str:
 
 
 def header() -> str:
-    """Return the text of `opc/dtypes.h`."""
+    """Return the text of `opc/core/dtypes.h`."""
     minifloats = [(d, d.row.minifloat) for d in DTYPES if d.row.minifloat is not None]
     lists = (
         _list(

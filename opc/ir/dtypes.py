@@ -4,7 +4,7 @@ An element type says how a tensor is stored. The value type of an expression say
 32 bits are computed in float32, so a read of `x: T` has the type variable T again, and `compute` of its binding tells the C type.
 
 `DType` is the one table of dtypes: analysis, kernels, adapters and proof read its rows, the C++ ones in the form of
-`runtime/include/opc/dtypes.h`, which `python -m opc.emit.dtypes` writes. All layers may import this module,
+`runtime/include/opc/core/dtypes.h`, which `python -m opc.emit.dtypes` writes. All layers may import this module,
 which rests on `opc.ir.node` alone.
 """
 

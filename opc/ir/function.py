@@ -32,7 +32,7 @@ class Function:
     mp: str
     """The exact value, as an expression with mpmath as `mp`; NaN at poles."""
     c: str
-    """C++ expression over what `runtime/include/opc/math.h` includes, in namespace opc. CUDA uses the same."""
+    """C++ expression over what `runtime/include/opc/core/math.h` includes, in namespace opc. CUDA uses the same."""
     numpy: str
     """NumPy expression with NumPy as `np`; what has no prefix lives in `opc.emit.numpy.helpers` or `opc.ir.scalar_functions`."""
     python: str

@@ -98,7 +98,8 @@ scaled = Polynomial(Div(Sub(t, 4.0), Add(t, 4.0)),
 value = Mul(power, Div(scaled, Add(Mul(t, 1.1283791670955126), 1.0)))
 Where(Less(x, 0.0), Sub(2.0, value), value)
 """
-"""As opc/error_functions.h computes it; exp(-x^2) is that of x to six binary places, whose square is exact, and of the rest."""
+"""As opc/core/error_functions.h computes it; exp(-x^2) is that of x to six binary places, whose square is exact, and of the
+rest."""
 
 SIGMOID = """
 e = Exp(Neg(Abs(x)))
@@ -174,7 +175,7 @@ far = Polynomial(Sub(root, 5.0),
 value = Mul(x, Where(Less(w, 6.25), near, Where(Less(w, 16.0), middle, far)))
 Where(Equal(Abs(x), 1.0), Div(x, 0.0), value)
 """
-"""As opc/error_functions.h computes it."""
+"""As opc/core/error_functions.h computes it."""
 
 I0 = """
 size = Abs(x)
@@ -193,7 +194,7 @@ half = Exp(Mul(size, 0.5))
 far = Mul(Mul(half, Div(scaled, Sqrt(size))), half)
 Where(Less(size, 8.0), near, Where(IsInf(size), size, far))
 """
-"""As opc/bessel.h computes it and i1, with half the exponent twice, so that nothing overflows before the result does."""
+"""As opc/core/bessel.h computes it and i1, with half the exponent twice, so that nothing overflows before the result does."""
 
 I1 = """
 size = Abs(x)

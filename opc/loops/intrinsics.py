@@ -13,25 +13,25 @@ from opc.loops.nodes import Body, Buffer, Kernel, Let, Scope, Statement, Var, ow
 from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 
 _HEADERS: Mapping[str, str] = {
-    "points": "advance group_offset group_place locate outside report store limits",
-    "nest_lanes": (
+    "nests/points": "advance group_offset group_place locate outside report store limits",
+    "nests/loops": (
         "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity "
         "min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
         "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
         "sum_unit cursor row_copies"
     ),
-    "nest_planes": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
-    "nest_products": "add_products product_sum",
-    "loops": (
+    "nests/channels": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
+    "nests/products": "add_products product_sum",
+    "rows/loops": (
         "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key "
         "min_key minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row "
         "take_abreast take_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
-    "nest_window": "combine fetch_ahead fetch_share reach reduce_windows window_row",
+    "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",
 }
 
-_OF_FORM = {"cuda": "cuda/tile", "tile": "loops", "nest": "points", "row_nest": "nest_lanes"}
+_OF_FORM = {"cuda": "cuda/tile", "tile": "rows/loops", "nest": "nests/points", "row_nest": "nests/loops"}
 
 HEADER: Mapping[str, str] = {name: header for header, names in _HEADERS.items() for name in names.split()}
 """The header of each function and struct, by name."""

@@ -20,10 +20,10 @@ NAMES = tuple(f"op{i}" for i in range(headers.LEAST))
 @pytest.fixture
 def glue(fake: FakeBackend, monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     """A backend whose source begins with a header of the runtime."""
-    fake.files = {"fake/more.cpp": f'{HEADER}#include "opc/tensor.h"\nint more(DLTensor *x) {{ return int(x->ndim); }}\n'}
+    fake.files = {"fake/more.cpp": f'{HEADER}#include "opc/core/tensor.h"\nint more(DLTensor *x) {{ return int(x->ndim); }}\n'}
 
     def build(self: FakeBackend, family: Family) -> tuple[BuildStep, ...]:
-        compiled = Compile("fake/more.cpp", "build/more.o", ("-O2",), glue=True, header="opc/tensor.h")
+        compiled = Compile("fake/more.cpp", "build/more.o", ("-O2",), glue=True, header="opc/core/tensor.h")
         return (compiled, Link((compiled.object, "build/answer.o"), "build/libfake.so"))
 
     monkeypatch.setattr(FakeBackend, "build", build)
@@ -47,7 +47,7 @@ def ahead(made: list[str]) -> list[str]:
 def test_one_is_compiled_ahead_for_many_packages_and_no_object_differs(glue: FakeBackend, tmp_path: Path) -> None:
     alone, many = tmp_path / "alone", tmp_path / "many"
     assert ahead(build(alone, NAMES[0])) == []
-    assert ahead(build(many, *NAMES)) == [".opc/headers/opc/tensor.h.gch"]
+    assert ahead(build(many, *NAMES)) == [".opc/headers/opc/core/tensor.h.gch"]
     assert (many / NAMES[0] / "build/more.o").read_bytes() == (alone / NAMES[0] / "build/more.o").read_bytes()
     assert call(many / NAMES[0] / "build/libfake.so", 1) == 42
     assert build(many, *NAMES) == []
@@ -71,7 +71,7 @@ def test_a_changed_header_is_compiled_anew_with_what_begins_with_it(
     shutil.copytree(Path(__file__).parents[2] / "runtime/include", include)
     for module in (headers, ninja):
         monkeypatch.setattr(module, "runtime_include", lambda: include)
-    tensor = include / "opc/tensor.h"
+    tensor = include / "opc/core/tensor.h"
     out = tmp_path / "out"
     build(out, *NAMES)
     assert build(out, *NAMES) == []

@@ -67,7 +67,7 @@ def test_one_file_was_edited(copy: Path) -> None:
     )
     changed = [str(p) for p in files if p.is_file() or p.suffix if (ROOT / p).is_file()]
     changed = [p for p in changed if (ROOT / p).read_bytes() != (copy / p).read_bytes()]
-    assert sorted(changed) == [str(TABLE), "runtime/include/opc/dtypes.h"]
+    assert sorted(changed) == [str(TABLE), "runtime/include/opc/core/dtypes.h"]
 
 
 def test_an_op_of_it_is_proved(copy: Path) -> None:

@@ -90,7 +90,9 @@ def test_numbers_of_mindspore() -> None:
 def test_numbers_of_rknn() -> None:
     numbers = {
         n: int(v)
-        for n, v in re.findall(r"RKNN_TENSOR_(\w+) = (\d+)", (RUNTIME / "rknn_api.h").read_text().partition("_format")[0])
+        for n, v in re.findall(
+            r"RKNN_TENSOR_(\w+) = (\d+)", (RUNTIME / "adapters" / "rknn_api.h").read_text().partition("_format")[0]
+        )
     }
     assert {d.value.upper(): d.row.rknn for d in DTYPES if d.row.rknn is not None} == numbers
 

@@ -99,8 +99,8 @@ def test_rows_are_copied_as_they_are_stored(name: str) -> None:
 
 
 DECISION = """
-#include "opc/call.h"
-#include "opc/nest_rows.h"
+#include "opc/core/call.h"
+#include "opc/nests/rows.h"
 extern "C" __attribute__((visibility("default"))) int decide(int64_t table, int64_t rows, int64_t columns, int in_place) {
   static char memory[2];
   opc::row_functions functions = {};

@@ -45,7 +45,7 @@ OTHERS = {
 MINIFLOATS = {d.value: numpy_dtype(d) for d in DTYPES if d.row.minifloat} | {n: np.dtype(getattr(ml_dtypes, n)) for n in OTHERS}
 
 SOURCE = """
-#include "opc/loops.h"
+#include "opc/rows/loops.h"
 extern "C" {
 #define EXPORT __attribute__((visibility("default")))
 #define LOOP OPC_SIMD for (int64_t i = 0; i < n; ++i)

@@ -105,7 +105,7 @@ class Library:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     directory = tmp_path_factory.mktemp("shape_c")
-    parts = ['#include "opc/shape.h"', '#include "opc/math.h"']
+    parts = ['#include "opc/core/shape.h"', '#include "opc/core/math.h"']
     for op in ops.EVERY:
         family = Family(op)
         parts += [abi.attribute_struct(family), 'extern "C" {', abi.prototypes(family), "}", shape_c.definitions(family, op)]

@@ -129,7 +129,7 @@ def ulps(f: Function, found: np.ndarray, arguments: tuple[np.ndarray, ...], kind
 @pytest.fixture(scope="module", params=COMPILERS)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Compile every row's C column into a loop for float and for double, with the flags kernels are built with."""
-    lines = ['#include "opc/math.h"', "using namespace opc;"]
+    lines = ['#include "opc/core/math.h"', "using namespace opc;"]
     for f in ROWS:
         for kind in KINDS:
             argument = "bool" if f.types == "logic" else kind

@@ -431,7 +431,7 @@ def test_lowering_does_not_depend_on_the_order_of_sets() -> None:
     assert len(found) == 1
 
 
-LIMITS = {"stage.h": ("max_operands", MOST_OPERANDS), "slices.h": ("most_sliced", MOST_SLICED)}
+LIMITS = {"core/stage.h": ("max_operands", MOST_OPERANDS), "core/slices.h": ("most_sliced", MOST_SLICED)}
 
 
 @pytest.mark.parametrize("header", LIMITS)

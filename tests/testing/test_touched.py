@@ -66,7 +66,7 @@ def test_ops_that_opc_writes_otherwise_join(tmp_path: Path, monkeypatch: pytest.
     edit(repository / "opc" / "testing" / "tiers.py", "quick tier", "short tier")
     assert joining(specs, specs[:1], out) == ()
     # Few ops join if only few are written otherwise, or include what has changed.
-    edit(repository / "runtime" / "include" / "opc" / "nest_scatter.h", "#include", "/* changed */\n#include")
+    edit(repository / "runtime" / "include" / "opc" / "nests" / "scatter.h", "#include", "/* changed */\n#include")
     assert joining(specs, specs[:1], out) == (specs[2],)
     # The answer is kept.
     with monkeypatch.context() as patch:

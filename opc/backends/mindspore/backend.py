@@ -76,7 +76,7 @@ class MindSporeBackend(Backend):
         native, link = _native(family)
         objects = (*kernel.objects(family), *(step.object for step in native), adapter, threads)
         return (
-            Compile(f"mindspore/{family.name}_mindspore.cpp", adapter, FLAGS, glue=True, header="opc/mindspore.h"),
+            Compile(f"mindspore/{family.name}_mindspore.cpp", adapter, FLAGS, glue=True, header="opc/adapters/mindspore.h"),
             Compile("mindspore/threads.c", threads, language="c", glue=True),
             *native,
             Link(objects, library_path(family), (*link, *kernel.link_flags(family), "-lpthread")),

@@ -1,4 +1,4 @@
-"""The C++ source of a family's MindSpore library, over `runtime/include/opc/mindspore.h`."""
+"""The C++ source of a family's MindSpore library, over `runtime/include/opc/adapters/mindspore.h`."""
 
 from __future__ import annotations
 

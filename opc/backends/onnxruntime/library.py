@@ -1,4 +1,4 @@
-"""The C++ source of a family's ONNX Runtime library: tables over `runtime/include/opc/onnxruntime.h`."""
+"""The C++ source of a family's ONNX Runtime library: tables over `runtime/include/opc/adapters/onnxruntime.h`."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class PaddleBackend(Backend):
         flags = ("-O1", "-std=c++17", "-DPADDLE_NO_PYTHON", version, *places)
         return (
             *kernel.build(family),
-            Compile(f"paddle/{family.name}_paddle.cpp", adapter, flags, glue=True, header="opc/paddle.h"),
+            Compile(f"paddle/{family.name}_paddle.cpp", adapter, flags, glue=True, header="opc/adapters/paddle.h"),
             Compile("paddle/threads.c", threads, ("-O2", "-D_GNU_SOURCE"), "c", glue=True),
             Link(
                 (adapter, threads, *kernel.objects(family)),

@@ -1,4 +1,4 @@
-"""The C++ source of a family's Paddle library, over `runtime/include/opc/paddle.h`."""
+"""The C++ source of a family's Paddle library, over `runtime/include/opc/adapters/paddle.h`."""
 
 from __future__ import annotations
 

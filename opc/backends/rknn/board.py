@@ -140,7 +140,7 @@ class Board:
 
 
 def _request(call: Call) -> bytes:
-    """Return a call as `opc/emulation/rknn.h` reads it."""
+    """Return a call as `opc/adapters/rknn_emulation.h` reads it."""
     parts = [struct.pack("<I", len(call.attributes))]
     parts += [_attribute(name, value) for name, value in call.attributes.items()]
     given = [o.name for o in call.op.inputs if o.name in call.feeds]

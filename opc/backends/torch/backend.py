@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 INSTALL = install_extra("torch")
 LOWEST = (2, 10)
-"""The first version of torch whose shim has every function that `opc/torch.h` calls."""
+"""The first version of torch whose shim has every function that `opc/adapters/torch.h` calls."""
 
 
 def _native(family: Family) -> tuple[tuple[Compile, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The C++ source of a family's PyTorch library, over `runtime/include/opc/torch.h`."""
+"""The C++ source of a family's PyTorch library, over `runtime/include/opc/adapters/torch.h`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHIM_FUNCTIONS = (
     "torch_string_c_str",
     "torch_string_length",
 )
-"""The functions of libtorch that `opc/torch.h` declares."""
+"""The functions of libtorch that `opc/adapters/torch.h` declares."""
 
 
 templates = Templates("opc.backends.torch")

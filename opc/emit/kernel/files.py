@@ -72,12 +72,12 @@ class _Kernel:
         return any(isinstance(plan, Scatter | Scan) for s in stages for plan in s.plans)
 
     def _entry_headers(self) -> tuple[str, ...]:
-        contraction = ["contraction_run"] if self._contractions else []
-        slices = ["slices"] if any(e.slices.group is not None for e in self.entries) else []
-        nests = "nest_scatter" if self._cut_otherwise else self._nests("nest_rows", "run")
+        contraction = ["contraction/run"] if self._contractions else []
+        slices = ["core/slices"] if any(e.slices.group is not None for e in self.entries) else []
+        nests = "nests/scatter" if self._cut_otherwise else self._nests("nests/rows", "rows/run")
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages)
-        sums = ["nest_sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
-        return tuple(sorted({"call", "math", "run", "shape", nests, *contraction, *slices, *sums}))
+        sums = ["nests/sums"] if any(isinstance(s, NestStage) and s.sum is not None for s in stages) else []
+        return tuple(sorted({"core/call", "core/math", "rows/run", "core/shape", nests, *contraction, *slices, *sums}))
 
     def header(self) -> str:
         """Return the C header of the family: attribute struct and prototypes."""
@@ -112,17 +112,17 @@ class _Kernel:
             "outputs, one for all of them together and one for each alone."
         )
         arguments = comment("What loops take beside their operands; each op of the family fills what its own loops read.")
-        contraction = '#include "opc/contraction.h"\n' if self._contractions else ""
+        contraction = '#include "opc/contraction/contraction.h"\n' if self._contractions else ""
         return (
             f"{self.banner}\n#ifndef {guard}\n#define {guard}\n\n"
-            f'{contraction}#include "opc/{self._nests("nest_rows", "stage")}.h"\n#include "opc/variant.h"\n'
+            f'{contraction}#include "opc/{self._nests("nests/rows", "core/stage")}.h"\n#include "opc/core/variant.h"\n'
             f'#include "{family.name}.h"\n\n'
             f"namespace {family.name}_loops {{\n\n{arguments}\n{struct}\n\n{about}\n{table}\n\n"
             f"OPC_DECLARE_VARIANTS(table)\n\n}}  // namespace {family.name}_loops\n#endif  // {guard}\n"
         )
 
     def _types(self) -> str:
-        """Return the macros that name the types of the family's operands where they are not those of `opc/minifloat.h`."""
+        """Return the macros that name the types of the family's operands where they are not those of `opc/core/minifloat.h`."""
         types = [o.type for op in self.family.ops for o in (*op.inputs, *op.outputs, *op.temporaries)]
         found = {d for t in types for d in candidates(t)}
         if found <= set(TYPE_SETS["any"]):
@@ -139,7 +139,7 @@ class _Kernel:
         sums = ["    {opc::contraction_float, opc::contraction_double},"] if self._contractions else []
         rows = ["    opc::rows,", *sums, *(f"    {_instances(self.functions[name], tile)}," for name, tile in self.tiles.items())]
         # The table of rows is of every kernel.
-        needed = {"loops", "contraction_kernels"} if self._contractions else {"loops"}
+        needed = {"rows/loops", "contraction/kernels"} if self._contractions else {"rows/loops"}
         for tile in self.tiles.values():
             needed |= headers(tile.kernel)
         includes = "".join(f'#include "opc/{h}.h"\n' for h in sorted(needed))

@@ -100,7 +100,14 @@ def native_files(family: Family, target: str) -> dict[str, str]:
 
 def _cpp(family: Family, native: Native) -> Iterator[str]:
     op = family.forward
-    yield from (_banner(family), f'#include "{family.name}_native.h"', "", '#include "opc/native.h"', *_includes(native), "")
+    yield from (
+        _banner(family),
+        f'#include "{family.name}_native.h"',
+        "",
+        '#include "opc/adapters/native.h"',
+        *_includes(native),
+        "",
+    )
     yield from _function(family, native, _parameters(op), ["opc::host opc_host"])
     yield from _pieces(f"{native_prototype(family, op)} {{")
     if not op.attributes:
@@ -114,7 +121,7 @@ def _torch(family: Family, native: Native) -> Iterator[str]:
     op = family.forward
     yield from (
         _banner(family),
-        '#include "opc/native_torch.h"',
+        '#include "opc/adapters/native_torch.h"',
         *_includes(native),
         "",
         f'#include "../{header_path(family)}"',
@@ -138,7 +145,7 @@ def _cuda(family: Family, native: Native) -> Iterator[str]:
     """Yield the CUDA source: a host function that launches kernels of its own, on views of device memory."""
     op = family.forward
     about = "No backend of this version of opc compiles this file; it is kept for those that will."
-    yield from (_banner(family), comment(about), "#include <cuda_runtime.h>", "", '#include "opc/native.h"')
+    yield from (_banner(family), comment(about), "#include <cuda_runtime.h>", "", '#include "opc/adapters/native.h"')
     yield from (*_includes(native), "")
     yield from _function(family, native, _parameters(op), ["cudaStream_t opc_stream"])
 

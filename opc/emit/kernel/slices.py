@@ -1,4 +1,4 @@
-"""Entry functions of ops that are run one slice at a time: see opc/slices.h."""
+"""Entry functions of ops that are run one slice at a time: see opc/core/slices.h."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opc.lower.lower import Variant
 from opc.lower.slices import sliced_group
 
 MOST_SLICED = 64
-"""How many temporaries a slice can have: `most_sliced` of `opc/slices.h`."""
+"""How many temporaries a slice can have: `most_sliced` of `opc/core/slices.h`."""
 
 
 class SliceText:

@@ -17,8 +17,8 @@ attributes, contiguity of outputs; not overlap) and `call` is complete. The axes
 declaration, each group taking `.rank` axes: `axis_start` gives where an entry begins. A dimension or group that only absent
 operands have is 0, or empty. An optional output whose shape nothing given determines has `ndim` -1 in `opc_softmax_infer`.
 
-The text needs "opc/shape.h", "opc/math.h" and the family's header, which declares the functions `extern "C"`; the steps and their
-messages come from `opc.analysis.shapes.steps`.
+The text needs "opc/core/shape.h", "opc/core/math.h" and the family's header, which declares the functions `extern "C"`; the steps
+and their messages come from `opc.analysis.shapes.steps`.
 """
 
 from __future__ import annotations

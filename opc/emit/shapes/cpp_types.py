@@ -35,7 +35,7 @@ def types_name(op: Op) -> str:
 def types_definition(family: Family, op: Op) -> str:
     """Return the definition of `types_<op>`, which takes what `opc_<op>_infer` takes and fills in `dtype` alone.
 
-    The text needs "opc/shape.h" and the family's header.
+    The text needs "opc/core/shape.h" and the family's header.
     """
     steps = [s for s in plan(op).steps if isinstance(s, BindType | MatchType)]
     writer = StepText(op)

@@ -1,4 +1,4 @@
-"""How outputs' shapes are made of the inputs', as tables of `opc::Axes` (`runtime/include/opc/output_axes.h`).
+"""How outputs' shapes are made of the inputs', as tables of `opc::Axes` (`runtime/include/opc/core/output_axes.h`).
 
 Hosts that build graphs whose sizes are not known yet, or are only names, take output shapes from these.
 """

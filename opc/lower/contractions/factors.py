@@ -15,7 +15,7 @@ from opc.records import dataclass
 
 MOST_PARTS = 6
 MOST_GUARDS = 6
-"""What the runtime has room for; see opc/contraction.h."""
+"""What the runtime has room for; see opc/contraction/contraction.h."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from opc.lower.contractions.factors import Factor, factor, guard, with_guard
 from opc.lower.loop_ir import Term
 
 MOST_TERMS = 8
-"""What the runtime has room for; see opc/contraction.h."""
+"""What the runtime has room for; see opc/contraction/contraction.h."""
 
 
 class Shape:

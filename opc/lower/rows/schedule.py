@@ -21,7 +21,7 @@ from opc.records import dataclass, replace
 from opc.transform.indices import Namer, op_names, substitute
 
 MOST_OPERANDS = 40
-"""How many operands a stage can have: `max_operands` of `opc/stage.h`."""
+"""How many operands a stage can have: `max_operands` of `opc/core/stage.h`."""
 
 MOST_COPIES = 3
 """Of how many products each gets loops that leave out the others."""

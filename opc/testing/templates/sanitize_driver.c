@@ -2,7 +2,7 @@
  *
  * Every operand has a block of memory of exactly its size, so that what stands beside it is a sanitizer's guard. Before each call
  * its number is written to standard error, so that a report belongs to a call; the status of each call goes to standard output.
- * The work of a call is split as finely as it can be, on the threads of opc/threads.h. See opc/testing/sanitize.py for the file.
+ * The work of a call is split as finely as it can be, on the threads of opc/core/threads.h. See opc/testing/sanitize.py for the file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "opc/abi.h"
-#include "opc/threads.h"
+#include "opc/core/threads.h"
 
 typedef int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const void *, const opc_context *);
 

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "opc/dlpack.h"
+#include "opc/core/dlpack.h"
 
 #ifdef __cplusplus
 extern "C" {

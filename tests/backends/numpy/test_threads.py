@@ -13,7 +13,7 @@ PROGRAM = r"""
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
-#include "opc/threads.h"
+#include "opc/core/threads.h"
 
 enum { COUNT = 10007, CALLERS = 4 };
 typedef struct { int marks[COUNT]; int64_t grain; int short_ranges; int depth; } work;

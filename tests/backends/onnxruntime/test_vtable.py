@@ -1,4 +1,5 @@
-"""The functions of ONNX Runtime's table that `opc/onnxruntime.h` uses are where it looks for them in the installed runtime."""
+"""The functions of ONNX Runtime's table that `opc/adapters/onnxruntime.h` uses are where it looks for them in the installed
+runtime."""
 
 import ctypes
 import re
@@ -9,7 +10,7 @@ from typing import Any
 import onnxruntime
 import pytest
 
-HEADER = Path(__file__).parents[3] / "runtime" / "include" / "opc" / "onnxruntime.h"
+HEADER = Path(__file__).parents[3] / "runtime" / "include" / "opc" / "adapters" / "onnxruntime.h"
 INDEX = {name: int(index) for name, index in re.findall(r"using (\w+) = Entry<(\d+),", HEADER.read_text())}
 
 # What only ONNX Runtime can call us with; `test_library.py` proves these by what a library sees.

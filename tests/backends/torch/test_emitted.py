@@ -159,7 +159,7 @@ def test_probe_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stub_has_what_the_header_declares() -> None:
-    expand = ["g++", "-E", "-P", "-x", "c++", f"-I{runtime_include()}", "-include", "opc/torch_shim.h", "/dev/null"]
+    expand = ["g++", "-E", "-P", "-x", "c++", f"-I{runtime_include()}", "-include", "opc/adapters/torch_shim.h", "/dev/null"]
     header = subprocess.run(expand, check=True, capture_output=True, text=True).stdout
     declared = set(re.findall(r"\b(?:int32_t|void) ((?:aoti_)?torch_\w+)\(", header))
     assert declared == set(SHIM_FUNCTIONS)

@@ -14,8 +14,8 @@
 #include "opc/cuda/host.h"
 #endif
 
-#include "opc/math.h"
-#include "opc/stage.h"
+#include "opc/core/math.h"
+#include "opc/core/stage.h"
 
 namespace opc {
 inline namespace OPC_VARIANT {

@@ -1,0 +1,380 @@
+/* What a generated MindSpore library is made of: the functions that `ops.Custom(..., func_type="aot")` looks for, over the kernel C ABI
+ * of opc/abi.h.
+ *
+ * No header of MindSpore is included. It calls three functions by name, `Fn`, `FnInferShape` and `FnInferType`, which take C arrays,
+ * standard containers and an `AotExtra`, MindSpore's view of the primitive. MindSpore is built with the old std::string, and so must be
+ * what includes this file: _GLIBCXX_USE_CXX11_ABI=0. An exception that these functions throw becomes MindSpore's own error, with the
+ * text in it.
+ */
+#ifndef OPC_ADAPTERS_MINDSPORE_H
+#define OPC_ADAPTERS_MINDSPORE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "opc/abi.h"
+#include "opc/core/denormals.h"
+#include "opc/core/output_axes.h"
+#include "opc/core/shape.h"
+
+#if _GLIBCXX_USE_CXX11_ABI
+#error "MindSpore's strings are those of _GLIBCXX_USE_CXX11_ABI=0"
+#endif
+
+/* Runs a kernel's loop on the library's own threads, since MindSpore lends none. */
+extern "C" void opc_host_parallel_for(void *pool, int64_t count, int64_t grain, opc_range_body body, void *argument);
+
+namespace opc {
+namespace mindspore {
+
+using Shape = std::vector<int64_t>;
+
+/* MindSpore's AotExtra as far as it is used: these functions stand in this order in its table. */
+class AotExtra {
+ public:
+  virtual ~AotExtra() = default;
+  virtual bool HasAttr(std::string name) = 0;
+  virtual bool GetAttrBool(std::string name) = 0;
+  virtual int64_t GetAttrInt(std::string name) = 0;
+  virtual float GetAttrFloat(std::string name) = 0;
+  virtual std::string GetAttrStr(std::string name) = 0;
+  virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
+};
+
+/* MindSpore's number of an element type. */
+using TypeId = int32_t;
+
+/* A type that no operand may have (complex64, ...) becomes an opaque one, which kernels refuse. */
+constexpr DLDataType unknown_type = {3, 0, 1};
+
+/* The element type of one of MindSpore's; dtype_unknown for another one. */
+inline dtype element_type(TypeId id) {
+  switch (id) {
+#define OPC_CASE(name, number) \
+  case number: return dtype_##name;
+    OPC_MINDSPORE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return dtype_unknown;
+  }
+}
+
+inline TypeId to_mindspore(dtype element) {
+  switch (element) {
+#define OPC_CASE(name, number) \
+  case dtype_##name: return number;
+    OPC_MINDSPORE_DTYPES(OPC_CASE)
+#undef OPC_CASE
+    default: return 0;
+  }
+}
+
+inline DLDataType to_dlpack(dtype element) { return element == dtype_unknown ? unknown_type : row_of(element).dlpack; }
+
+inline DLDataType to_dlpack(const char *name) {
+  for (int32_t i = 0; i < dtype_count; ++i)
+    if (strcmp(dtype_name(static_cast<dtype>(i)), name) == 0) return row_of(static_cast<dtype>(i)).dlpack;
+  return unknown_type;
+}
+
+/* What the primitive carries, a list of integers: which inputs are given and which outputs are wanted, each as a mask, and then the
+ * attributes in order. What lists and texts point to lives as long as this object. */
+class Arguments {
+ public:
+  explicit Arguments(std::vector<int64_t> values) : values_(std::move(values)), next_(values_.data() + 2) {}
+  Arguments(const Arguments &) = delete;
+  Arguments &operator=(const Arguments &) = delete;
+  ~Arguments() {
+    for (void *block : kept_) free(block);
+  }
+
+  bool given(int input) const { return (values_[0] >> input & 1) != 0; }
+  bool wanted(int output) const { return (values_[1] >> output & 1) != 0; }
+
+  int64_t integer() { return *next_++; }
+  int32_t boolean() { return static_cast<int32_t>(*next_++); }
+
+  /* A float64, by its bits. */
+  double number() {
+    double value;
+    memcpy(&value, next_++, sizeof value);
+    return value;
+  }
+
+  const char *text() {
+    const int64_t length = integer();
+    char *characters = keep<char>(length + 1);
+    for (int64_t i = 0; i < length; ++i) characters[i] = static_cast<char>(integer());
+    characters[length] = '\0';
+    return characters;
+  }
+
+  /* The elements of a list, behind their number, which goes to `length`. */
+  template <class T>
+  const T *list(int64_t *length) {
+    *length = integer();
+    T *elements = keep<T>(*length);
+    list(elements, *length);
+    return elements;
+  }
+
+  /* The elements of a list of `length`. */
+  template <class T>
+  void list(T *elements, int64_t length) {
+    for (int64_t i = 0; i < length; ++i) next(elements[i]);
+  }
+
+ private:
+  void next(double &value) { value = number(); }
+  void next(int64_t &value) { value = integer(); }
+  void next(int32_t &value) { value = boolean(); }
+  void next(const char *&value) { value = text(); }
+
+  template <class T>
+  T *keep(int64_t count) {
+    kept_.push_back(malloc(sizeof(T) * static_cast<size_t>(count + 1)));
+    return static_cast<T *>(kept_.back());
+  }
+
+  std::vector<int64_t> values_;
+  const int64_t *next_;
+  std::vector<void *> kept_;
+};
+
+/* The most operands an op may have on one side: as many as a mask has bits. */
+constexpr int max_operands = 32;
+
+/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for asking about shapes alone; `types` tells
+ * the outputs' dtypes from the inputs' alone. `axis` finds the axis attribute. */
+template <class A>
+struct Op {
+  const char *name;
+  int inputs, outputs;
+  void (*attributes)(Arguments &, A &);
+  void (*sample)(const A &, dtype *);
+  int64_t (*axis)(const A &);
+  const OutputShape *shapes;
+  int32_t (*types)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
+  int32_t (*infer)(const DLTensor *const *, const A *, opc_tensor_type *, const opc_context *);
+  int32_t (*kernel)(const DLTensor *const *, DLTensor *const *, const A *, const opc_context *);
+};
+
+/* One call: its attributes, and where a refusal's message goes. */
+template <class A>
+struct Call {
+  Arguments arguments;
+  A attributes = {};
+  char message[1024] = "";
+  const opc_context context = {opc_host_parallel_for, nullptr, message, sizeof message};
+
+  Call(const Op<A> &op, std::vector<int64_t> values) : arguments(std::move(values)) { op.attributes(arguments, attributes); }
+  Call(const Op<A> &op, AotExtra *extra) : Call(op, extra->GetAttrIntVec("opc")) {}
+
+  void check(int32_t code) const {
+    if (code != OPC_OK) throw std::runtime_error(message);
+  }
+};
+
+/* ---- Shapes ------------------------------------------------------------------------------------------------------------------ */
+
+/* A shape whose rank is not known, as MindSpore writes it; a size that is not known is -1. */
+inline bool any_rank(const Shape &shape) { return shape.size() == 1 && shape[0] == -2; }
+
+inline bool complete(const Shape &shape) {
+  for (const int64_t size : shape)
+    if (size < 0) return false;
+  return true;
+}
+
+/* What two sizes broadcast to, -1 where that is not known. */
+inline int64_t broadcast(int64_t a, int64_t b) {
+  if (a == b || b == 1) return a;
+  if (a == 1) return b;
+  return a < 0 ? b : a; /* a size that is not known is 1 or fits the other */
+}
+
+/* Broadcasts axes into those of `out` from `base` on, both aligned at their ends. */
+inline void broadcast_into(Shape &out, size_t base, const int64_t *from, const int64_t *to) {
+  const size_t count = static_cast<size_t>(to - from);
+  const size_t there = out.size() - base;
+  if (there < count) out.insert(out.begin() + static_cast<ptrdiff_t>(base), count - there, 1);
+  for (size_t i = 1; i <= count; ++i) {
+    int64_t &size = out[out.size() - i];
+    size = broadcast(size, to[-static_cast<ptrdiff_t>(i)]);
+  }
+}
+
+/* An output's shape by its axes, where not every size is known; a NULL input is not given. */
+inline Shape symbolic_shape(const OutputShape &axes, const Shape *const *inputs, int64_t axis) {
+  const Shape unknown = {-2};
+  Shape out;
+  size_t base = 0;
+  bool continued = false;
+  for (int i = 0; i < axes.count; ++i) {
+    const Axes &a = axes.axes[i];
+    if (a.kind == Axes::kComputed && a.size < 0) return unknown;
+    if (a.kind == Axes::kComputed || a.kind == Axes::kSize) {
+      out.insert(out.end(), a.kind == Axes::kSize ? 1 : static_cast<size_t>(a.size), a.kind == Axes::kSize ? a.size : -1);
+      continue;
+    }
+    if (!continued) base = out.size();
+    continued = a.kind == Axes::kBroadcast && a.more;
+    const Shape *input = inputs[a.input];
+    if (input == nullptr && a.kind == Axes::kBroadcast) continue;
+    if (input == nullptr || any_rank(*input)) return unknown;
+    const int64_t rank = static_cast<int64_t>(input->size());
+    const int64_t from = axis_of(a.from, rank, axis), to = axis_of(a.to, rank, axis);
+    if (from < 0 || to < from || to > rank) return unknown;
+    if (a.kind == Axes::kBroadcast)
+      broadcast_into(out, base, input->data() + from, input->data() + to);
+    else
+      out.insert(out.end(), input->begin() + from, input->begin() + to);
+  }
+  return out;
+}
+
+/* `FnInferShape`: the shapes of the wanted outputs. MindSpore passes those of the inputs that are given, which may have unknown sizes. */
+template <class A>
+std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t *const *shapes, AotExtra *extra) {
+  Call<A> call(op, extra);
+  Shape sizes[max_operands];
+  const Shape *known[max_operands] = {};
+  DLTensor views[max_operands];
+  const DLTensor *inputs[max_operands] = {};
+  dtype types[max_operands];
+  op.sample(call.attributes, types);
+  bool concrete = true;
+  for (int i = 0, next = 0; i < op.inputs; ++i) {
+    if (!call.arguments.given(i)) continue;
+    sizes[i].assign(shapes[next], shapes[next] + ndims[next]);
+    ++next;
+    concrete = concrete && complete(sizes[i]);
+    views[i] = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(sizes[i].size()), to_dlpack(types[i]), sizes[i].data(), nullptr, 0};
+    inputs[i] = &views[i];
+    known[i] = &sizes[i];
+  }
+  std::vector<Shape> found;
+  opc_tensor_type results[max_operands];
+  if (concrete) call.check(op.infer(inputs, &call.attributes, results, &call.context));
+  for (int i = 0; i < op.outputs; ++i) {
+    if (!call.arguments.wanted(i)) continue;
+    if (!concrete) {
+      found.push_back(symbolic_shape(op.shapes[i], known, op.axis(call.attributes)));
+      continue;
+    }
+    if (results[i].ndim < 0) throw std::runtime_error(std::string(op.name) + ": nothing given tells the shape of a wanted output");
+    found.emplace_back(results[i].shape, results[i].shape + results[i].ndim);
+  }
+  return found;
+}
+
+/* The wanted outputs' element types, from those of all inputs; dtype_unknown stands for another type, and for one that is not given. */
+template <class A>
+std::vector<dtype> types_of(const Op<A> &op, const Call<A> &call, const dtype *given) {
+  DLTensor views[max_operands];
+  const DLTensor *inputs[max_operands] = {};
+  for (int i = 0; i < op.inputs; ++i) {
+    if (!call.arguments.given(i)) continue;
+    views[i] = {nullptr, {kDLCPU, 0}, 0, to_dlpack(given[i]), nullptr, nullptr, 0};
+    inputs[i] = &views[i];
+  }
+  opc_tensor_type results[max_operands] = {};
+  call.check(op.types(inputs, &call.attributes, results, &call.context));
+  std::vector<dtype> found;
+  for (int i = 0; i < op.outputs; ++i) {
+    if (!call.arguments.wanted(i)) continue;
+    found.push_back(dtype_of(results[i].dtype));
+    if (found.back() == dtype_unknown) throw std::runtime_error(std::string(op.name) + ": nothing given tells the type of a wanted output");
+  }
+  return found;
+}
+
+/* `FnInferType`: the types of the wanted outputs. MindSpore passes those of the inputs that are given. */
+template <class A>
+std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &given, AotExtra *extra) {
+  const Call<A> call(op, extra);
+  dtype elements[max_operands];
+  size_t next = 0;
+  for (int i = 0; i < op.inputs; ++i)
+    elements[i] = call.arguments.given(i) && next < given.size() ? element_type(given[next++]) : dtype_unknown;
+  std::vector<TypeId> found;
+  for (const dtype element : types_of(op, call, elements)) found.push_back(to_mindspore(element));
+  return found;
+}
+
+/* The same for the package's Python, which asks by positions. Returns 0, or 1 with a message. */
+template <class A>
+int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const int32_t *given, int32_t *found, char *message,
+                   int64_t size) {
+  try {
+    const Call<A> call(op, std::vector<int64_t>(values, values + count));
+    dtype elements[max_operands];
+    for (int i = 0; i < op.inputs; ++i) elements[i] = static_cast<dtype>(given[i]);
+    for (const dtype element : types_of(op, call, elements)) *found++ = element;
+    return 0;
+  } catch (const std::exception &error) {
+    snprintf(message, static_cast<size_t>(size), "%s", error.what());
+    return 1;
+  }
+}
+
+/* ---- Kernel ------------------------------------------------------------------------------------------------------------------ */
+
+/* Operands that lie where the kernel can read and write them. */
+struct HostMemory {
+  explicit HostMemory(void *) {}
+  void *input(void *data, size_t) { return data; }
+  void *output(void *data, size_t) { return data; }
+  void begin() {}
+  void end() {}
+};
+
+#ifndef OPC_MINDSPORE_MEMORY
+#define OPC_MINDSPORE_MEMORY HostMemory
+#endif
+
+inline size_t size_of(const DLTensor &view) {
+  size_t size = view.dtype.bits / 8;
+  for (int32_t axis = 0; axis < view.ndim; ++axis) size *= static_cast<size_t>(view.shape[axis]);
+  return size;
+}
+
+/* `Fn`: computes. MindSpore passes all inputs, those that are not given as NULL, and behind them the wanted outputs. */
+template <class A>
+int run(const Op<A> &op, int count, void **data, int *ndims, int64_t **shapes, const char **types, void *stream, void *extra) {
+  Call<A> call(op, static_cast<AotExtra *>(extra));
+  OPC_MINDSPORE_MEMORY memory(stream);
+  DLTensor views[2 * max_operands];
+  const DLTensor *inputs[max_operands] = {};
+  DLTensor *outputs[max_operands] = {};
+  for (int i = 0; i < op.inputs; ++i) {
+    if (!call.arguments.given(i)) continue;
+    views[i] = {nullptr, {kDLCPU, 0}, ndims[i], to_dlpack(types[i]), shapes[i], nullptr, 0};
+    views[i].data = memory.input(data[i], size_of(views[i]));
+    inputs[i] = &views[i];
+  }
+  for (int i = 0, next = op.inputs; i < op.outputs && next < count; ++i) {
+    if (!call.arguments.wanted(i)) continue;
+    DLTensor &view = views[op.inputs + i];
+    view = {nullptr, {kDLCPU, 0}, ndims[next], to_dlpack(types[next]), shapes[next], nullptr, 0};
+    view.data = memory.output(data[next], size_of(view));
+    outputs[i] = &view;
+    ++next;
+  }
+  memory.begin();
+  const KeptDenormals denormals;
+  call.check(op.kernel(inputs, outputs, &call.attributes, &call.context));
+  memory.end();
+  return 0;
+}
+
+}  // namespace mindspore
+}  // namespace opc
+
+#endif /* OPC_ADAPTERS_MINDSPORE_H */

@@ -1,0 +1,255 @@
+/* A contraction: sums of products of two factors, such as a matrix product or a convolution, and what is done with each sum.
+ *
+ * The entry function of an op describes it with the functions below: a stage (opc/core/stage.h) whose axes are the points of the result
+ * and whose operand 0 is the sum, and for each term of the sum the loops that it sums over and its two factors. `run` in
+ * opc/contraction/run.h cuts it into blocks; the structs hold no code that depends on the instruction set.
+ */
+#ifndef OPC_CONTRACTION_CONTRACTION_H
+#define OPC_CONTRACTION_CONTRACTION_H
+
+#include "opc/core/stage.h"
+
+namespace opc {
+
+enum { max_contraction_loops = 2 * max_axes, max_terms = 8, max_parts = 6, max_guards = 6 };
+
+/* What the index i of one loop adds to an index of a tensor: times * floor((scale * i + shift) / divisor). */
+struct part {
+  int32_t loop;
+  int64_t times;
+  int64_t scale;
+  int64_t shift;
+  int64_t divisor;
+};
+
+/* What becomes of an index outside its axis: there is none; the factor is 0; or the product does not count. */
+enum guarding : int8_t { inside, padded, skipped };
+
+/* The index of one axis of a factor: the parts' sum, divided by `divisor`. It is outside its axis, too, where the sum is no multiple of
+ * the divisor. */
+struct axis_index {
+  int64_t stride; /* in elements */
+  int64_t size;
+  int64_t offset;
+  int64_t divisor;
+  guarding guarded;
+  int32_t parts;
+  part part_list[max_parts];
+};
+
+struct factor {
+  const char *data;
+  dtype stored;
+  int32_t places;
+  axis_index at[OPC_MAX_RANK + max_guards];
+};
+
+/* One product, summed over loops [begin, end). */
+struct term {
+  int32_t begin, end;
+  factor factors[2];
+};
+
+/* Loops [0, rank) are the axes of the stage; those of the terms follow. */
+struct contraction {
+  stage *s;
+  int32_t loops;
+  int32_t terms;
+  int64_t size[max_contraction_loops];
+  term *term_list;
+};
+
+/* Packs `count` points of a factor, in panels of `width` points whose last is rounded up to a multiple of `grain`, for `depth` inner
+ * points. In the panel that begins with point f, at to + f * depth, element [k * width + p] is that at from + point[f + p] + inner[k]
+ * plus, for each guard, stride times its index (base + point[f + p] + inner[k]) / divisor. It is 0 where the quotient is not whole or
+ * not in 0..size-1, and for points beyond `count`. */
+struct packing {
+  void *to;
+  int64_t count, width, grain, depth;
+  const char *from;
+  dtype stored;
+  const int64_t *point;
+  const int64_t *inner;
+  int32_t guards;
+  struct {
+    const int64_t *point;
+    const int64_t *inner;
+    int64_t base, size, divisor, stride;
+  } guard[max_guards];
+};
+
+/* Copies a box of elements of a tensor into a slab, contiguously, and 0 where an index is outside its axis. The index of axis[n] is its
+ * start plus, for each loop over that axis, the loop's step times its point; the last loop makes the lines. */
+struct slab_copy {
+  void *to;
+  const char *from; /* where every index is 0 */
+  dtype stored;
+  int32_t axes, loops;
+  struct {
+    int64_t start, size, stride;
+    bool guarded;
+  } axis[OPC_MAX_RANK + max_guards];
+  struct {
+    int32_t axis;
+    int64_t count, step;
+  } loop[OPC_MAX_RANK + max_guards + 2];
+};
+
+/* c[i * pitch + j] (+)= sum of a[k * rows + i] * b[offsets[k] + j] over k < depth, for `rows` rows and 1, 2 or 3 vectors of columns. */
+typedef void (*contraction_kernel)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t pitch,
+                                   bool add);
+
+/* For a row of sums of its own: c[j] (+)= sum of a[k] * b[offsets[k] + j], j < count; b's lines of columns are read from end to end. */
+typedef void (*contraction_line)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
+                                 bool add);
+
+/* The same for columns whose inner points lie together: c[j] (+)= sum of a[k] * b[offsets[j] + k]. */
+typedef void (*contraction_dots)(int64_t depth, const void *a, const void *b, const int64_t *offsets, void *c, int64_t count,
+                                 bool add);
+
+/* For a strip of rows that lie anywhere: c[i * pitch + j] (+)= sum of a[rows[i] + inner[k]] * b[k * columns + j]. */
+typedef void (*contraction_windows)(int64_t depth, const void *a, const int64_t *rows, const int64_t *inner, const void *b, void *c,
+                                    int64_t pitch, bool add);
+
+/* The inner functions of one instruction-set variant for one type of sums. */
+struct contraction_functions {
+  int32_t rows;  /* of a full strip; kernel[0] is for that, kernel[1] for half as many */
+  int32_t lanes; /* columns of a vector */
+  contraction_kernel kernel[2][3];
+  contraction_windows windows[3]; /* of a full strip */
+  contraction_line line;
+  contraction_dots dots;
+  void (*pack)(const packing &);
+  void (*copy)(const slab_copy &);
+  bool (*all_finite)(const void *, int64_t count);
+};
+
+enum { strip_vectors = 3 };
+
+/* Adds the sum itself to a stage, as its first operand. */
+static inline void add_sum(stage &s, dtype computed) { add_operand(s, role_input, in_rows, nullptr, computed, computed); }
+
+static inline void start(contraction &c, stage &s, term *terms) {
+  c.s = &s;
+  c.loops = s.rank;
+  c.terms = 0;
+  c.term_list = terms;
+  for (int32_t a = 0; a < s.rank; ++a) c.size[a] = s.size[a];
+}
+
+static inline term &add_term(contraction &c) {
+  term &t = c.term_list[c.terms++];
+  t.begin = t.end = c.loops;
+  return t;
+}
+
+/* Adds a loop that the last term sums over. */
+static inline axes add_inner(contraction &c, int64_t size) {
+  c.size[c.loops] = size < 0 ? 0 : size;
+  c.term_list[c.terms - 1].end = c.loops + 1;
+  return {c.loops++, 1, false};
+}
+
+static inline axes add_inner(contraction &c, const extents &group) {
+  const axes added = {c.loops, group.rank, true};
+  for (int32_t i = 0; i < group.rank; ++i) add_inner(c, group.size[i]);
+  return added;
+}
+
+/* A tensor as seen by a factor whose places are being added; `axis` is its next axis. */
+struct factor_axes {
+  factor *f;
+  int32_t axis;
+  int32_t ndim;
+  const int64_t *shape;
+  int64_t stride[max_axes];
+};
+
+static inline factor_axes strided_factor(factor &f, char *data, dtype stored, int32_t ndim, const int64_t *shape,
+                                         const int64_t *strides) {
+  f.data = data;
+  f.stored = stored;
+  f.places = 0;
+  factor_axes result = {&f, 0, ndim, shape, {}};
+  int64_t contiguous = 1;
+  for (int32_t a = ndim - 1; a >= 0; --a) {
+    result.stride[a] = strides != nullptr ? strides[a] : contiguous;
+    contiguous *= shape[a];
+  }
+  return result;
+}
+
+static inline factor_axes tensor_factor(factor &f, const DLTensor *t) {
+  return strided_factor(f, data_of(*t), dtype_of(*t), t->ndim, t->shape, t->strides);
+}
+
+/* A tensor between the stages of a call, contiguous. */
+template <typename Temporary>
+static inline factor_axes temporary_factor(factor &f, const Temporary &t, dtype computed) {
+  return strided_factor(f, static_cast<char *>(t.data), computed, t.ndim, t.shape, nullptr);
+}
+
+static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int64_t offset, int64_t divisor, guarding guarded) {
+  axis_index &p = f.at[f.places++];
+  p.stride = stride;
+  p.size = size;
+  p.offset = offset;
+  p.divisor = divisor == 0 ? 1 : divisor; /* the size of nothing: no point is asked for */
+  p.guarded = guarded;
+  p.parts = 0;
+  return p;
+}
+
+/* Sets the index of the next axis; its parts are added to the place returned. */
+static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divisor, guarding guarded) {
+  axis_index &p = add_place(*x.f, x.stride[x.axis], x.shape[x.axis], offset, divisor, guarded);
+  ++x.axis;
+  return p;
+}
+
+/* The size of a condition that has no upper bound: more than any, and no distance from it overflows. */
+static constexpr int64_t any_size = INT64_MAX / 2;
+
+/* Adds a condition 0 <= index < size that is part of no axis. */
+static inline axis_index &add_guard(factor_axes &x, int64_t size, int64_t offset) {
+  return add_place(*x.f, 0, size, offset, 1, skipped);
+}
+
+static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times) {
+  p.part_list[p.parts++] = {loop.first, times, 1, 0, 1};
+  return p;
+}
+
+/* Adds times * floor((scale * i + shift) / divisor), and nothing where the divisor is 0, as floordiv has it. */
+static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times, int64_t scale, int64_t shift, int64_t divisor) {
+  p.part_list[p.parts++] = divisor == 0 ? part{loop.first, 0, 1, 0, 1} : part{loop.first, times, scale, shift, divisor};
+  return p;
+}
+
+/* Adds the loops over those axes of a group along which `own` is broadcast; the others have one point. */
+static inline axes add_broadcast(contraction &c, const extents &group, const extents &own) {
+  const axes added = {c.loops, group.rank, true};
+  for (int32_t i = 0; i < group.rank; ++i) {
+    const int32_t at = i - (group.rank - own.rank);
+    add_inner(c, at < 0 || own.size[at] != group.size[i] ? group.size[i] : 1);
+  }
+  return added;
+}
+
+/* Adds what the axis of a group that is `back` from its end adds to an index. */
+static inline void add_group_part(axis_index &p, const axes &group, int32_t back) {
+  if (back <= group.count) add_part(p, {group.first + group.count - back, 1, false}, 1);
+}
+
+/* Sets the indices of the axes of a group, of these sizes, which may be broadcast; `across` are further loops over the group. */
+static inline void add_group(factor_axes &x, const axes &group, const extents &own, const axes &across = {0, 0, true}) {
+  for (int32_t i = 0; i < own.rank; ++i) {
+    axis_index &p = add_index(x, 0, 1, inside);
+    if (own.size[i] == 1) continue;
+    add_group_part(p, group, own.rank - i);
+    add_group_part(p, across, own.rank - i);
+  }
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_CONTRACTION_H

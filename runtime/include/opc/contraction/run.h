@@ -1,0 +1,258 @@
+/* Runs a contraction: cuts it into blocks that fit the caches, packs the factors, and hands finished strips of sums to a tile function.
+ *
+ * As in GotoBLAS, a block of columns of one factor is packed into the second-level cache and multiplied with strips of rows of the
+ * other, which are packed as they come. The loops of the result are rows where only the first factor varies along them, columns where
+ * only the second does, and batches otherwise. Tables of offsets for rows, columns and inner points let any order of loops, window and
+ * stride be one matrix product. Each sum is added up in the same order, however the work is split over threads.
+ */
+#ifndef OPC_CONTRACTION_RUN_H
+#define OPC_CONTRACTION_RUN_H
+
+#include "opc/contraction/split.h"
+#include "opc/contraction/steps.h"
+
+namespace opc {
+
+/* Sets the columns of a block of a contraction: `number` is its place among them. */
+static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
+  if (p.slab.used) {
+    const slab_plan &of = p.slab;
+    const int64_t piece = number % of.point_blocks;
+    const int64_t lines = number / of.point_blocks % of.line_blocks;
+    const int64_t line = block_start(of.all_lines, of.line_blocks, lines);
+    const int64_t point = block_start(of.all_points, of.point_blocks, piece);
+    const int64_t count = block_start(of.all_lines, of.line_blocks, lines + 1) - line;
+    b.line = block_start(of.all_points, of.point_blocks, piece + 1) - point;
+    b.line_pitch = of.joined ? of.reach + b.line : round_up(b.line, p.f->lanes);
+    b.column = (number / of.point_blocks / of.line_blocks * of.all_lines + line) * of.all_points + point;
+    b.column_count = count * b.line;
+    return;
+  }
+  const int64_t panel = strip_vectors * p.f->lanes;
+  b.column = block_start(p.column_panels, p.column_blocks, number) * panel;
+  b.column_count = block_start(p.column_panels, p.column_blocks, number + 1) * panel;
+  b.column_count = (b.column_count < p.columns.points ? b.column_count : p.columns.points) - b.column;
+  b.line = b.line_pitch = b.column_count;
+}
+
+/* Computes a block that no term adds to. */
+static void finish_nothing(const contraction_plan &p, const contraction_memory &m, const contraction_block &b) {
+  memset(m.sums, 0, static_cast<size_t>(p.f->rows * m.pitch * itemsize(p.computed)));
+  for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
+    finish_strip(p, m, b, m.sums, row, b.row_count - row < p.f->rows ? b.row_count - row : p.f->rows);
+  }
+}
+
+enum : int64_t { page_bytes = 4096 };
+
+/* The memory of the threads of a call. A host may run many short ranges of units: what one has packed is there for the next. */
+struct memory_pool {
+  enum { most = 64 };
+  bool taken[most] = {};
+  void *allocated[most] = {};
+  contraction_memory memory[most];
+
+  ~memory_pool() {
+    for (void *each : allocated) free(each);
+  }
+};
+
+/* The memory of a range of units, from the pool where it is more than a little. It is allocated plainly: an allocator keeps what is freed
+ * and asked for again more readily than memory with an alignment, whose pages would have to be made anew for each call. */
+struct thread_memory {
+  alignas(cache_line) char small[16384];
+  void *allocated = nullptr;
+  memory_pool *pool = nullptr;
+  int32_t place = 0; /* in the pool, if there is one */
+
+  /* Lays it out; false where there is none. */
+  bool lay_out(const contraction_plan &p, contraction_memory &m) {
+    char *memory = small;
+    const int64_t bytes = opc::lay_out(p, nullptr, m);
+    if (bytes > static_cast<int64_t>(sizeof small)) {
+      allocated = malloc(static_cast<size_t>(bytes + page_bytes));
+      if (allocated == nullptr) return false;
+      memory = static_cast<char *>(allocated);
+      memory += page_bytes - reinterpret_cast<uintptr_t>(memory) % page_bytes;
+    }
+    opc::lay_out(p, memory, m);
+    return true;
+  }
+
+  /* Takes what is free in the pool. */
+  bool take(const contraction_plan &p, contraction_memory &m) {
+    while (place < memory_pool::most && __atomic_exchange_n(&p.pool->taken[place], true, __ATOMIC_ACQUIRE)) ++place;
+    if (place < memory_pool::most) pool = p.pool;
+    if (pool != nullptr && pool->allocated[place] != nullptr) {
+      m = pool->memory[place];
+      return true;
+    }
+    if (!lay_out(p, m)) return false;
+    if (pool != nullptr && allocated != nullptr) {
+      pool->allocated[place] = allocated;
+      allocated = nullptr;
+    }
+    return true;
+  }
+
+  void give_back(const contraction_memory &m) {
+    if (pool == nullptr) return;
+    pool->memory[place] = m;
+    __atomic_store_n(&pool->taken[place], false, __ATOMIC_RELEASE);
+  }
+
+  ~thread_memory() { free(allocated); }
+};
+
+/* Where the sums of a part of the steps over a block begin. */
+static inline char *partial_sums(const contraction_plan &p, int64_t part, int64_t column, int64_t row, int64_t pitch) {
+  const int64_t rows = p.row_strips * p.f->rows;
+  return p.partial + ((part * p.column_blocks + column) * rows + row) * pitch * itemsize(p.computed);
+}
+
+/* The body of the parallel loop: units [begin, end), each a block of rows and columns of one batch and a part of the steps, rows innermost. */
+static void run_contraction_units(void *argument, int64_t begin, int64_t end) {
+  contraction_plan &shared = *static_cast<contraction_plan *>(argument);
+  contraction_plan p = shared;
+  contraction_memory m;
+  thread_memory memory;
+  if (!memory.take(p, m)) return __atomic_store_n(&shared.failed, true, __ATOMIC_RELAXED);
+  for (int64_t unit = begin; unit < end;) {
+    const int64_t row = unit % p.row_blocks;
+    const int64_t column = unit / p.row_blocks % p.column_blocks;
+    const int64_t part = unit / p.row_blocks / p.column_blocks % p.parts;
+    move_to_batch(p, unit / p.row_blocks / p.column_blocks / p.parts);
+    int64_t count = p.row_blocks - row < end - unit ? p.row_blocks - row : end - unit;
+    if (count > p.joined_blocks) count = p.joined_blocks;
+    contraction_block b;
+    b.row = block_start(p.row_strips, p.row_blocks, row) * p.f->rows;
+    b.row_count = block_start(p.row_strips, p.row_blocks, row + count) * p.f->rows;
+    b.row_count = (b.row_count < p.rows.points ? b.row_count : p.rows.points) - b.row;
+    b.first_block = row;
+    b.blocks = count;
+    choose_columns(p, column, b);
+    b.first_step = block_start(p.steps, p.parts, part);
+    b.end_step = block_start(p.steps, p.parts, part + 1);
+    if (p.parts > 1) m.sums = partial_sums(p, part, column, b.row, m.pitch);
+    if (p.steps == 0) finish_nothing(p, m, b);
+    for (int64_t step = b.first_step; step < b.end_step; ++step) add_step(p, m, b, step);
+    unit += count;
+  }
+  memory.give_back(m);
+}
+
+/* The body of the second parallel loop where the steps are summed up in parts: adds these up for units [begin, end), each a strip of rows of
+ * a block of columns, strips innermost. */
+static void join_parts(void *argument, int64_t begin, int64_t end) {
+  contraction_plan &shared = *static_cast<contraction_plan *>(argument);
+  contraction_plan p = shared;
+  contraction_memory m;
+  thread_memory memory;
+  if (!memory.lay_out(p, m)) return __atomic_store_n(&shared.failed, true, __ATOMIC_RELAXED);
+  move_to_batch(p, 0);
+  float ones[most_parts];
+  double double_ones[most_parts];
+  int64_t offsets[most_parts];
+  for (int64_t part = 0; part < p.parts; ++part) {
+    ones[part] = 1;
+    double_ones[part] = 1;
+    offsets[part] = part * p.column_blocks * p.row_strips * p.f->rows * m.pitch;
+  }
+  const void *factors = p.computed == dtype_float64 ? static_cast<const void *>(double_ones) : ones;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t column = unit / p.row_strips;
+    contraction_block b;
+    choose_columns(p, column, b);
+    b.row = unit % p.row_strips * p.f->rows;
+    b.row_count = least_of(p.f->rows, p.rows.points - b.row);
+    const int64_t columns = position(b, b.column_count - 1) + 1;
+    for (int64_t row = 0; row < b.row_count; ++row) {
+      const char *from = partial_sums(p, 0, column, b.row + row, m.pitch);
+      p.f->line(p.parts, factors, from, offsets, m.sums + row * m.pitch * itemsize(p.computed), columns, false);
+    }
+    finish_strip(p, m, b, m.sums, 0, b.row_count);
+  }
+}
+
+/* Runs the body of a parallel loop over units that are `work` multiplications each. */
+static void run_units(contraction_plan &p, int64_t units, int64_t work, opc_range_body body) {
+  const opc_context *context = p.c->s->context;
+  const int64_t grain = unit_work / work > 0 ? unit_work / work : 1;
+  if (context == nullptr || context->parallel_for == nullptr || units <= grain) {
+    body(&p, 0, units);
+  } else {
+    context->parallel_for(context->pool, units, grain, body, &p);
+  }
+}
+
+/* Computes a contraction whose loops are all affine: `p` holds their sizes and beginnings. */
+static int32_t run_planned(contraction_plan &p) {
+  const opc_context *context = p.c->s->context;
+  int64_t units = 0;
+  if (!plan_blocks(p, &units)) return OPC_OK;
+  int64_t offsets[strip_vectors][inner_block];
+  for (int32_t v = 0; v < strip_vectors; ++v) {
+    for (int64_t k = 0; k < p.most_inner; ++k) offsets[v][k] = k * (v + 1) * p.f->lanes;
+    p.panel_offset[v] = offsets[v];
+  }
+  void *partial = nullptr;
+  if (p.parts > 1 && posix_memalign(&partial, 4096, static_cast<size_t>(p.parts * partial_bytes_of(p))) != 0) {
+    return fail(context, OPC_OUT_OF_MEMORY, "no memory for the sums of a contraction");
+  }
+  p.partial = static_cast<char *>(partial);
+  memory_pool pool;
+  p.pool = &pool;
+  run_units(p, units, p.work / units > 0 ? p.work / units : 1, run_contraction_units);
+  if (p.parts > 1 && !p.failed) {
+    run_units(p, p.row_strips * p.column_blocks, p.parts * p.f->rows * p.most_columns, join_parts);
+  }
+  free(partial);
+  return p.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for the blocks of a contraction") : OPC_OK;
+}
+
+/* Computes a contraction in which no factor steps, in parts in which no index has to be divided. */
+static int32_t run_whole(contraction_plan &p) {
+  divided_indices divided;
+  find_divided(p, divided);
+  p.whole = divided.even;
+  if (!divided.even || divided.count == 0) return run_planned(p);
+  const int32_t code = for_residues(p, divided, 0, [&]() { return run_planned(p); });
+  for (int32_t loop = p.c->s->rank; loop < p.c->loops; ++loop) {
+    p.begin[loop] = 0;
+    p.size[loop] = p.c->size[loop];
+    p.step[loop] = 1;
+  }
+  return code;
+}
+
+/* Computes a contraction and calls `function` with its sums. Where a factor steps along an axis of the result, it is cut into the runs
+ * in which the factor stays, one after the other. */
+static int32_t run(const contraction &c, const contraction_functions &f, const row_functions &rows, dtype computed,
+                   tile_function function, const void *arguments) {
+  contraction_plan p;
+  p.c = &c;
+  p.f = &f;
+  p.conversions = &rows;
+  p.computed = computed;
+  p.function = function;
+  p.arguments = arguments;
+  p.failed = false;
+  for (int32_t loop = 0; loop < c.loops; ++loop) {
+    p.begin[loop] = 0;
+    p.size[loop] = c.size[loop];
+    p.step[loop] = 1;
+  }
+  drop_guards(p);
+  const int32_t stepped = stepped_loop(p);
+  if (stepped < 0) return run_whole(p);
+  int32_t code = OPC_OK;
+  for (int64_t begin = 0; begin < c.size[stepped] && code == OPC_OK; begin += p.size[stepped]) {
+    p.begin[stepped] = begin;
+    p.size[stepped] = run_of_steps(p, stepped, begin, c.size[stepped]);
+    code = run_whole(p);
+  }
+  return code;
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_RUN_H

@@ -1,0 +1,293 @@
+/* The steps of a contraction over one block: packs or copies what is read of both factors and adds the products up. */
+#ifndef OPC_CONTRACTION_STEPS_H
+#define OPC_CONTRACTION_STEPS_H
+
+#include "opc/contraction/panels.h"
+
+namespace opc {
+
+/* Packs the points of a table in panels of `width`. */
+static void pack_points(const contraction_plan &p, const contraction_factor &f, const contraction_table &points,
+                        const contraction_table &inner, int64_t depth, int64_t count, int64_t width, int64_t grain, void *to) {
+  packing job;
+  job.to = to;
+  job.count = count;
+  job.width = width;
+  job.grain = grain;
+  job.depth = depth;
+  job.from = f.data;
+  job.stored = f.f->stored;
+  job.point = points.offset;
+  job.inner = inner.offset;
+  job.guards = f.guards;
+  for (int32_t g = 0; g < f.guards; ++g) {
+    const axis_index &at = f.f->at[f.guard[g]];
+    job.guard[g] = {points.guard[g], inner.guard[g], f.base[g], at.size, f.divisor[g], at.stride};
+  }
+  p.f->pack(job);
+}
+
+static inline bool follow(const int64_t *offsets, int64_t count) {
+  for (int64_t i = 1; i < count; ++i) {
+    if (offsets[i] != offsets[0] + i) return false;
+  }
+  return true;
+}
+
+/* Chooses how the columns of a block are multiplied. */
+static column_way way_of(const contraction_plan &p, const contraction_term &t, const contraction_memory &m, const contraction_block &b,
+                         int64_t depth) {
+  const contraction_factor &f = t.factors[1];
+  if (t.skips || f.guards > 0 || f.f->stored != p.computed || b.row_count > few_strips * p.f->rows) return columns_packed;
+  const bool few = b.row_count <= few_rows;
+  if (few && depth >= p.f->lanes && follow(m.inner[1].offset, depth)) return columns_in_dots;
+  if (!follow(m.columns.offset, b.column_count)) return columns_packed;
+  if (few) return columns_in_lines;
+  return b.column_count % p.f->lanes == 0 ? columns_in_panels : columns_packed;
+}
+
+/* Fills the tables of what a step over a block packs, as far as they don't hold it already. */
+static void fill_tables(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                        int32_t side) {
+  const contraction_term &t = p.term[at.term];
+  table_key &held = m.held[side];
+  const bool fresh = held.term != at.term;
+  const int64_t point = side == 0 ? b.row : b.column;
+  const int64_t count = side == 0 ? b.row_count : b.column_count;
+  if (fresh || held.inner != at.inner) fill_table(p, t.factors[side], t.inner, at.inner, at.depth, m.inner[side]);
+  if (fresh || held.point != point || held.count != count) {
+    const loop_list &loops = side == 0 ? p.rows.loops : p.columns.loops;
+    fill_table(p, t.factors[side], loops, point, count, side == 0 ? m.rows : m.columns);
+  }
+  held = {at.term, at.inner, point, count};
+}
+
+/* What points [point, point + count) of a factor are packed from. */
+static packed_key key_of(const contraction_factor &f, int64_t point, int64_t count) {
+  packed_key key = {point, count, f.data, {}};
+  for (int32_t g = 0; g < f.guards; ++g) key.base[g] = f.base[g];
+  return key;
+}
+
+/* Returns the packed rows of a block at one step; where they are kept, only those are packed that are not yet. */
+static const char *packed_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                               const contraction_step &at) {
+  const contraction_factor &f = p.term[at.term].factors[0];
+  const int64_t width = p.f->rows;
+  if (!p.keeps_rows) {
+    fill_tables(p, m, b, at, 0);
+    pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, width, width / 2, m.rows_packed);
+    return m.rows_packed;
+  }
+  const int64_t item = itemsize(p.computed);
+  char *all = m.rows_packed + step * p.most_inner * p.most_rows * item;
+  for (int64_t n = b.first_block; n < b.first_block + b.blocks; ++n) {
+    const int64_t first = block_start(p.row_strips, p.row_blocks, n) * width;
+    const int64_t end = least_of(block_start(p.row_strips, p.row_blocks, n + 1) * width, p.rows.points);
+    const packed_key key = key_of(f, first, end - first);
+    packed_key &kept = m.kept[step * p.row_blocks + n];
+    if (same_key(kept, key, f.guards)) continue;
+    fill_tables(p, m, b, at, 0);
+    contraction_table rows = m.rows;
+    rows.offset += first - b.row;
+    for (int64_t *&guard : rows.guard) guard += first - b.row;
+    pack_points(p, f, rows, m.inner[0], at.depth, end - first, width, width / 2, all + first * at.depth * item);
+    kept = key;
+  }
+  return all + b.row * at.depth * item;
+}
+
+/* Whether the guards of a factor that skip products let one count. */
+static bool counts(const contraction_factor &f, const contraction_table &points, const contraction_table &inner, int64_t point,
+                   int64_t k) {
+  for (int32_t g = 0; g < f.guards; ++g) {
+    const axis_index &at = f.f->at[f.guard[g]];
+    const int64_t index = f.base[g] + points.guard[g][point] + inner.guard[g][k];
+    if (index % f.divisor[g] != 0) return false;
+    if (at.guarded == skipped && (index < 0 || index / f.divisor[g] >= at.size)) return false;
+  }
+  return true;
+}
+
+/* The element of packed points for inner point k. */
+template <typename T>
+static inline T packed_element(const char *packed, int64_t point, int64_t k, int64_t count, int64_t width, int64_t grain, int64_t depth) {
+  const int64_t first = point / width * width;
+  const int64_t own = count - first < width ? round_up(count - first, grain) : width;
+  return reinterpret_cast<const T *>(packed)[first * depth + k * own + (point - first)];
+}
+
+/* Adds the products of a step that count, one by one: where an infinity or NaN would pass a guard that makes the other factor 0. */
+template <typename T>
+static void add_exactly(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                        const char *strips, bool add) {
+  const contraction_factor *f = p.term[at.term].factors;
+  const int64_t lanes = p.f->lanes;
+  for (int64_t i = 0; i < b.row_count; ++i) {
+    T *sums = reinterpret_cast<T *>(m.sums) + i * m.pitch;
+    for (int64_t j = 0; j < b.column_count; ++j) {
+      T &total = sums[position(b, j)];
+      T sum = add ? total : T(0);
+      for (int64_t k = 0; k < at.depth; ++k) {
+        if (!counts(f[0], m.rows, m.inner[0], i, k) || !counts(f[1], m.columns, m.inner[1], j, k)) continue;
+        sum += packed_element<T>(strips, i, k, b.row_count, p.f->rows, p.f->rows / 2, at.depth) *
+               packed_element<T>(m.panels, j, k, b.column_count, lanes * strip_vectors, lanes, at.depth);
+      }
+      total = sum;
+    }
+  }
+}
+
+/* Packs the columns of a step over a block. */
+static void pack_columns(const contraction_plan &p, const contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  const int64_t lanes = p.f->lanes;
+  pack_points(p, p.term[at.term].factors[1], m.columns, m.inner[1], at.depth, b.column_count, lanes * strip_vectors, lanes, m.panels);
+}
+
+/* Packs the columns of a step over a block, unless they are kept. */
+static void keep_columns(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                         const contraction_step &at) {
+  if (!p.keeps_columns) return pack_columns(p, m, b, at);
+  const contraction_factor &f = p.term[at.term].factors[1];
+  const packed_key key = key_of(f, b.column, b.column_count);
+  m.panels = m.all_panels + step * p.most_inner * p.most_columns * itemsize(p.computed);
+  if (same_key(m.kept_columns[step], key, f.guards)) return;
+  pack_columns(p, m, b, at);
+  m.kept_columns[step] = key;
+}
+
+/* Packs what a step over a block reads from a slab, too. */
+static void pack_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  const int32_t side = p.slab.used;
+  const contraction_factor &f = p.term[0].factors[side];
+  fill_table(p, f, p.term[0].inner, at.inner, at.depth, m.inner[side]);
+  if (p.slab.used) {
+    fill_table(p, f, p.columns.loops, b.column, b.column_count, m.columns);
+    pack_columns(p, m, b, at);
+  } else {
+    fill_table(p, f, p.rows.loops, b.row, b.row_count, m.rows);
+    pack_points(p, f, m.rows, m.inner[0], at.depth, b.row_count, p.f->rows, p.f->rows / 2, m.rows_packed);
+  }
+}
+
+/* Adds a step in that way if it has to be; tells whether it did. */
+static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at,
+                          const char *strips, bool add) {
+  const int64_t packed_rows = round_up(b.row_count, p.f->rows / 2) * at.depth;
+  const int64_t packed_columns = round_up(b.column_count, p.f->lanes) * at.depth;
+  const bool rows = p.windows.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(strips, packed_rows);
+  const bool columns = p.slab.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(m.panels, packed_columns);
+  if (rows && columns) return false;
+  if (p.slab.used || p.windows.used) pack_slab(p, m, b, at);
+  if (!p.windows.used) fill_tables(p, m, b, at, 0);
+  if (p.computed == dtype_float64) {
+    add_exactly<double>(p, m, b, at, strips, add);
+  } else {
+    add_exactly<float>(p, m, b, at, strips, add);
+  }
+  return true;
+}
+
+/* Copies what a step over a block of columns reads into the slab. */
+static void fill_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                      const contraction_step &at) {
+  const int64_t kept = keeps_layouts(p) ? step : 0;
+  m.layout = m.layouts + kept;
+  m.slab_offset = m.slab_offsets + kept * p.most_inner;
+  slab_layout &s = *m.layout;
+  const int64_t lines = b.column_count / b.line;
+  if (s.first_inner != at.inner || s.lines != lines || s.points != b.line) {
+    find_reach(p, at, s);
+    lay_out_slab(p, s, lines, b.line);
+    find_offsets(p, p.term[0].factors[1], p.term[0].inner, at.inner, at.depth, s, true, m.slab_offset);
+    s.first_inner = at.inner;
+  }
+  int64_t index[max_contraction_loops];
+  locate(p, p.columns.loops, b.column, index);
+  slab_copy job;
+  describe_copy(p, s, index, m.slab, job);
+  p.f->copy(job);
+}
+
+/* Copies what a step over a block of rows reads into the slab. */
+static void fill_windows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
+  const contraction_term &t = p.term[0];
+  slab_layout &s = *m.layout;
+  lay_out_windows(p, b.row, b.row_count, at, s);
+  find_offsets(p, t.factors[0], t.inner, at.inner, at.depth, s, true, m.slab_offset);
+  find_offsets(p, t.factors[0], p.rows.loops, b.row, b.row_count, s, false, m.row_offset);
+  /* The rows that fill up the last strip are copies of its first. */
+  for (int64_t row = b.row_count; row % p.f->rows != 0; ++row) m.row_offset[row] = m.row_offset[row / p.f->rows * p.f->rows];
+  slab_copy job;
+  describe_windows(p, s, m.slab, job);
+  p.f->copy(job);
+}
+
+/* Whether the sums of a block are done with a step. */
+static inline bool is_last(const contraction_plan &p, const contraction_block &b, int64_t step) {
+  return p.parts == 1 && step == b.end_step - 1;
+}
+
+/* Adds one step of the sums of few rows, one row at a time. */
+static void add_few_rows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+                         const contraction_step &at, column_way way) {
+  const contraction_factor &right = p.term[at.term].factors[1];
+  const int64_t item = itemsize(p.computed);
+  fill_tables(p, m, b, at, 0);
+  pack_points(p, p.term[at.term].factors[0], m.rows, m.inner[0], at.depth, b.row_count, 1, 1, m.rows_packed);
+  if (p.keeps_rows) m.kept[0].count = -1;
+  for (int64_t row = 0; row < b.row_count; ++row) {
+    const char *left = m.rows_packed + row * at.depth * item;
+    char *sums = m.sums + row * m.pitch * item;
+    if (way == columns_in_lines) {
+      const char *from = right.data + m.columns.offset[0] * item;
+      p.f->line(at.depth, left, from, m.inner[1].offset, sums, b.column_count, step > b.first_step);
+    } else {
+      const char *from = right.data + m.inner[1].offset[0] * item;
+      p.f->dots(at.depth, left, from, m.columns.offset, sums, b.column_count, step > b.first_step);
+    }
+  }
+  if (is_last(p, b, step)) finish_strip(p, m, b, m.sums, 0, b.row_count);
+}
+
+/* Adds one step of the sums, a term over a block of its inner points, to a block of the result. */
+static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
+  const contraction_step at = step_of(p, step);
+  const int64_t item = itemsize(p.computed);
+  if (!p.slab.used) fill_tables(p, m, b, at, 1);
+  const column_way way = p.slab.used      ? columns_in_slab
+                         : p.windows.used ? columns_packed
+                                          : way_of(p, p.term[at.term], m, b, at.depth);
+  if (way == columns_in_slab) fill_slab(p, m, b, step, at);
+  if (p.windows.used) fill_windows(p, m, b, at);
+  if (way == columns_packed) keep_columns(p, m, b, step, at);
+  if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
+  const char *strips = p.windows.used ? m.rows_packed : packed_rows(p, m, b, step, at);
+  const bool add = step > b.first_step;
+  const bool done = p.term[at.term].skips && add_nonfinite(p, m, b, at, strips, add);
+  const int64_t count = done ? 0 : list_panels(p, m, b, at, way);
+  fetched_lines ahead = {};
+  if (way == columns_packed && count > 0) ahead = next_columns(p, m, b, step, at, count * blocks_of(b.row_count, p.f->rows));
+  for (int64_t row = 0; row < b.row_count; row += p.f->rows) {
+    const int64_t rows = least_of(b.row_count - row, p.f->rows);
+    const bool half = 2 * rows <= p.f->rows;
+    char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
+    strip_place place = {};
+    if (is_last(p, b, step)) place = place_strip(p, b.row + row, rows);
+    for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
+      char *to = sums + panel->at * item;
+      fetch_results(p, *panel, place);
+      fetch_share(ahead);
+      if (p.whole_sums) fetch_sums(p, m, *panel, to, rows);
+      if (p.windows.used) {
+        p.f->windows[panel->vectors - 1](at.depth, m.slab, m.row_offset + row, m.slab_offset, panel->from, to, m.pitch, add);
+      } else {
+        p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
+      }
+    }
+    if (is_last(p, b, step)) finish_strip(p, m, b, sums, row, rows);
+  }
+}
+
+}  // namespace opc
+#endif  // OPC_CONTRACTION_STEPS_H

@@ -1,0 +1,193 @@
+/* What a kernel does with a call as a whole: refusing overlapping memory, and choosing among functions by element type. */
+#ifndef OPC_CORE_CALL_H
+#define OPC_CORE_CALL_H
+
+#include <stdlib.h>
+
+#include "opc/core/stage.h"
+
+namespace opc {
+
+/* The bytes a tensor's elements lie in: [begin, end), empty for no elements. */
+struct extent {
+  const char *begin;
+  const char *end;
+};
+
+static inline extent extent_of(const DLTensor &tensor) {
+  const char *data = data_of(tensor);
+  int64_t low = 0;
+  int64_t high = 1;
+  int64_t contiguous = 1;
+  for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
+    const int64_t size = tensor.shape[i];
+    if (size == 0) return {data, data};
+    const int64_t reach = (size - 1) * (tensor.strides != nullptr ? tensor.strides[i] : contiguous);
+    (reach < 0 ? low : high) += reach;
+    contiguous *= size;
+  }
+  const int64_t item = tensor.dtype.bits / 8;
+  return {data + low * item, data + high * item};
+}
+
+static inline bool overlap(const extent &a, const extent &b) { return a.begin < b.end && b.begin < a.end; }
+
+/* Whether two tensors of one shape and dtype have the same elements in the same memory. */
+static inline bool same_memory(const DLTensor &a, const DLTensor &b) {
+  const extent ea = extent_of(a);
+  const extent eb = extent_of(b);
+  if (ea.begin != eb.begin || ea.end != eb.end || a.ndim != b.ndim || a.dtype.bits != b.dtype.bits) return false;
+  int64_t contiguous = 1;
+  for (int32_t i = a.ndim - 1; i >= 0; --i) {
+    if (a.shape[i] != b.shape[i]) return false;
+    if (a.shape[i] != 1 && a.strides != nullptr && a.strides[i] != contiguous) return false;
+    if (b.shape[i] != 1 && b.strides != nullptr && b.strides[i] != contiguous) return false;
+    contiguous *= a.shape[i];
+  }
+  return true;
+}
+
+/* An output that may reuse the memory of an input. */
+struct inplace_pair {
+  int32_t output;
+  int32_t input;
+};
+
+/* Refuses outputs that overlap inputs, other than the pairs declared in place, or each other. `names` are the inputs' and then the
+ * outputs' names. */
+static inline int32_t check_overlap(const char *op, const char *const *names, const DLTensor *const *inputs, int32_t input_count,
+                                    DLTensor *const *outputs, int32_t output_count, const inplace_pair *pairs,
+                                    int32_t pair_count, const opc_context *context) {
+  for (int32_t o = 0; o < output_count; ++o) {
+    if (outputs[o] == nullptr) continue;
+    const extent written = extent_of(*outputs[o]);
+    for (int32_t i = 0; i < input_count; ++i) {
+      if (inputs[i] == nullptr || !overlap(written, extent_of(*inputs[i]))) continue;
+      bool allowed = false;
+      for (int32_t p = 0; p < pair_count; ++p) {
+        allowed = allowed || (pairs[p].output == o && pairs[p].input == i && same_memory(*outputs[o], *inputs[i]));
+      }
+      if (!allowed) {
+        return fail(context, OPC_INVALID_ARGUMENT, "%s: the output %s overlaps the input %s in memory", op,
+                    names[input_count + o], names[i]);
+      }
+    }
+    for (int32_t other = 0; other < o; ++other) {
+      if (outputs[other] != nullptr && overlap(written, extent_of(*outputs[other]))) {
+        return fail(context, OPC_INVALID_ARGUMENT, "%s: the outputs %s and %s overlap in memory", op,
+                    names[input_count + other], names[input_count + o]);
+      }
+    }
+  }
+  return OPC_OK;
+}
+
+/* Whether an output is to be computed: the caller gives it, and it has an element. */
+static inline bool wanted(const DLTensor *output) {
+  if (output == nullptr) return false;
+  for (int32_t i = 0; i < output->ndim; ++i) {
+    if (output->shape[i] == 0) return false;
+  }
+  return true;
+}
+
+/* Whether there is nothing to compute: no output that is wanted has an element. */
+static inline bool nothing_wanted(DLTensor *const *outputs, int32_t count) {
+  for (int32_t o = 0; o < count; ++o) {
+    if (wanted(outputs[o])) return false;
+  }
+  return true;
+}
+
+/* The position of an element type's compute type among the compute types that a function is instantiated for. */
+template <dtype... Types>
+static inline int32_t type_index(dtype element) {
+  constexpr dtype types[] = {Types...};
+  int32_t index = 0;
+  while (types[index] != compute_dtype(element)) ++index;
+  return index;
+}
+
+/* The position of an element type among those that a function is instantiated for. */
+template <dtype... Types>
+static inline int32_t stored_index(dtype element) {
+  constexpr dtype types[] = {Types...};
+  int32_t index = 0;
+  while (types[index] != element) ++index;
+  return index;
+}
+
+/* A tensor between the stages of a call, contiguous. That of a single number needs no memory of its own. */
+struct temporary {
+  void *data = nullptr;
+  int64_t bytes = 0; /* at `data` */
+  int32_t ndim = 0;
+  int64_t shape[max_axes];
+  int64_t number[1];
+  temporary() = default;
+  temporary(const temporary &) = delete;
+  temporary &operator=(const temporary &) = delete;
+  ~temporary() { release(); }
+  void release() {
+    if (data != number) free(data);
+  }
+};
+
+/* A size below zero is none: what looks an element up compares its place with the size that stands here. */
+static inline void append_axes(temporary &t, int64_t size) { t.shape[t.ndim++] = size < 0 ? 0 : size; }
+static inline void append_axes(temporary &t, const extents &group) {
+  for (int32_t i = 0; i < group.rank; ++i) t.shape[t.ndim++] = group.size[i];
+}
+
+/* Gives a temporary axes of these sizes and groups. */
+template <typename... Sizes>
+static inline void describe(temporary &t, const Sizes &...sizes) {
+  t.ndim = 0;
+  (append_axes(t, sizes), ...);
+}
+
+/* Gets uninitialised memory, or takes what the temporary has, for a tensor with axes of these sizes and groups; false when there is
+ * none. */
+template <typename... Sizes>
+static inline bool allocate(temporary &t, dtype type, const Sizes &...sizes) {
+  describe(t, sizes...);
+  int64_t bytes = itemsize(type);
+  for (int32_t i = 0; i < t.ndim; ++i) bytes *= t.shape[i];
+  if (t.data != nullptr && bytes <= t.bytes) return true;
+  t.release();
+  t.bytes = bytes;
+  t.data = bytes <= int64_t(sizeof(t.number)) ? t.number : malloc(static_cast<size_t>(bytes));
+  return t.data != nullptr;
+}
+
+/* Adds a temporary to a stage. */
+template <typename... Axes>
+static inline void add_temporary(stage &s, role what, bool along_row, const temporary &t, dtype computed, Axes... places) {
+  const axes list[] = {places..., axes{}};
+  operand &o = add_operand(s, what, along_row, static_cast<char *>(t.data), computed, computed);
+  place(o, t.ndim, t.shape, nullptr, list, static_cast<int32_t>(sizeof...(places)));
+}
+
+template <typename Nest>
+static inline void add_temporary(Nest &n, const temporary &t) {
+  add_strided(n, static_cast<char *>(t.data), t.ndim, t.shape, nullptr);
+}
+
+/* Adds a temporary to a nest over rows, entry e of `axes[e]` axes. */
+template <typename Nest>
+static inline void add_temporary(Nest &n, const temporary &t, dtype computed, int32_t entries, const int32_t *axes) {
+  auto &o = n.operands[n.operand_count++];
+  o.data = static_cast<char *>(t.data);
+  o.stored = computed;
+  o.entries = entries;
+  int64_t contiguous = 1;
+  for (int32_t e = entries - 1, a = t.ndim; e >= 0; --e) {
+    o.size[e] = 1;
+    for (int32_t i = 0; i < axes[e]; ++i) o.size[e] *= t.shape[--a];
+    o.stride[e] = contiguous;
+    contiguous *= o.size[e];
+  }
+}
+
+}  // namespace opc
+#endif  // OPC_CORE_CALL_H

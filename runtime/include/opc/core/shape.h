@@ -1,0 +1,411 @@
+/* Checks the tensors of a call against an op's signature and binds its dimensions, axis groups and types.
+ *
+ * Generated code drives a `matcher` step by step and stops at the first step that returns false; the matcher has then written the
+ * message and `code` says what to return. Nothing here reads tensor data or allocates memory.
+ */
+#ifndef OPC_CORE_SHAPE_H
+#define OPC_CORE_SHAPE_H
+
+#include <string.h>
+
+#include "opc/core/tensor.h"
+
+namespace opc {
+
+/* A named dimension and the operand that bound it; size -1 until then. */
+struct dim {
+  int64_t size = -1;
+  const char *origin = "";
+};
+
+/* An axis group and the operand that bound it; rank -1 until then. */
+struct group : extents {
+  const char *origin = "";
+  group() { rank = -1; }
+};
+
+/* A type variable and the operand or attribute that bound it. */
+struct type {
+  dtype element = dtype_unknown;
+  const char *origin = "";
+};
+
+/* An integer of a shape rule. A result that overflows 64 bits or divides by zero is marked and stays so; comparisons with a marked
+ * integer are false. `//` and `%` round to minus infinity. */
+struct integer {
+  enum fault_kind : int8_t { none, overflow, division };
+
+  int64_t value;
+  fault_kind fault;
+
+  integer(int64_t number, fault_kind kind = none) : value(number), fault(kind) {}
+  integer(const dim &bound) : value(bound.size), fault(none) {}
+};
+
+static inline integer::fault_kind fault_of(integer a, integer b, bool overflows) {
+  return a.fault != integer::none ? a.fault : b.fault != integer::none ? b.fault : overflows ? integer::overflow : integer::none;
+}
+static inline integer operator+(integer a, integer b) {
+  int64_t sum;
+  const bool overflows = __builtin_add_overflow(a.value, b.value, &sum);
+  return {sum, fault_of(a, b, overflows)};
+}
+static inline integer operator-(integer a, integer b) {
+  int64_t difference;
+  const bool overflows = __builtin_sub_overflow(a.value, b.value, &difference);
+  return {difference, fault_of(a, b, overflows)};
+}
+static inline integer operator*(integer a, integer b) {
+  int64_t product;
+  const bool overflows = __builtin_mul_overflow(a.value, b.value, &product);
+  return {product, fault_of(a, b, overflows)};
+}
+static inline integer operator-(integer a) { return integer(0) - a; }
+static inline integer floordiv(integer a, integer b) {
+  if (b.value == 0) return {0, a.fault != integer::none ? a.fault : integer::division};
+  if (b.value == -1) return integer(0, b.fault) - a;
+  const int64_t quotient = a.value / b.value;
+  return {quotient - (a.value % b.value != 0 && (a.value < 0) != (b.value < 0)), fault_of(a, b, false)};
+}
+static inline integer mod(integer a, integer b) {
+  if (b.value == -1) return {0, fault_of(a, b, false)};
+  return b.value == 0 ? floordiv(a, b) : a - floordiv(a, b) * b;
+}
+static inline bool sound(integer a, integer b) { return fault_of(a, b, false) == integer::none; }
+static inline bool operator<(integer a, integer b) { return sound(a, b) && a.value < b.value; }
+static inline bool operator<=(integer a, integer b) { return sound(a, b) && a.value <= b.value; }
+static inline bool operator>(integer a, integer b) { return b < a; }
+static inline bool operator>=(integer a, integer b) { return b <= a; }
+static inline bool operator==(integer a, integer b) { return sound(a, b) && a.value == b.value; }
+static inline bool operator!=(integer a, integer b) { return sound(a, b) && a.value != b.value; }
+static inline integer maximum(integer a, integer b) { return a < b ? b : a; }
+static inline integer minimum(integer a, integer b) { return b < a ? b : a; }
+static inline integer abs(integer a) { return a.value < 0 ? -a : a; }
+static inline integer sign(integer a) { return {(a.value > 0) - (a.value < 0), a.fault}; }
+static inline double real(integer a) { return static_cast<double>(a.value); }
+
+static inline integer size(const group &axes) {
+  integer product = 1;
+  for (int32_t i = 0; i < axes.rank; ++i) product = product * axes.size[i];
+  return product;
+}
+
+/* A dimension or group that only absent operands have is empty, and a type that only they have is that of nothing but zeros. */
+static inline void settle(dim &unbound) {
+  if (unbound.size < 0) unbound.size = 0;
+}
+static inline void settle(group &unbound) {
+  if (unbound.rank < 0) unbound.rank = 0;
+}
+
+static inline void settle(type &unbound, dtype any) {
+  if (unbound.element == dtype_unknown) unbound.element = any;
+}
+
+/* Starts the type of an output: rank 0 so far. */
+static inline void start_type(opc_tensor_type &type, dtype element) {
+  set_type(type, element);
+  type.ndim = 0;
+}
+
+/* A set of element types. */
+template <typename... Types>
+static constexpr uint32_t one_of(Types... types) {
+  return ((1u << types) | ...);
+}
+
+/* Sizes as messages write them, `[2, 3]`, cut where the room ends. */
+struct shape_text {
+  char text[256];
+
+  shape_text(const int64_t *sizes, int64_t rank) {
+    size_t at = 0;
+    text[at++] = '[';
+    for (int64_t i = 0; i < rank && at + 32 < sizeof text; ++i) {
+      const char *separator = i > 0 ? ", " : "";
+      at += static_cast<size_t>(snprintf(text + at, sizeof text - at, "%s%lld", separator, static_cast<long long>(sizes[i])));
+    }
+    text[at] = ']';
+    text[at + 1] = '\0';
+  }
+};
+
+/* Steps through a call's tensors. See the file's comment. */
+class matcher {
+ public:
+  int32_t code = OPC_OK;
+
+  matcher(const char *op, const opc_context *context) : op_(op), context_(context) {}
+
+  /* Refuses the call with a printf-style message after the op's name; false. */
+  __attribute__((cold, noinline, format(printf, 2, 3))) bool refuse(const char *format, ...) {
+    char message[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    code = fail(context_, OPC_INVALID_ARGUMENT, "%s: %s", op_, message);
+    return false;
+  }
+
+  bool given(const char *what, const void *pointer) { return pointer != nullptr || refuse("%s must be given", what); }
+
+  /* ---- types ---- */
+
+  /* The tensor's dtype is one of `allowed`, and binds the type variable or agrees with it. */
+  bool bind(type &variable, const char *name, uint32_t allowed, const char *operand, dtype element) {
+    if (element == dtype_unknown || (allowed >> element & 1) == 0) return refuse_type(name, allowed, operand, element);
+    if (variable.element == dtype_unknown) {
+      variable.element = element;
+      variable.origin = operand;
+      return true;
+    }
+    if (variable.element == element) return true;
+    return refuse("%s is %s in %s, but %s in %s", name, dtype_name(variable.element), variable.origin, dtype_name(element), operand);
+  }
+
+  /* The tensor's dtype is `expected`; unknown, the accumulator of a type nothing bound, admits any. */
+  bool has_type(dtype expected, const char *operand, const DLTensor &tensor) {
+    const dtype element = dtype_of(tensor);
+    if (element == expected || expected == dtype_unknown) return true;
+    return refuse("%s has dtype %s, but must have %s", operand, dtype_name(element), dtype_name(expected));
+  }
+
+  /* ---- attributes ---- */
+
+  bool choice(const char *attribute, int64_t position, int64_t count, const char *choices) {
+    if (0 <= position && position < count) return true;
+    return refuse("%s = %lld is not one of %s", attribute, static_cast<long long>(position), choices);
+  }
+
+  bool list(const char *attribute, int64_t length, const void *elements) {
+    if (length == 0 || (length > 0 && elements != nullptr)) return true;
+    return refuse("%s is a list of length %lld", attribute, static_cast<long long>(length));
+  }
+
+  /* ---- inputs, axis by axis ---- */
+
+  /* Starts matching an input, which is there, that has `fixed` axes, or at least as many when it has groups. */
+  bool input(const char *name, const DLTensor *tensor, int32_t fixed, bool has_groups) {
+    name_ = name;
+    shape_ = tensor->shape;
+    rank_ = tensor->ndim;
+    at_ = 0;
+    if (rank_ < 0 || rank_ > OPC_MAX_RANK) {
+      return refuse("%s has %d axes, but at most %d are possible", name, static_cast<int>(rank_), static_cast<int>(OPC_MAX_RANK));
+    }
+    if (tensor->device.device_type != kDLCPU) return refuse("%s is not in the CPU's memory", name);
+    for (int32_t i = 0; i < rank_; ++i) {
+      if (shape_[i] < 0) return refuse("%s has shape %s", name, shape_text(shape_, rank_).text);
+    }
+    if (rank_ == fixed || (has_groups && rank_ > fixed)) return true;
+    return refuse("%s must have %s%d %s, but has shape %s", name, has_groups ? "at least " : "", static_cast<int>(fixed),
+                  fixed == 1 ? "axis" : "axes", shape_text(shape_, rank_).text);
+  }
+
+  /* Counts an axis attribute from the front, once; it lies between `first` axes in front and `last` behind it. */
+  bool place(int64_t &axis, const char *attribute, int64_t given, int32_t first, int32_t last) {
+    if (axis >= 0) return true;
+    const int64_t high = rank_ - last - 1;
+    axis = given < 0 ? given + rank_ : given;
+    if (first <= axis && axis <= high) return true;
+    const bool any = first == 0 && last == 0;
+    return refuse("%s = %lld is out of range: %s has %d %s, so it must be from %lld to %lld", attribute,
+                  static_cast<long long>(given), name_, static_cast<int>(rank_), rank_ == 1 ? "axis" : "axes",
+                  static_cast<long long>(any ? -rank_ : first), static_cast<long long>(high));
+  }
+
+  /* The next axis binds a dimension, or equals it. */
+  bool next(dim &bound, const char *name) {
+    const int64_t size = shape_[at_++];
+    if (bound.size < 0) {
+      bound.size = size;
+      bound.origin = name_;
+      return true;
+    }
+    if (bound.size == size) return true;
+    return refuse("%s is %lld in %s, but %lld in %s", name, static_cast<long long>(bound.size), bound.origin,
+                  static_cast<long long>(size), name_);
+  }
+
+  /* The next axes, `length` of them, bind a group, or equal it. */
+  bool next(group &bound, const char *name, int64_t length) {
+    const int64_t *sizes = shape_ + at_;
+    if (length < 0) {
+      return refuse("%s is %s in %s, but fewer axes in %s", name, shape_text(bound.size, bound.rank).text, bound.origin, name_);
+    }
+    at_ += static_cast<int32_t>(length);
+    if (bound.rank < 0) {
+      bound.rank = static_cast<int32_t>(length);
+      bound.origin = name_;
+      for (int32_t i = 0; i < bound.rank; ++i) bound.size[i] = sizes[i];
+      return true;
+    }
+    bool equal = bound.rank == length;
+    for (int32_t i = 0; equal && i < bound.rank; ++i) equal = bound.size[i] == sizes[i];
+    if (equal) return true;
+    const shape_text before(bound.size, bound.rank);
+    return refuse("%s is %s in %s, but %s in %s", name, before.text, bound.origin, shape_text(sizes, length).text, name_);
+  }
+
+  /* Passes over an axis whose size a later `has_size` compares. */
+  bool skip() {
+    ++at_;
+    return true;
+  }
+
+  /* How many axes a group takes, always leaving the last `after`: all of them; those up to `before` axes before `axis`; as many as
+   * it was bound to. */
+  int64_t rest(int32_t after) const { return rank_ - after - at_; }
+  /* The same, of which the groups behind take so many. */
+  int64_t rest(int32_t after, int32_t behind) const { return rest(after) > behind ? rest(after) - behind : 0; }
+  int64_t up_to(int64_t axis, int32_t before, int32_t after) const {
+    const int64_t stop = axis - before;
+    return (stop < rank_ - after ? stop : rank_ - after) - at_;
+  }
+  int64_t same(const group &bound, int32_t after) const { return bound.rank < rest(after) ? bound.rank : rest(after); }
+
+  /* ---- sizes ---- */
+
+  /* Binds `result` to what the `sources` that are bound broadcast to; bound already, each of them must expand to it. */
+  bool broadcast(group &result, const group *const *sources, int32_t count) {
+    const bool given = result.rank >= 0;
+    for (int32_t s = 0; s < count; ++s) {
+      const group &source = *sources[s];
+      if (source.rank < 0) continue;
+      if (result.rank < 0) result.rank = 0;
+      const int32_t rank = result.rank > source.rank ? result.rank : source.rank;
+      int64_t merged[OPC_MAX_RANK];
+      for (int32_t i = 1; i <= rank; ++i) {
+        const int64_t a = i <= result.rank ? result.size[result.rank - i] : 1;
+        const int64_t b = i <= source.rank ? source.size[source.rank - i] : 1;
+        if ((a != b && a != 1 && b != 1) || (given && (i > result.rank || (a == 1 && b != 1)))) {
+          return refuse_broadcast(result, given, sources, s);
+        }
+        merged[rank - i] = a == 1 ? b : a;
+      }
+      result.rank = rank;
+      for (int32_t i = 0; i < rank; ++i) result.size[i] = merged[i];
+    }
+    return true;
+  }
+
+  /* The derived size `name = text` is neither negative nor beyond 64 bits. */
+  bool derive(dim &derived, const char *name, const char *text, integer value) {
+    derived.size = value.value;
+    derived.origin = text;
+    if (value.fault == integer::none && value.value >= 0) return true;
+    if (value.fault == integer::division) return refuse("%s = %s divides by zero", name, text);
+    if (value.fault == integer::overflow) return refuse("%s = %s is beyond 64 bits", name, text);
+    return refuse("%s = %s would be %lld", name, text, static_cast<long long>(value.value));
+  }
+
+  /* An axis of an input has the size `text`; `axis` counts from the end when negative. */
+  bool has_size(const char *operand, const DLTensor &tensor, int32_t axis, const char *text, integer value) {
+    const int32_t at = axis < 0 ? axis + tensor.ndim : axis;
+    char name[128];
+    if (value.fault != integer::none || value.value < 0) {
+      snprintf(name, sizeof name, "axis %d of %s", static_cast<int>(at), operand);
+      dim expected;
+      return derive(expected, name, text, value);
+    }
+    if (tensor.shape[at] == value.value) return true;
+    snprintf(name, sizeof name, "%lld", static_cast<long long>(value.value));
+    const bool number = strcmp(name, text) == 0;
+    return refuse("axis %d of %s must have size %s%s%s, but has %lld", static_cast<int>(at), operand, text, number ? "" : " = ",
+                  number ? "" : name, static_cast<long long>(tensor.shape[at]));
+  }
+
+  /* ---- outputs ---- */
+
+  /* Adds an axis to an output's shape. */
+  bool append(opc_tensor_type &type, const char *name, const char *text, integer value) {
+    dim size;
+    if (!derive(size, name, text, value)) return false;
+    if (type.ndim == OPC_MAX_RANK) return refuse_rank();
+    type.shape[type.ndim++] = size.size;
+    return true;
+  }
+  bool append(opc_tensor_type &type, const dim &size) {
+    if (type.ndim == OPC_MAX_RANK) return refuse_rank();
+    type.shape[type.ndim++] = size.size;
+    return true;
+  }
+  bool append(opc_tensor_type &type, const group &axes) {
+    if (type.ndim + axes.rank > OPC_MAX_RANK) return refuse_rank();
+    for (int32_t i = 0; i < axes.rank; ++i) type.shape[type.ndim++] = axes.size[i];
+    return true;
+  }
+
+  /* The output is there if it must be, and has the inferred dtype and shape, contiguous, in the CPU's memory. */
+  bool output(const char *name, const DLTensor *tensor, const opc_tensor_type &type, bool optional) {
+    if (tensor == nullptr) return optional || refuse("the output %s must be given", name);
+    if (type.ndim < 0) return refuse("the output %s can't be computed: nothing that was given determines its shape", name);
+    const dtype element = dtype_of(*tensor);
+    if (element != dtype_of(type.dtype)) {
+      return refuse("the output %s has dtype %s, but must have %s", name, dtype_name(element), dtype_name(dtype_of(type.dtype)));
+    }
+    if (tensor->device.device_type != kDLCPU) return refuse("the output %s is not in the CPU's memory", name);
+    bool fits = tensor->ndim == type.ndim;
+    for (int32_t i = 0; fits && i < type.ndim; ++i) fits = tensor->shape[i] == type.shape[i];
+    if (!fits) {
+      const shape_text expected(type.shape, type.ndim);
+      return refuse("the output %s has shape %s, but must have %s", name, shape_text(tensor->shape, tensor->ndim).text,
+                    expected.text);
+    }
+    return contiguous(*tensor) || refuse("the output %s must be contiguous", name);
+  }
+
+ private:
+  const char *op_;
+  const opc_context *context_;
+  const char *name_ = "";
+  const int64_t *shape_ = nullptr;
+  int32_t rank_ = 0;
+  int32_t at_ = 0;
+
+  __attribute__((cold, noinline)) bool refuse_rank() {
+    return refuse("an output would have more than %d axes", static_cast<int>(OPC_MAX_RANK));
+  }
+
+  static bool contiguous(const DLTensor &tensor) {
+    if (tensor.strides == nullptr) return true;
+    int64_t expected = 1;
+    bool dense = true;
+    for (int32_t i = tensor.ndim - 1; i >= 0; --i) {
+      if (tensor.shape[i] == 0) return true;
+      if (tensor.shape[i] != 1) dense = dense && tensor.strides[i] == expected;
+      expected *= tensor.shape[i];
+    }
+    return dense;
+  }
+
+  __attribute__((cold, noinline)) bool refuse_type(const char *name, uint32_t allowed, const char *operand, dtype element) {
+    char names[512];
+    size_t at = 0;
+    for (int32_t i = 0; i < dtype_count; ++i) {
+      if (allowed >> i & 1) {
+        at += static_cast<size_t>(
+            snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", dtype_name(static_cast<dtype>(i))));
+      }
+    }
+    const char *one = element == dtype_unknown ? "a " : "";
+    return refuse("%s has %sdtype %s, but %s is one of %s", operand, one, dtype_name(element), name, names);
+  }
+
+  __attribute__((cold, noinline)) bool refuse_broadcast(const group &result, bool given, const group *const *sources, int32_t s) {
+    char origins[512] = "";
+    size_t at = 0;
+    for (int32_t i = 0; i < s && !given && at + 1 < sizeof origins; ++i) {
+      if (sources[i]->rank < 0) continue;
+      const int written = snprintf(origins + at, sizeof origins - at, "%s%s", at > 0 ? ", " : "", sources[i]->origin);
+      at += static_cast<size_t>(written);
+    }
+    const shape_text other(result.size, result.rank);
+    return refuse("%s %s does not %s %s of %s", sources[s]->origin, shape_text(sources[s]->size, sources[s]->rank).text,
+                  given ? "expand to" : "broadcast with", other.text, given ? result.origin : origins);
+  }
+};
+
+}  // namespace opc
+#endif  // OPC_CORE_SHAPE_H

@@ -1,0 +1,25 @@
+/* How a kernel reports a failed call: a code, and a message in the memory the caller lends. */
+#ifndef OPC_CORE_STATUS_H
+#define OPC_CORE_STATUS_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "opc/abi.h"
+
+namespace opc {
+
+/* Writes a printf-style message to the context and returns `code`. */
+__attribute__((cold, noinline, format(printf, 3, 4))) static int32_t fail(const opc_context *context, opc_code code,
+                                                                          const char *format, ...) {
+  if (context != nullptr && context->message != nullptr && context->message_size > 0) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(context->message, static_cast<size_t>(context->message_size), format, arguments);
+    va_end(arguments);
+  }
+  return code;
+}
+
+}  // namespace opc
+#endif  // OPC_CORE_STATUS_H

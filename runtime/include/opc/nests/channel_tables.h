@@ -1,0 +1,156 @@
+/* What of a window counts at each row and column of a plane: for the files compiled once for each instruction-set variant.
+ *
+ * It is the same for all channels, so it is looked up, and strides, dilation and padding take no time inside.
+ */
+#ifndef OPC_NESTS_CHANNEL_TABLES_H
+#define OPC_NESTS_CHANNEL_TABLES_H
+
+#include "opc/core/lanes.h"
+#include "opc/nests/loops.h"
+
+namespace opc {
+inline namespace OPC_VARIANT {
+
+enum : int {
+  plane_places = 1024, /* of a window in all rows, or all columns, of a plane */
+  plane_group = 4,     /* columns that are summed up side by side */
+  farthest_column = 4,
+  plane_margin = 8,
+  small_window = 16
+};
+enum : int64_t { plane_bytes = 1 << 17 };
+
+/* A row or column of a window that counts: its weight, and where it lies in the plane. */
+struct plane_place {
+  int32_t tap;
+  int32_t element;
+};
+
+/* Columns of a plane of results that are summed up side by side: `count` of them, `step` apart, whose elements lie `move` apart. */
+struct plane_columns {
+  int32_t first, step, count, move;
+  int32_t begin, end; /* of their places */
+};
+
+/* What of its window counts in each row, and in each column, of a plane of results. Where a place counts for one column of a group and
+ * lies outside for another, zeros are put there: `before` and `after` the elements of each row. */
+struct plane_tables {
+  int32_t rows, columns;               /* of the results */
+  int32_t window_rows, window_columns; 
+  int32_t before, held, after;         /* columns of elements */
+  int32_t begin[plane_places + 1];     /* of the places of each row */
+  int32_t groups;
+  plane_place row[plane_places];
+  plane_place column[plane_places];
+  plane_columns group[plane_places];
+};
+
+/* Looks whether the windows of a group's columns are alike, of which `place` tells what counts in the first one and, `apart` further
+ * on, in the next; then sets how far apart their elements are, and adds what counts in any of them to the places. */
+static inline bool join_columns(plane_tables &t, plane_columns &g, const int32_t *place, int64_t apart) {
+  bool known = g.count == 1;
+  g.move = 0;
+  for (int32_t a = 0; a < t.window_columns && !known; ++a) {
+    for (int32_t k = 1; k < g.count && !known; ++k) {
+      const int32_t last = place[(k - 1) * apart + a], next = place[k * apart + a];
+      if (last < 0 || next < 0) continue;
+      g.move = next - last;
+      known = true;
+    }
+  }
+  if (!known) return false;
+  g.end = g.begin;
+  for (int32_t a = 0; a < t.window_columns; ++a) {
+    bool counts = false;
+    int32_t first = 0;
+    for (int32_t k = 0; k < g.count; ++k) {
+      const int32_t here = place[k * apart + a];
+      if (here < 0) continue;
+      if (counts && here - k * g.move != first) return false;
+      first = here - k * g.move;
+      counts = true;
+    }
+    if (!counts) continue;
+    for (int32_t k = 0; k < g.count; ++k) {
+      const int32_t here = first + k * g.move;
+      if (place[k * apart + a] >= 0) continue;
+      if ((here >= 0 && here < t.held) || here < -plane_margin || here >= t.held + plane_margin) return false;
+    }
+    t.column[g.end++] = {a, first};
+  }
+  return true;
+}
+
+/* Finds the groups of columns: as many columns at a time as there are alike. */
+static void group_columns(plane_tables &t, const int32_t *place) {
+  bool done[plane_places] = {};
+  t.groups = t.before = t.after = 0;
+  int32_t found = 0;
+  for (int32_t u = 0; u < t.columns; ++u) {
+    if (done[u]) continue;
+    plane_columns g = {u, 1, 0, 0, found, found};
+    for (int32_t count = plane_group; g.count == 0; --count) {
+      for (int32_t step = 1; step <= farthest_column && g.count == 0; ++step) {
+        bool left = u + (count - 1) * step < t.columns;
+        for (int32_t k = 1; left && k < count; ++k) left = !done[u + k * step];
+        plane_columns tried = {u, step, count, 0, found, found};
+        if (left && join_columns(t, tried, place + u * t.window_columns, int64_t(step) * t.window_columns)) g = tried;
+      }
+    }
+    for (int32_t k = 0; k < g.count; ++k) done[u + k * g.step] = true;
+    for (int32_t c = g.begin; c < g.end; ++c) {
+      for (int32_t k = 0; k < g.count; ++k) {
+        const int32_t here = t.column[c].element + k * g.move;
+        if (-here > t.before) t.before = -here;
+        if (here - t.held + 1 > t.after) t.after = here - t.held + 1;
+      }
+    }
+    found = g.end;
+    t.group[t.groups++] = g;
+  }
+}
+
+/* Whether rows are better computed one by one, vector after vector: long ones, of elements that lie together, with small windows. Without
+ * weights every second element will do, and of windows that don't overlap a vector is long. */
+template <typename T, bool Weighted>
+static bool are_long_rows(const plane_tables &t) {
+  const plane_columns &middle = t.group[t.groups / 2];
+  const bool together = middle.count > 1 && middle.step == 1 && middle.move >= 1 && middle.move <= (Weighted ? 1 : 2);
+  const int64_t vectors = Weighted || middle.move < t.window_columns ? 3 : 1;
+  return together && t.columns >= vectors * count_lanes<T>() && t.window_rows * t.window_columns <= small_window;
+}
+
+/* Fills the tables, from functions that tell the place of a row or column of the window among the elements, of which there are `held`
+ * columns, or -1; false where they are too large, and where other loops are better. */
+template <typename T, bool Weighted, typename RowPlace, typename ColumnPlace>
+static bool find_planes(plane_tables &t, int64_t held, int64_t rows, int64_t window_rows, int64_t columns, int64_t window_columns,
+                        const RowPlace &row_place, const ColumnPlace &column_place) {
+  const bool fit = rows <= plane_places && columns <= plane_places && window_rows <= plane_places && window_columns <= plane_places &&
+                   rows * window_rows <= plane_places && columns * window_columns <= plane_places && held <= plane_bytes;
+  if (!fit || rows <= 0 || columns <= 0 || window_rows <= 0 || window_columns <= 0) return false;
+  t.rows = int32_t(rows);
+  t.columns = int32_t(columns);
+  t.window_rows = int32_t(window_rows);
+  t.window_columns = int32_t(window_columns);
+  t.held = int32_t(held);
+  int32_t found = 0;
+  for (int32_t u = 0; u < t.rows; ++u) {
+    t.begin[u] = found;
+    for (int32_t a = 0; a < t.window_rows; ++a) {
+      const int64_t place = row_place(int64_t(u), int64_t(a));
+      if (place > INT32_MAX) return false;
+      if (place >= 0) t.row[found++] = {a, int32_t(place)};
+    }
+  }
+  t.begin[t.rows] = found;
+  int32_t place[plane_places];
+  for (int32_t u = 0; u < t.columns; ++u) {
+    for (int32_t a = 0; a < t.window_columns; ++a) place[u * t.window_columns + a] = int32_t(column_place(int64_t(u), int64_t(a)));
+  }
+  group_columns(t, place);
+  return !are_long_rows<T, Weighted>(t);
+}
+
+}  // namespace OPC_VARIANT
+}  // namespace opc
+#endif  // OPC_NESTS_CHANNEL_TABLES_H

@@ -1,0 +1,112 @@
+/* A loop nest: one statement over the points of its target, with reads at any index. The general form, for windows, shifts, gathers and
+ * diagonals; what runs over rows uses opc/core/stage.h. The structs hold no code that depends on the instruction set. */
+#ifndef OPC_NESTS_NEST_H
+#define OPC_NESTS_NEST_H
+
+#include "opc/core/minifloat.h"
+#include "opc/core/stage.h"
+
+namespace opc {
+
+struct nest_operand {
+  char *data; /* NULL: absent */
+  int32_t ndim;
+  int64_t shape[OPC_MAX_RANK];
+  int64_t stride[OPC_MAX_RANK]; /* in elements */
+};
+
+/* What went wrong at some point of the nest; the first to be reported stays. */
+struct nest_fault {
+  int32_t reported;
+  const char *what;
+  int32_t axis; /* of the operand `what`, or -1 where a reduction over nothing is meant */
+  int64_t value;
+  int64_t size;
+};
+
+/* `start` tells for each entry of the target's indices its first axis. */
+struct nest {
+  const opc_context *context;
+  nest_operand *operands;
+  nest_fault *fault;
+  int32_t operand_count;
+  int32_t rank;
+  int32_t entries;
+  int32_t start[max_axes];
+  int64_t size[max_axes];
+};
+
+typedef void (*nest_function)(const nest &, const void *arguments, int64_t begin, int64_t end);
+
+static inline void start(nest &n, const opc_context *context, nest_operand *operands, nest_fault &fault) {
+  n.context = context;
+  n.operands = operands;
+  n.fault = &fault;
+  n.operand_count = 0;
+  n.rank = 0;
+  n.entries = 0;
+  fault.reported = 0;
+}
+
+static inline void add_entry(nest &n, int64_t size) {
+  n.start[n.entries++] = n.rank;
+  n.size[n.rank++] = size;
+}
+
+static inline void add_entry(nest &n, const extents &group) {
+  n.start[n.entries++] = n.rank;
+  for (int32_t i = 0; i < group.rank; ++i) n.size[n.rank++] = group.size[i];
+}
+
+static inline void add_strided(nest &n, char *data, int32_t ndim, const int64_t *shape, const int64_t *strides) {
+  nest_operand &o = n.operands[n.operand_count++];
+  o.data = data;
+  o.ndim = ndim;
+  int64_t contiguous = 1;
+  for (int32_t a = ndim - 1; a >= 0; --a) {
+    o.shape[a] = shape[a];
+    o.stride[a] = strides != nullptr ? strides[a] : contiguous;
+    contiguous *= shape[a];
+  }
+}
+
+/* Adds a tensor of the call, NULL when it is absent. */
+static inline void add_tensor(nest &n, const DLTensor *t) {
+  if (t == nullptr) {
+    add_strided(n, nullptr, 0, nullptr, nullptr);
+  } else {
+    add_strided(n, data_of(*t), t->ndim, t->shape, t->strides);
+  }
+}
+
+struct nest_call {
+  const nest *n;
+  nest_function function;
+  const void *arguments;
+};
+
+static void run_nest_range(void *argument, int64_t begin, int64_t end) {
+  const nest_call &call = *static_cast<const nest_call *>(argument);
+  call.function(*call.n, call.arguments, begin, end);
+}
+
+/* Runs a nest over all points of its target, `grain` of them at least at a time. */
+static int32_t run(const nest &n, nest_function function, const void *arguments, int64_t grain) {
+  int64_t points = 1;
+  for (int32_t a = 0; a < n.rank; ++a) points *= n.size[a];
+  nest_call call = {&n, function, arguments};
+  if (points == 0) return OPC_OK;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || points <= grain) {
+    function(n, arguments, 0, points);
+  } else {
+    n.context->parallel_for(n.context->pool, points, grain, run_nest_range, &call);
+  }
+  const nest_fault &f = *n.fault;
+  if (f.reported == 0) return OPC_OK;
+  if (f.axis < 0) return fail(n.context, OPC_INVALID_ARGUMENT, "%s of nothing", f.what);
+  return fail(n.context, OPC_OUT_OF_RANGE, "an index of %s is %lld, outside axis %d of size %lld", f.what,
+              static_cast<long long>(f.value), static_cast<int>(f.axis), static_cast<long long>(f.size));
+}
+
+}  // namespace opc
+#endif  // OPC_NESTS_NEST_H

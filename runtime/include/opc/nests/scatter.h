@@ -1,0 +1,175 @@
+/* Nests whose work is cut otherwise than by the points of their target: scatters add to places that terms name, and scans run along an
+ * axis. minifloats are summed in float32 and rounded once.
+ */
+#ifndef OPC_NESTS_SCATTER_H
+#define OPC_NESTS_SCATTER_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opc/nests/rows.h"
+
+namespace opc {
+
+/* A scatter into a target: `outer` and `places` list entries of the target, those that no term names and those that terms do; the lane
+ * is entry `lane`, or -1 for none. `terms` are added to each element along the lane and at each outer point. The work is split along
+ * the lane, or else by ranges of places. */
+static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t place_count,
+                               const int32_t *places, int32_t lane, int64_t terms) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.outer = outer_count;
+  n.entries = entries;
+  int64_t points = 1;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+    points *= n.size[a];
+  }
+  for (int32_t a = 0; a < place_count; ++a) {
+    n.place_size[a] = o.size[places[a]];
+    n.place_stride[a] = o.stride[places[a]];
+  }
+  n.own_places = lane < 0;
+  for (int32_t a = 0; a < place_count; ++a) n.own_places = n.own_places && places[a] == outer_count + a;
+  if (n.own_places) {
+    /* An axis of one element has any stride; what is zeroed is counted by it. */
+    n.place_stride[0] = 1;
+    for (int32_t a = 1; a < place_count; ++a) n.place_stride[0] *= n.place_size[a];
+  }
+  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.stride[outer_count] = 1;
+  n.piece = n.lanes;
+  n.parts = 1;
+  const int64_t few = 8;
+  if (points < few && terms * n.lanes > nest_grain) {
+    const int64_t shortest = 128;
+    if (n.lanes >= 2 * shortest) {
+      n.piece = n.lanes / few > shortest ? (n.lanes + few - 1) / few : shortest;
+    } else {
+      n.parts = n.place_size[0] < few / 2 ? n.place_size[0] : few / 2;
+    }
+  }
+  n.shared = false;
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+/* Cuts the terms of a scatter instead of its places, for which each unit would look at all terms: along the longest of the `axes` of
+ * the sum, of these sizes. Rows of places are not shared: many atomic additions cost more than looking at each index again. */
+static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
+  if (n.parts <= 1 || n.lanes > 1 || n.context == nullptr || n.context->parallel_for == nullptr) return;
+  const int64_t most = 64; /* more threads than these would wait for each other */
+  int64_t terms = 1;
+  n.term_axis = 0;
+  for (int32_t a = 0; a < axes; ++a) {
+    terms *= size[a];
+    if (size[a] > size[n.term_axis]) n.term_axis = a;
+  }
+  int64_t parts = terms / nest_grain;
+  parts = parts < most ? parts : int64_t(most);
+  parts = parts < size[n.term_axis] ? parts : size[n.term_axis];
+  if (parts <= 1) return;
+  n.parts = parts;
+  n.shared = true;
+  n.own_places = false;
+}
+
+struct bytes_call {
+  const row_nest *n;
+  char *to;
+  const float *from;
+};
+
+static void zero_range(void *argument, int64_t begin, int64_t end) {
+  memset(static_cast<bytes_call *>(argument)->to + begin, 0, static_cast<size_t>(end - begin));
+}
+
+static void narrow_range(void *argument, int64_t begin, int64_t end) {
+  const bytes_call &c = *static_cast<const bytes_call *>(argument);
+  c.n->rows->narrow[c.n->stored](c.to + begin * itemsize(c.n->stored), c.from + begin, end - begin);
+}
+
+static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call, int64_t count) {
+  const int64_t grain = 1 << 18;
+  if (n.context == nullptr || n.context->parallel_for == nullptr || count <= grain) {
+    body(&call, 0, count);
+  } else {
+    n.context->parallel_for(n.context->pool, count, grain, body, &call);
+  }
+}
+
+/* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the lane, which is -1 for none. */
+static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
+                            int32_t along, int32_t lane) {
+  n.target = o.data;
+  n.stored = o.stored;
+  n.entries = entries;
+  n.outer = outer_count;
+  for (int32_t a = 0; a < outer_count; ++a) {
+    n.size[a] = o.size[outer[a]];
+    n.stride[a] = o.stride[outer[a]];
+  }
+  n.scan_size = o.size[along];
+  n.scan_stride = o.stride[along];
+  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.lane_stride = lane < 0 ? 1 : o.stride[lane];
+  n.stride[outer_count] = n.lane_stride;
+  /* Rows that are a power of two apart share a set of the cache: few of them at a time. */
+  n.piece = lane > along ? (n.lanes < 256 ? n.lanes : 256) : (n.lanes < few_lanes ? n.lanes : int64_t(few_lanes));
+  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+}
+
+/* Makes a nest write to a copy of the target in which minifloats are wide; `elements` is set to their number. */
+static int32_t widen_target(row_nest &n, nest_copies &copies, int64_t &elements) {
+  const flat_operand &o = n.operands[n.operand_count - 1];
+  elements = 1;
+  for (int32_t e = 0; e < n.entries; ++e) elements *= o.size[e];
+  if (!is_minifloat(n.stored)) return OPC_OK;
+  n.stored = dtype_float32;
+  n.target = static_cast<char *>(malloc(static_cast<size_t>(elements > 0 ? 4 * elements : 1)));
+  if (n.target == nullptr) return fail(n.context, OPC_OUT_OF_MEMORY, "no memory for results in float32");
+  copies.data[copies.count++] = n.target;
+  return OPC_OK;
+}
+
+/* Rounds the results in the copy that `widen_target` made, if it did. */
+static void narrow_target(const row_nest &n, int64_t elements) {
+  const flat_operand &o = n.operands[n.operand_count - 1];
+  if (!is_minifloat(o.stored)) return;
+  row_nest to = n;
+  to.stored = o.stored;
+  bytes_call call = {&to, o.data, reinterpret_cast<const float *>(n.target)};
+  over_bytes(n, narrow_range, call, elements);
+}
+
+static inline int64_t count_units(const row_nest &n) {
+  int64_t units = n.pieces * n.parts;
+  for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
+  return units;
+}
+
+/* Zeroes the target, unless its units do, and runs a scatter into it; minifloats are summed in a copy and rounded once. */
+static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
+  int64_t elements;
+  const int32_t code = widen_target(n, copies, elements);
+  if (code != OPC_OK) return code;
+  bytes_call call = {&n, n.target, nullptr};
+  if (!n.own_places) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
+  split_row_nest(n, function, arguments, count_units(n), 1);
+  narrow_target(n, elements);
+  return outcome(n);
+}
+
+/* Runs a scan. */
+static int32_t run_scan(row_nest &n, nest_copies &copies, row_nest_function function, const void *arguments) {
+  int64_t elements;
+  const int32_t code = widen_target(n, copies, elements);
+  if (code != OPC_OK) return code;
+  const int64_t work = n.piece * n.scan_size;
+  split_row_nest(n, function, arguments, count_units(n), work > 0 && work < nest_grain ? nest_grain / work : 1);
+  narrow_target(n, elements);
+  return outcome(n);
+}
+
+}  // namespace opc
+#endif  // OPC_NESTS_SCATTER_H

@@ -1,0 +1,44 @@
+/* Which outputs of a stage are written past the caches: those of a call that moves more than the caches hold. What it writes would be
+ * gone from them before anyone can read it there, and meanwhile would drive out what others may still read. */
+#ifndef OPC_ROWS_NONTEMPORAL_H
+#define OPC_ROWS_NONTEMPORAL_H
+
+#include "opc/core/caches.h"
+#include "opc/rows/plan.h"
+
+namespace opc {
+
+/* Decides whether a planned stage streams its outputs, all or none; `all` tells that it computes all of them, not only what is wanted.
+ *
+ * Sums are streamed whose elements take in one point each: they need not be set to zero before. */
+static void plan_streams(runner &r, bool all) {
+  const stage &s = *r.s;
+  int64_t moved = 0;
+  r.streams = s.streams;
+  for (int32_t k = 0; k < s.operand_count && r.streams; ++k) {
+    const operand &o = s.operands[k];
+    const passing &p = r.pass[k];
+    if (p.data != nullptr) {
+      int64_t bytes = itemsize(o.stored);
+      for (int32_t a = 0; a < r.outer + r.row_axes; ++a) bytes *= p.stride[a] != 0 ? r.size[a] : 1;
+      moved += bytes;
+    }
+    if (o.what == role_input || !o.along_row) continue;
+    /* What is dropped is written to a buffer that stays in the caches; what is written in place is in them already. */
+    if (p.data == nullptr) {
+      r.streams = !all;
+      continue;
+    }
+    const bool formed = o.computed == dtype_float32; /* is_streamed in opc/rows/stores.h */
+    r.streams = formed && !p.staged && p.along && (o.what == role_output || p.own);
+    for (int32_t i = 0; i < s.operand_count; ++i) {
+      if (i != k && r.pass[i].data == p.data) r.streams = false;
+    }
+  }
+  const int64_t cache = cache_bytes();
+  const bool long_rows = !s.whole_rows || r.columns >= narrow_columns; /* the ends of short ones would be most of what is stored */
+  r.streams = r.streams && long_rows && cache > 0 && moved >= cache;
+}
+
+}  // namespace opc
+#endif  // OPC_ROWS_NONTEMPORAL_H

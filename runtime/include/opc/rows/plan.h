@@ -1,0 +1,242 @@
+/* How a stage is cut into units of work, and how each operand reaches the tile function: where it lies, or through a buffer. */
+#ifndef OPC_ROWS_PLAN_H
+#define OPC_ROWS_PLAN_H
+
+#include "opc/rows/rows.h"
+#include "opc/core/stage.h"
+
+namespace opc {
+
+enum : int64_t {
+  grain_elements = 32768, /* work worth a thread */
+  staged_elements = 4096, /* a staged block: four such buffers of floats stay in a cache of 64 KiB */
+  across_rows = 32,
+  across_elements = 1 << 19, /* and of these no more than a second-level cache holds */
+  chunk_elements = 16384, /* rows longer than this are cut, where they may be */
+  narrow_columns = 64,    /* rows shorter than this are staged, so that many of them make one long row */
+  cache_line = 64
+};
+
+/* How one operand reaches the tile function. */
+struct passing {
+  char *data; /* NULL: absent, or not wanted */
+  bool staged;
+  bool own;   /* a sum whose elements take in one point each: it needs no partial results */
+  bool along; /* the tile function gets rows of it */
+  int32_t row_axes;      /* axes of such a row: the stage's, but for the last where it is passed once a stretch */
+  int64_t columns;       /* elements of such a row */
+  bool constant;         /* staged, with one value everywhere: the buffer is filled once */
+  int64_t row_stride;    /* elements from row to row in the tensor */
+  int64_t column_stride; /* elements from column to column in the tensor */
+  int64_t buffer;        /* byte offset of the staging buffer */
+  int64_t partial;       /* byte offset of the partial results of all chunks, one chunk after the other */
+  int64_t partial_count; /* elements of partial results */
+  int64_t stride[max_axes]; /* over the collapsed axes */
+};
+
+struct runner {
+  const stage *s;
+  const opc_context *context;
+  tile_function function;
+  const row_functions *rows;
+  const void *arguments;
+  int32_t outer, row_axes; /* collapsed: axes [0, outer) and [outer, outer + row_axes) */
+  int64_t size[max_axes];
+  int64_t points;  /* product of the outer sizes */
+  int64_t columns; /* product of the row's sizes */
+  int64_t piece;   /* columns of one unit of work */
+  int64_t pieces;  /* units a row is cut into */
+  int64_t units;   /* points * pieces */
+  int64_t tile_rows;
+  int64_t pitch; /* elements from row to row in staging buffers */
+  int64_t scratch, scratch_pitch, buffer_bytes;
+  int64_t chunks;
+  char *partials;
+  bool join_rows;   /* every operand's rows follow each other: a tile is one long row */
+  bool once;        /* operands that stand still along the rows are passed once a row */
+  int64_t stretch;  /* columns along the last axis, for which such operands of whole rows are passed once; 0: they are spread */
+  bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
+  bool streams;     /* outputs are written past the caches */
+  bool failed;
+  passing pass[max_operands];
+};
+
+static inline bool is_reduction(const operand &o) { return o.what >= role_sum; }
+
+/* Whether an operand is what partial results are kept of. */
+static inline bool is_partial(const operand &o, const passing &p) { return is_reduction(o) && !p.own; }
+
+/* Whether axis `a` of the stage continues the collapsed axis `outer` in every operand. */
+static inline bool continues(const runner &r, int32_t outer, int32_t a) {
+  const stage &s = *r.s;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (r.pass[k].data != nullptr && r.pass[k].stride[outer] != s.operands[k].stride[a] * s.size[a]) return false;
+  }
+  return true;
+}
+
+/* Takes axes [begin, end) of the stage as axes from `to` on, without those of size 1 and with neighbours merged where every operand
+ * allows it; returns how many there are. */
+static int32_t collapse(runner &r, int32_t begin, int32_t end, int32_t to) {
+  const stage &s = *r.s;
+  int32_t kept = to;
+  for (int32_t a = begin; a < end; ++a) {
+    if (s.size[a] == 1) continue;
+    if (kept == to || !continues(r, kept - 1, a)) r.size[kept++] = 1;
+    r.size[kept - 1] *= s.size[a];
+    for (int32_t k = 0; k < s.operand_count; ++k) r.pass[k].stride[kept - 1] = s.operands[k].stride[a];
+  }
+  return kept - to;
+}
+
+/* Sets whether an operand is staged, and its strides from row to row and along a row. */
+static void plan_operand(const operand &o, const runner &r, passing &p) {
+  const bool once_a_stretch = r.stretch != 0 && o.still;
+  p.row_axes = r.row_axes - once_a_stretch;
+  p.columns = once_a_stretch ? r.columns / r.stretch : r.columns;
+  const int32_t last = r.outer + p.row_axes - 1;
+  p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
+  p.column_stride = p.row_axes > 0 ? p.stride[last] : 1;
+  p.constant = false;
+  p.along = o.along_row && !(r.once && o.still);
+  if (p.data == nullptr) {
+    p.staged = true; /* what is computed is dropped, and what is loaded counts in no lane: it has memory all the same */
+    p.row_stride = 0;
+    return;
+  }
+  bool contiguous = true;
+  int64_t expected = 1;
+  for (int32_t a = last; a >= r.outer; --a) {
+    contiguous = contiguous && p.stride[a] == expected;
+    expected *= r.size[a];
+  }
+  /* A tile function adds to what is there, so sums whose elements lie side by side go straight into the partial results. */
+  const bool moved = is_partial(o, p) ? o.what != role_sum : o.stored != o.computed;
+  p.staged = moved || (p.along && !contiguous);
+  p.constant = o.what == role_input && o.count > 0;
+  for (int32_t a = 0; a <= last; ++a) p.constant = p.constant && p.stride[a] == 0;
+}
+
+static int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/* Whether an operand of long rows is the same in all rows along an outer axis, and is staged for others. */
+static inline bool is_repeated(const runner &r, int32_t k, int32_t axis) {
+  const operand &o = r.s->operands[k];
+  const passing &p = r.pass[k];
+  const int32_t last = r.outer + r.row_axes - 1;
+  if (o.what != role_input || p.data == nullptr || !o.along_row || p.stride[axis] != 0 || p.stride[last] != 0) return false;
+  if (r.stretch != 0 && o.still) return false;
+  bool moves = false;
+  for (int32_t a = 0; a <= last; ++a) moves = moves || p.stride[a] != 0;
+  return moves;
+}
+
+/* Moves the outer axis along which an operand is repeated behind the others, so that its rows are staged once for all of them. */
+static void reorder(runner &r) {
+  if (!r.s->whole_rows || r.row_axes < 2 || r.columns < staged_elements) return;
+  int32_t axis = 0;
+  while (axis < r.outer - 1) {
+    bool found = false;
+    for (int32_t k = 0; k < r.s->operand_count; ++k) found = found || is_repeated(r, k, axis);
+    if (found) break;
+    ++axis;
+  }
+  for (; axis < r.outer - 1; ++axis) {
+    const int64_t size = r.size[axis];
+    r.size[axis] = r.size[axis + 1];
+    r.size[axis + 1] = size;
+    for (int32_t k = 0; k < r.s->operand_count; ++k) {
+      const int64_t stride = r.pass[k].stride[axis];
+      r.pass[k].stride[axis] = r.pass[k].stride[axis + 1];
+      r.pass[k].stride[axis + 1] = stride;
+    }
+  }
+}
+
+/* Whether operands that stand still are the same all along the last axis, which is long enough for loops of its own. */
+static bool have_stretches(const runner &r, int64_t columns) {
+  if (!r.s->has_still || r.row_axes == 0 || columns < narrow_columns) return false;
+  for (int32_t k = 0; k < r.s->operand_count; ++k) {
+    const bool moves = r.pass[k].data != nullptr && r.pass[k].stride[r.outer + r.row_axes - 1] != 0;
+    if (r.s->operands[k].still && moves) return false;
+  }
+  return true;
+}
+
+/* Decides how the stage is cut into units of work and how each operand is passed. */
+static void plan(runner &r) {
+  const stage &s = *r.s;
+  r.outer = collapse(r, 0, s.outer, 0);
+  r.row_axes = collapse(r, s.outer, s.rank, r.outer);
+  if (!s.whole_rows && r.row_axes > 1) {
+    r.outer = r.row_axes - 1;
+    r.row_axes = 1;
+  }
+  r.points = 1;
+  for (int32_t a = 0; a < r.outer; ++a) r.points *= r.size[a];
+  r.columns = 1;
+  for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
+
+  const int64_t stretch = r.row_axes > 0 ? r.size[r.outer + r.row_axes - 1] : 1;
+  r.once = !s.whole_rows && have_stretches(r, r.columns);
+  r.stretch = s.whole_rows && have_stretches(r, stretch) ? stretch : 0;
+  reorder(r);
+
+  bool any_own = false; /* passed where they lie */
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    r.pass[k].own = o.what == role_sum && r.pass[k].data != nullptr && o.count == r.points * r.columns;
+    for (int32_t a = 0; a < r.outer + r.row_axes; ++a) r.pass[k].own = r.pass[k].own && r.pass[k].stride[a] != 0;
+    any_own = any_own || r.pass[k].own;
+  }
+  bool any_staged = false;
+  bool any_partial = false; /* added up chunk by chunk, whether threads share these or not */
+  bool across = false;
+  r.join_rows = !s.whole_rows && !r.once;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    const operand &o = s.operands[k];
+    passing &p = r.pass[k];
+    plan_operand(o, r, p);
+    const bool follows = p.row_stride == r.columns || r.outer == 0;
+    if (!s.whole_rows && r.columns < narrow_columns && !follows) p.staged = p.data != nullptr || p.staged;
+    any_staged = any_staged || p.staged;
+    any_partial = any_partial || (is_partial(o, p) && p.data != nullptr);
+    across = across || (p.staged && p.along && p.row_stride == 1 && p.column_stride != 1);
+    r.join_rows = r.join_rows && (p.staged || follows || p.data == nullptr);
+  }
+
+  const bool cut = !s.whole_rows && r.columns > chunk_elements;
+  r.piece = cut ? (any_staged ? staged_elements : chunk_elements) : r.columns;
+  if (cut && !any_staged && !any_own && !any_partial && r.context->parallel_for == nullptr) r.piece = r.columns;
+  r.join_pieces = !any_staged && !any_own;
+  r.pieces = r.columns == 0 ? 1 : (r.columns + r.piece - 1) / r.piece;
+  r.units = r.points * r.pieces;
+  r.tile_rows = r.points;
+  if (any_staged) {
+    const int64_t piece = r.piece > 0 ? r.piece : 1;
+    /* Rows that lie across memory are moved several at a time, so that the cache lines they share are used whole. */
+    const int64_t most = across_elements / piece < across_rows ? across_elements / piece : across_rows;
+    const int64_t fit = staged_elements / piece;
+    r.tile_rows = across && fit < most ? most : fit > 0 ? fit : 1;
+  } else if (any_own) {
+    /* What is set to zero is still in cache when the tile function adds to it. */
+    const int64_t fit = r.piece > 0 ? chunk_elements / r.piece : 1;
+    r.tile_rows = fit > 0 ? fit : 1;
+  }
+  /* Rows a power of two apart would fall into one set of the cache. */
+  r.pitch = s.whole_rows ? round_up(r.columns, 16) + 16 : r.piece;
+
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < s.operand_count; ++k) {
+    if (!r.pass[k].staged) continue;
+    r.pass[k].buffer = bytes;
+    const int64_t columns = r.pass[k].along ? r.pitch : 1;
+    bytes += round_up(r.tile_rows * columns * itemsize(s.operands[k].computed), cache_line);
+  }
+  r.scratch = bytes;
+  r.scratch_pitch = round_up(r.columns * 8, cache_line) + cache_line; /* not a multiple of a page, so that rows share no cache set */
+  r.buffer_bytes = bytes + s.scratch_rows * r.scratch_pitch;
+}
+
+}  // namespace opc
+#endif  // OPC_ROWS_PLAN_H

@@ -1,0 +1,122 @@
+/* Moving blocks of rows between tensors of any dtype and stride and the contiguous rows of compute values that tile functions see. */
+#ifndef OPC_ROWS_ROWS_H
+#define OPC_ROWS_ROWS_H
+
+#include <string.h>
+
+#include "opc/core/minifloat.h"
+#include "opc/core/stage.h"
+
+namespace opc {
+
+/* Copies rows x columns elements between strided memories. The loop over whatever is contiguous goes innermost. */
+template <typename T>
+static void copy_elements(void *target, int64_t target_row, int64_t target_column, const void *source, int64_t source_row,
+                          int64_t source_column, int64_t rows, int64_t columns) {
+  T *to = static_cast<T *>(target);
+  const T *from = static_cast<const T *>(source);
+  if (target_column == 1 && source_column == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      memcpy(to + r * target_row, from + r * source_row, static_cast<size_t>(columns) * sizeof(T));
+    }
+  } else if (source_column == 0 && target_column == 1 && columns > 0) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T value = from[r * source_row];
+      for (int64_t c = 0; c < columns; ++c) to[r * target_row + c] = value;
+    }
+  } else if (rows > 1 && (source_row == 1 || target_row == 1)) {
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) to[r * target_row + c * target_column] = from[r * source_row + c * source_column];
+    }
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) to[r * target_row + c * target_column] = from[r * source_row + c * source_column];
+    }
+  }
+}
+
+/* A block of elements in memory. */
+struct block {
+  int64_t rows, columns, row_stride, column_stride;
+};
+
+static void copy_in(void *to, int64_t pitch, const char *from, const block &b, int64_t size) {
+  switch (size) {
+    case 1: return copy_elements<uint8_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
+    case 2: return copy_elements<uint16_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
+    case 4: return copy_elements<uint32_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
+    default: return copy_elements<uint64_t>(to, pitch, 1, from, b.row_stride, b.column_stride, b.rows, b.columns);
+  }
+}
+
+static void copy_out(char *to, const block &b, const void *from, int64_t pitch, int64_t size) {
+  switch (size) {
+    case 1: return copy_elements<uint8_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
+    case 2: return copy_elements<uint16_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
+    case 4: return copy_elements<uint32_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
+    default: return copy_elements<uint64_t>(to, b.row_stride, b.column_stride, from, pitch, 1, b.rows, b.columns);
+  }
+}
+
+/* Bytes of elements that are gathered before they are converted. */
+enum : int64_t { gathered_bytes = 1024 };
+
+/* Loads a block of stored elements as rows of compute values `pitch` apart. */
+static void load_block(const row_functions &f, void *out, int64_t pitch, dtype stored, const char *in, const block &b) {
+  if (b.column_stride == 0 && b.columns > 1) {
+    const int64_t size = itemsize(compute_dtype(stored));
+    for (int64_t r = 0; r < b.rows; ++r) {
+      char *to = static_cast<char *>(out) + r * pitch * size;
+      load_block(f, to, 1, stored, in + r * b.row_stride * itemsize(stored), {1, 1, 0, 1});
+      f.fill(to, to, size, b.columns);
+    }
+    return;
+  }
+  const int64_t item = itemsize(stored);
+  if (!is_minifloat(stored)) return copy_in(out, pitch, in, b, item);
+  const auto widen = f.widen[stored];
+  float *to = static_cast<float *>(out);
+  if (b.column_stride == 1) {
+    for (int64_t r = 0; r < b.rows; ++r) widen(to + r * pitch, in + r * b.row_stride * item, b.columns);
+    return;
+  }
+  char buffer[gathered_bytes];
+  const int64_t room = gathered_bytes / item;
+  const int64_t width = b.columns < room ? b.columns : room;
+  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
+  for (int64_t r = 0; r < b.rows; r += height) {
+    for (int64_t c = 0; c < b.columns; c += width) {
+      const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
+                          b.column_stride};
+      copy_in(buffer, width, in + (r * b.row_stride + c * b.column_stride) * item, part, item);
+      for (int64_t i = 0; i < part.rows; ++i) widen(to + (r + i) * pitch + c, buffer + i * width * item, part.columns);
+    }
+  }
+}
+
+/* Stores rows of compute values as a block of stored elements. */
+static void store_block(const row_functions &f, char *out, dtype stored, const block &b, const void *in, int64_t pitch) {
+  const int64_t item = itemsize(stored);
+  if (!is_minifloat(stored)) return copy_out(out, b, in, pitch, item);
+  const auto narrow = f.narrow[stored];
+  const float *from = static_cast<const float *>(in);
+  if (b.column_stride == 1) {
+    for (int64_t r = 0; r < b.rows; ++r) narrow(out + r * b.row_stride * item, from + r * pitch, b.columns);
+    return;
+  }
+  char buffer[gathered_bytes];
+  const int64_t room = gathered_bytes / item;
+  const int64_t width = b.columns < room ? b.columns : room;
+  const int64_t height = width > 0 && room / width > 0 ? room / width : 1;
+  for (int64_t r = 0; r < b.rows; r += height) {
+    for (int64_t c = 0; c < b.columns; c += width) {
+      const block part = {b.rows - r < height ? b.rows - r : height, b.columns - c < width ? b.columns - c : width, b.row_stride,
+                          b.column_stride};
+      for (int64_t i = 0; i < part.rows; ++i) narrow(buffer + i * width * item, from + (r + i) * pitch + c, part.columns);
+      copy_out(out + (r * b.row_stride + c * b.column_stride) * item, part, buffer, width, item);
+    }
+  }
+}
+
+}  // namespace opc
+#endif  // OPC_ROWS_ROWS_H
