@@ -13,7 +13,7 @@ def check(specs: Specs = None, as_json: Json = False) -> int:
     from opc.compiler import Stage, compile_spec
     from opc.diagnostics import Diagnostic, Diagnostics, Severity, SpecError
     from opc.spec.loader import load
-    from opc.testing.truths.names import check_operators
+    from opc.testing.references.names import check_operators
 
     files = find_specs(specs)
     every: list[Diagnostic] = []

@@ -15,15 +15,15 @@ from opc.lower.heuristics import scheduled
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, Stage
-from opc.lower.nests.parts import with_parts
+from opc.lower.nests.rfactor import with_parts
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
 from opc.lower.nests.sums import with_sums_in_nests
 from opc.lower.nests.tables import with_tables
 from opc.lower.nests.unroll import with_short_sums
 from opc.lower.partition import partition
-from opc.lower.rows.fixed import with_fixed_values
 from opc.lower.rows.flatten import IrregularError, extents_under_conditions, flatten
+from opc.lower.rows.hoist import with_fixed_values
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
 from opc.lower.specialise import Case, specialise

@@ -15,7 +15,7 @@ from opc.lower.alone import of_statement
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nests.scatter import scatter_plan
-from opc.lower.recompute import with_values_again
+from opc.lower.rematerialise import with_values_again
 from opc.lower.rows.flatten import IrregularError, OperandsError, UnplacedError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement

@@ -6,10 +6,10 @@ from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, Lanes, NestStage
-from opc.lower.nests.decided import with_decided_conditions
+from opc.lower.nests.conditions import with_decided_conditions
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
 from opc.lower.nests.pads import with_padded_reads
-from opc.lower.nests.places import bounds_of, inner_indices, looked_up
 from opc.lower.nests.scan import flat_scan
 from opc.lower.nests.scatter import flat_scatter
 from opc.lower.nests.scatter_rows import with_rows

@@ -205,7 +205,7 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
     """Yield the comparisons with the reference in torch: its expression on our calls, its gradients, and its OpInfo samples."""
     from opc.testing.oracle.evaluation import DomainError, evaluate
     from opc.testing.oracle.frame import UndecidedError
-    from opc.testing.truths.torch import RefusedByTorchError, check_gradient, check_reference
+    from opc.testing.references.torch import RefusedByTorchError, check_gradient, check_reference
 
     family = plan.family
     if family.reference.torch is None:
@@ -262,7 +262,7 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
 
 def _opinfo(family: Family) -> list[tuple[str, Case | str]]:
     """Return the OpInfo samples by name: each a call, or the reason why it is none."""
-    from opc.testing.truths.opinfo import opinfo_cases
+    from opc.testing.references.opinfo import opinfo_cases
 
     try:
         cases, others = opinfo_cases(family)

@@ -27,10 +27,10 @@ from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.tolerance import compare
+from opc.testing.references.examples import check_examples, example_cases
+from opc.testing.references.gradcheck import FEW, Begin, check_family, check_sample, unheard
+from opc.testing.references.onnx import OnnxCase, collect, onnx_cases, op_types
 from opc.testing.results import ORACLE, Result, Status
-from opc.testing.truths.examples import check_examples, example_cases
-from opc.testing.truths.gradcheck import FEW, Begin, check_family, check_sample, unheard
-from opc.testing.truths.onnx import OnnxCase, collect, onnx_cases, op_types
 
 REFUSED_OF_DERIVED = 16
 """How many bad calls of a derived op are run: its forward op has been through all kinds."""

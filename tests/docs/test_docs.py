@@ -31,7 +31,7 @@ def test_there_are_specs_to_check() -> None:
 @pytest.mark.parametrize(("place", "text"), SPECS, ids=[p for p, _ in SPECS])
 def test_spec_compiles_and_its_examples_hold(place: str, text: str) -> None:
     from opc.pipeline import compile_text
-    from opc.testing.truths.examples import check_examples
+    from opc.testing.references.examples import check_examples
 
     family = compile_text(text, place)
     assert [f"{name}: {wrong}" for name, wrong in check_examples(family) if wrong] == []

@@ -21,7 +21,7 @@ from opc.testing.cases.sizes import Sizes, dims_of, groups_of
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.tolerance import compare
-from opc.testing.truths.gradcheck import check_family, points
+from opc.testing.references.gradcheck import check_family, points
 from tests.backends.onnx.test_checks import load
 from tests.emit.kernel_library import KernelLibrary, odd_parallel_for
 from tests.fuzz.kernels import Libraries

@@ -16,7 +16,7 @@ from opc.pipeline import load_family
 from tests.emit.conftest import Build
 from tests.emit.kernel_library import INCLUDE, KernelError, KernelLibrary, odd_parallel_for, split_everywhere
 from tests.emit.test_kernel import SPECS, judged, wrong
-from tests.emit.test_streams import BEST, EVERYWHERE
+from tests.emit.test_nontemporal import BEST, EVERYWHERE
 
 FAR = 1 << 22
 """Bytes of a table from which on rows are asked for ahead."""

@@ -29,7 +29,7 @@ from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.frame import DomainError, UndecidedError
 from opc.testing.oracle.tolerance import compare
-from opc.testing.truths.gradcheck import check_family, check_jvp, check_same, points
+from opc.testing.references.gradcheck import check_family, check_jvp, check_same, points
 from opc.transform.autodiff import vjp
 from tests.emit.kernel_library import KernelError, KernelLibrary, odd_parallel_for
 from tests.fuzz import judge

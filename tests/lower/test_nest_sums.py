@@ -5,7 +5,7 @@ from __future__ import annotations
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.pipeline import compile_text
-from tests.lower.test_parts import HEAD, loops
+from tests.lower.test_rfactor import HEAD, loops
 
 INPUTS = "x: 'T[N, D, *K]', at: 'int64[N, *K]', w: 'T[D]', v: 'T[N, *K]'"
 

@@ -16,7 +16,7 @@ from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.cases.samples import attribute_samples
 from opc.testing.extent import Extent
-from opc.testing.truths.examples import check_examples
+from opc.testing.references.examples import check_examples
 
 SPECS = Path(__file__).parents[2] / "specs"
 

@@ -25,8 +25,8 @@ from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.oracle.wording import number_text
 from opc.testing.plan import Plan, make_plan
+from opc.testing.references.examples import check_examples
 from opc.testing.results import ORACLE, Result, Status
-from opc.testing.truths.examples import check_examples
 from tests.testing import fakes
 
 SPEC = """\

@@ -14,7 +14,7 @@ from opc.testing.cases.bad_calls import refused
 from opc.testing.cases.calls import LARGE, Case, accepted
 from opc.testing.cases.fitting import POINTS, fit, volume
 from opc.testing.cases.sizes import Sizes, dims_of, windows_of
-from opc.testing.truths.gradcheck import points
+from opc.testing.references.gradcheck import points
 
 SPECS = Path(__file__).parents[2] / "specs"
 

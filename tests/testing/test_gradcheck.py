@@ -14,8 +14,8 @@ from opc.ir.expr import Call, Const, Expr, Read, Select, rewrite
 from opc.ir.op import Assign, Family, Op
 from opc.pipeline import compile_text, load_family
 from opc.testing.cases.derived import family_volume
-from opc.testing.truths.gradcheck import FEW, GradientResult, check_family, check_vjp, points
-from opc.testing.truths.points import SMALL_DERIVED
+from opc.testing.references.gradcheck import FEW, GradientResult, check_family, check_vjp, points
+from opc.testing.references.points import SMALL_DERIVED
 from tests.transform.language import small_points, spec_text
 
 SPECS = Path(__file__).parents[2] / "specs"

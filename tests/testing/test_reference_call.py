@@ -10,7 +10,7 @@ import pytest
 
 from opc.ir.op import Op
 from opc.pipeline import load_family
-from opc.testing.truths.reference_call import ABSENT, Match, NotApplicableError, native, same, unmentioned
+from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, native, same, unmentioned
 
 SPEC = """
 op: windows

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from opc.pipeline import load_family
 from opc.testing import tiers
+from opc.testing.references.gradcheck import FEW, check_family, check_sample, points
 from opc.testing.report import print_report
 from opc.testing.results import Report, Status, as_json
 from opc.testing.runner import run_tests
-from opc.testing.truths.gradcheck import FEW, check_family, check_sample, points
 from tests.narrow import narrow
 
 SPEC = Path(__file__).parents[2] / "specs" / "leaky_relu.yaml"

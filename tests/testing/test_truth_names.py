@@ -2,7 +2,7 @@
 
 from onnx import defs
 
-from opc.testing.truths.names import OPERATORS
+from opc.testing.references.names import OPERATORS
 
 
 def test_the_operators_are_those_of_onnx() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.ir.op import Op
 from opc.testing.cases.calls import Case
-from opc.testing.truths.gradcheck import points
+from opc.testing.references.gradcheck import points
 
 FEW_ELEMENTS = 40
 """How many elements inputs have together where derivatives are proved: rules know no sizes, and `opc test` takes larger ones."""

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opc.pipeline import compile_text
-from opc.testing.truths.gradcheck import check_family
+from opc.testing.references.gradcheck import check_family
 from opc.transform.scalar import unguarded
 from tests.amounts import examples
 from tests.transform.language import small_points, spec_text

@@ -18,7 +18,7 @@ from opc.ir.op import Op, Role, Scatter, Ties
 from opc.ir.printer import format_assign, format_body, format_op
 from opc.pipeline import auto_backward, compile_text, load_family
 from opc.testing.oracle.evaluation import evaluate
-from opc.testing.truths.gradcheck import check_family
+from opc.testing.references.gradcheck import check_family
 from tests.transform.language import OPS, small_points, spec_text
 
 BINDING = {"T": DType.FLOAT32}

@@ -15,7 +15,7 @@ from opc.ir.op import Family, Op
 from opc.pipeline import auto_backward, compile_text, normalise
 from opc.spec.loader import loads
 from opc.testing.oracle.evaluation import evaluate
-from opc.testing.truths.gradcheck import check_family
+from opc.testing.references.gradcheck import check_family
 from opc.transform.derived import sunken
 from opc.transform.normalize import sink
 from tests.transform.language import small_points, spec_text

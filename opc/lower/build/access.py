@@ -43,7 +43,7 @@ from opc.loops.values import (
 )
 from opc.lower.build.context import NEST, Known, PlaceKey, Range
 from opc.lower.guards import inside, is_known_inside
-from opc.lower.nests.places import is_looked_up, is_tested, place_entries
+from opc.lower.nests.gather_indices import is_looked_up, is_tested, place_entries
 from opc.records import replace
 
 NOWHERE = Word("opc::nowhere")

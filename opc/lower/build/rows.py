@@ -28,9 +28,9 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import Accesses
+from opc.lower.build.channels import PlaneBlocks, plane_blocks
 from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
-from opc.lower.build.places import rows_of_places
-from opc.lower.build.planes import PlaneBlocks, plane_blocks
+from opc.lower.build.gather_indices import rows_of_places
 from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body

@@ -11,7 +11,7 @@ from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Call, Cast, Const, Expr, GroupRef, IndexValue, Read, Select, children, free_indices, with_children
 from opc.ir.op import Op
 from opc.lower.guards import conjuncts
-from opc.lower.nests.places import sizes_of
+from opc.lower.nests.gather_indices import sizes_of
 from opc.records import replace
 from opc.transform.scalar import negation
 

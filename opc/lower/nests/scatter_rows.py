@@ -12,7 +12,7 @@ from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Scatter
 from opc.lower.nests.flat import is_short
-from opc.lower.nests.places import bounds_of, sizes_of
+from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.records import replace
 
 

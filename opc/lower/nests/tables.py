@@ -33,7 +33,7 @@ from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Lanes, Scatter
 from opc.lower.nests.flat import affines, divisions, is_positive, is_short
-from opc.lower.nests.places import sizes_of
+from opc.lower.nests.gather_indices import sizes_of
 from opc.lower.statement import lower_statement
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names

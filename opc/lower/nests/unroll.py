@@ -16,7 +16,7 @@ from opc.ir.dtypes import is_floating
 from opc.ir.expr import Axis, Call, Cast, Const, Expr, Read, Reduce, ReduceAxis, Select, children, reads, rewrite, with_children
 from opc.ir.op import Assign, Op
 from opc.lower.nests.flat import holds_reduction
-from opc.lower.nests.places import indices_of, is_looked_up
+from opc.lower.nests.gather_indices import indices_of, is_looked_up
 from opc.lower.nests.tables import row_nest
 from opc.records import replace
 from opc.transform.indices import substitute

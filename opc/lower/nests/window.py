@@ -14,7 +14,7 @@ from opc.ir.expr import Axis, Call, Cast, Expr, IndexValue, Read, Reduce, free_i
 from opc.ir.op import Op
 from opc.lower.loop_ir import Scatter, Window
 from opc.lower.nests.flat import is_positive
-from opc.lower.nests.places import bounds_of, sizes_of
+from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.lower.nests.search import searches
 from opc.lower.nests.windowed import Facts, row_window
 

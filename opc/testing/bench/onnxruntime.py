@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opc.testing.bench.problem import Problem
-from opc.testing.truths.torch_expression import evaluate
+from opc.testing.references.torch_expression import evaluate
 
 Call = tuple[Callable[[], object], tuple[Any, ...]]
 """What makes one call, and the arrays it writes to."""

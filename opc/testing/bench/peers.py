@@ -149,7 +149,7 @@ def torch_text(problem: Problem) -> tuple[Callable[..., Any], list[Any]]:
     """Return the op's torch reference as a function of its inputs, and the inputs; None where one is absent."""
     import torch
 
-    from opc.testing.truths.torch_expression import evaluate, parse
+    from opc.testing.references.torch_expression import evaluate, parse
 
     text = problem.family.reference.torch
     if text is None:

@@ -18,8 +18,8 @@ from opc.ir.dtypes import Binding, resolve
 from opc.ir.op import Op
 from opc.testing.oracle.bounds import PRECISIONS, Array, Bounded, Bounds, between, held, rounded
 from opc.testing.oracle.frame import DomainError, UndecidedError
-from opc.testing.truths.torch_expression import evaluate as evaluate_text
-from opc.testing.truths.torch_expression import parse
+from opc.testing.references.torch_expression import evaluate as evaluate_text
+from opc.testing.references.torch_expression import parse
 
 MOST_ELEMENTS = 600
 """How many elements the inputs of a call may have: each is moved once for the derivatives."""

@@ -18,7 +18,7 @@ from opc.pipeline import load_family
 from opc.testing.cases.calls import accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.oracle.tolerance import compare
-from opc.testing.truths.onnx import collect, onnx_cases, op_types
+from opc.testing.references.onnx import collect, onnx_cases, op_types
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -43,7 +43,7 @@ def test_the_cases_of_some_operators_are_those_among_all() -> None:
     # Every fourth: what a few name is less likely to be imported for the sake of another.
     named = sorted({name for family in families for name in op_types(family)})[::4]
     # In a process of its own, which has imported no more.
-    code = "import json, sys; from opc.testing.truths.onnx import collect; found = collect(json.loads(sys.argv[1]))"
+    code = "import json, sys; from opc.testing.references.onnx import collect; found = collect(json.loads(sys.argv[1]))"
     code += "; print(json.dumps({k: [n['name'] for n in v] for k, v in found.items()}))"
     done = subprocess.run([sys.executable, "-c", code, json.dumps(named)], capture_output=True, text=True, check=True)
     every = collect()
@@ -76,7 +76,7 @@ def test_a_wrong_op_disagrees_with_onnx(nodes: dict[str, list[dict[str, object]]
 
 @pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "softplus"])
 def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
-    from opc.testing.truths.torch import check_reference
+    from opc.testing.references.torch import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
     cases = [c for c in accepted(family.forward, random=1) if "sizes-7" in c.name or "sizes-2x3" in c.name]
@@ -91,8 +91,8 @@ def test_torch_expression_agrees_and_a_wrong_op_does_not(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("leaky_relu", 36), ("softmax", 24), ("layer_norm", 12), ("add", 40)])
 def test_opinfo_samples_become_calls(name: str, least: int) -> None:
-    from opc.testing.truths.opinfo import opinfo_cases
-    from opc.testing.truths.torch import check_reference
+    from opc.testing.references.opinfo import opinfo_cases
+    from opc.testing.references.torch import check_reference
 
     family = load_family(SPECS / f"{name}.yaml")
     cases, others = opinfo_cases(family)
@@ -135,7 +135,7 @@ HOSTILE = (
 def test_references_are_not_trusted(text: str) -> None:
     import torch
 
-    from opc.testing.truths.torch_expression import ReferenceTextError, evaluate, parse
+    from opc.testing.references.torch_expression import ReferenceTextError, evaluate, parse
 
     with pytest.raises(ReferenceTextError):
         evaluate(parse(text), {"x": torch.ones(2), "alpha": "name"})
@@ -144,7 +144,7 @@ def test_references_are_not_trusted(text: str) -> None:
 def test_references_may_compute() -> None:
     import torch
 
-    from opc.testing.truths.torch_expression import evaluate, parse
+    from opc.testing.references.torch_expression import evaluate, parse
 
     names = {"x": torch.tensor([[1.0, -2.0]]), "w": None, "alpha": 0.5, "mode": "tanh", "axis": 1}
     for text, want in (

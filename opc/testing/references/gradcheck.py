@@ -26,7 +26,7 @@ from opc.testing.oracle.bounds import Array, Bounds, between
 from opc.testing.oracle.evaluation import Bounded, DomainError, EmptyReductionError, evaluate
 from opc.testing.oracle.frame import UndecidedError
 from opc.testing.oracle.numbering import ValueNumbers, compares
-from opc.testing.truths.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
+from opc.testing.references.points import FEW, Point, binding_of, drawn, finite, points, second_order_points
 
 Begin = Callable[[str], object]
 """Is told the name of what begins."""

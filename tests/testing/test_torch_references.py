@@ -16,11 +16,11 @@ from opc.testing.cases.arguments import random_values
 from opc.testing.cases.calls import Case, accepted
 from opc.testing.oracle.evaluation import evaluate
 from opc.testing.plan import Item, hold_standard
+from opc.testing.references import opinfo
+from opc.testing.references.onnx import collect, onnx_cases
+from opc.testing.references.opinfo import opinfo_cases
+from opc.testing.references.torch import RefusedByTorchError, check_gradient, check_reference
 from opc.testing.results import Status
-from opc.testing.truths import opinfo
-from opc.testing.truths.onnx import collect, onnx_cases
-from opc.testing.truths.opinfo import opinfo_cases
-from opc.testing.truths.torch import RefusedByTorchError, check_gradient, check_reference
 
 SPECS = Path(__file__).parents[2] / "specs"
 

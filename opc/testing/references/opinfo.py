@@ -20,10 +20,10 @@ from opc.ir.op import Family, Op
 from opc.testing.cases import samples
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
-from opc.testing.truths.reference_call import ABSENT, Match, NotApplicableError, branches, shown, solved_name, unmentioned
-from opc.testing.truths.torch import tensor, wide
-from opc.testing.truths.torch_expression import evaluate as evaluate_text
-from opc.testing.truths.torch_expression import function_path, parse, resolve_function
+from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, branches, shown, solved_name, unmentioned
+from opc.testing.references.torch import tensor, wide
+from opc.testing.references.torch_expression import evaluate as evaluate_text
+from opc.testing.references.torch_expression import function_path, parse, resolve_function
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -84,7 +84,7 @@ def test_the_stores_go_past_the_caches(build: Build) -> None:
 
 SUM = """\
 op: {name}
-domain: tests.streams
+domain: tests.nontemporal
 version: 1
 doc: Rows.
 types: {{T: [float32]}}

@@ -28,8 +28,8 @@ from opc.ir.op import Family, Group, Op
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.bounds import Array
-from opc.testing.truths.reference_call import ABSENT, Match, NotApplicableError, unmentioned
-from opc.testing.truths.torch_expression import evaluate as evaluate_text
+from opc.testing.references.reference_call import ABSENT, Match, NotApplicableError, unmentioned
+from opc.testing.references.torch_expression import evaluate as evaluate_text
 
 Node = dict[str, Any]
 """One test case: name, op type, input and output arrays (None where absent), attributes."""

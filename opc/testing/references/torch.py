@@ -27,8 +27,8 @@ from opc.testing.cases.derived import gradient, gradient_names, second_gradient,
 from opc.testing.oracle.bounds import Array, Bounds, exact
 from opc.testing.oracle.evaluation import Bounded, DomainError, evaluate
 from opc.testing.oracle.tolerance import Comparison, compare
-from opc.testing.truths.torch_expression import ReferenceTextError, parse
-from opc.testing.truths.torch_expression import evaluate as evaluate_text
+from opc.testing.references.torch_expression import ReferenceTextError, parse
+from opc.testing.references.torch_expression import evaluate as evaluate_text
 
 Arrays = Mapping[str, Array | None]
 Inputs = Mapping[str, Array | None] | Mapping[str, Array | Bounds | None]

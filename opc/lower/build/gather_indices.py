@@ -9,7 +9,7 @@ from opc.loops.values import call, compare, variable
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import Known, Range
 from opc.lower.loop_ir import Lanes
-from opc.lower.nests.places import MOST_PLACES, axis_bounds, indices_of, looked_up
+from opc.lower.nests.gather_indices import MOST_PLACES, axis_bounds, indices_of, looked_up
 
 
 def rows_of_places(known: Known, plan: Lanes, value: Expr, over: Range, indices: set[str]) -> tuple[Body, Body]:
