@@ -116,7 +116,7 @@ class _Batch:
     def _columns(self, name: str, of: ValueType) -> Iterator[Statement]:
         """Yield an array of columns, and the pointer it is used by."""
         array = self.fresh(f"{name.partition('#')[0]}_columns")
-        most = Static(Named("opc::columns_abreast", (ref(self.lanes), self.vectors)), "", Weak.INT)
+        most = Static(Named("opc::max_batched_columns", (ref(self.lanes), self.vectors)), "", Weak.INT)
         yield Buffer(array, of, Product((most, variable(self.lanes))), aligned=True)
         yield Let(name, Pointer(of), call("columns_at", ref(array), type=of))
         self.columns.add(name)
@@ -137,13 +137,13 @@ class _Batch:
     def _taken(self) -> Iterator[Statement]:
         for r in self.rows:
             if not r.written:
-                take = Do(call("take_abreast" if r.along else "take_values", *self._args(r), types=(ref(self.lanes),)))
+                take = Do(call("load_batch" if r.along else "load_values", *self._args(r), types=(ref(self.lanes),)))
                 yield If(Present(r.optional), (take,)) if r.optional else take
 
     def _put(self) -> Iterator[Statement]:
         for r in self.rows:
             if r.written:
-                put = Do(call("put_abreast" if r.along else "put_values", *self._args(r), types=(ref(self.lanes),)))
+                put = Do(call("store_batch" if r.along else "store_values", *self._args(r), types=(ref(self.lanes),)))
                 yield If(Local(r.flag, DType.BOOL), (put,), static=True) if r.flag else put
 
     def _group(self, g: Group) -> Iterator[Statement]:
@@ -178,7 +178,7 @@ class _Batch:
         ]
         yield Function(step, (*params, *((parameter(f), n) for n, f in folds.items())), tuple(body), inlined=True)
         own = tuple(ref(self.folds[n]) for n in folds)
-        yield Do(call("fold_abreast", loop.high, ref(step), *own, types=(ref(self.lanes),)))
+        yield Do(call("reduce_batch", loop.high, ref(step), *own, types=(ref(self.lanes),)))
         for name, f in folds.items():
             if name in self.arrays:
                 yield Do(call("values_of", ref(self.folds[name]), ref(self.arrays[name][0])))

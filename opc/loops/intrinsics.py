@@ -23,9 +23,9 @@ _HEADERS: Mapping[str, str] = {
     "nests/channels": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
     "nests/products": "add_products product_sum",
     "rows/loops": (
-        "columns_abreast columns_at count_lanes exp_below fold_abreast fold_row goes_abreast blend choose key_value max_key "
-        "min_key minimum prefetch put_abreast put_row put_stretches put_values quotient row row_ahead rows_in_turn scratch_row "
-        "take_abreast take_values values_of extreme key place_apart row_extreme row_fold row_put"
+        "max_batched_columns columns_at count_lanes exp_below reduce_batch fold_row batches_rows blend choose key_value max_key "
+        "min_key minimum prefetch store_batch put_row put_stretches store_values quotient row row_ahead rows_in_turn scratch_row "
+        "load_batch load_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",

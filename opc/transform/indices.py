@@ -125,7 +125,7 @@ def _replace(a: Affine, values: Mapping[str, Affine]) -> Affine:
     return a.substitute(value)
 
 
-def put_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
+def store_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
     """Return `e` with free index variables replaced by integer expressions that may depend on data.
 
     None where the notation has no place for them: in the extent of a reduction, in a condition of sizes, and as a value of
@@ -137,7 +137,7 @@ def put_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
         case IndexValue():
             return None
         case Call(fn=fn) if fn in COMPARES:
-            args = tuple(_value(a.value, values) if isinstance(a, IndexValue) else put_values(a, values) for a in e.args)
+            args = tuple(_value(a.value, values) if isinstance(a, IndexValue) else store_values(a, values) for a in e.args)
             known = tuple(a for a in args if a is not None)
             return replace(e, args=known) if len(known) == len(args) else None
         case Cast(arg=IndexValue(value=value)):
@@ -149,10 +149,10 @@ def put_values(e: Expr, values: Mapping[str, Expr]) -> Expr | None:
             captured = any(bound & free_indices(v) or rebound & free_groups(v) for v in inner.values())
             if captured or any(isinstance(a, Axis) and a.extent.indices() & inner.keys() for a in e.axes):
                 return None
-            body = put_values(e.body, inner)
+            body = store_values(e.body, inner)
             return None if body is None else replace(e, body=body)
         case _:
-            parts = tuple(put_values(c, values) for c in children(e))
+            parts = tuple(store_values(c, values) for c in children(e))
             found = tuple(c for c in parts if c is not None)
             if len(found) < len(parts):
                 return None

@@ -38,7 +38,7 @@ from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, Group, Operand, Ties
 from opc.records import dataclass, replace
 from opc.transform import algebra, scalar
-from opc.transform.indices import INDEX_NAMES, Namer, bare, bound_indices, put_values, rename_bound, substitute
+from opc.transform.indices import INDEX_NAMES, Namer, bare, bound_indices, rename_bound, store_values, substitute
 from opc.transform.scalar import ONE, ZERO
 
 
@@ -141,7 +141,7 @@ class Differentiator:
             return _nonzero({replace(a, loops=(*e.axes, *a.loops)): algebra.mul(self._chosen(e), d) for a, d in inner.items()})
         found: Partials = {}
         for access, d in inner.items():
-            read, factor = put_values(access.read, where), put_values(d, where)
+            read, factor = store_values(access.read, where), store_values(d, where)
             sloped = any(isinstance(a, Axis) and a.extent.indices() & where.keys() for a in access.loops)
             if isinstance(read, Read) and factor is not None and not sloped:
                 moved = Access(read, access.loops)

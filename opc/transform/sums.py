@@ -27,7 +27,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import FUNCTIONS
 from opc.transform import algebra, scalar
-from opc.transform.indices import put_values, substitute
+from opc.transform.indices import store_values, substitute
 from opc.transform.scalar import any_reads
 
 
@@ -234,7 +234,7 @@ def _at(e: Expr, index: str, where: Expr) -> Expr | None:
     if isinstance(where, IndexValue | Const):
         value = where.value if isinstance(where, IndexValue) else Affine.of(int(where.value))
         return substitute(e, {index: value})
-    return put_values(e, {index: where})
+    return store_values(e, {index: where})
 
 
 def sum_type(t: ValueType) -> ValueType:

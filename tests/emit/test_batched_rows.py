@@ -1,4 +1,4 @@
-"""Short rows abreast: rows of every length and number, what a row gives whatever stands beside it, and which stages do it."""
+"""Batched rows: rows of every length and number, what a row gives whatever stands beside it, and which stages do it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def text_of(kernel: str, outputs: str, gradient: str = "gradient: none\n") -> st
     [
         ("  s[n] = sum[k](x[n, k])\n", "{s: 'T[N]'}", ["3"]),
         ("  s[n] = sum[k](exp(x[n, k]))\n", "{s: 'T[N]'}", ["4"]),  # what folds one by one takes long
-        # To turn three rows over for one fold is worth it only where lanes would be idle.
+        # Transposing three rows for one reduction pays only where lanes would be idle.
         ("  s[n] = sum[k](x[n, k] * w[n, k])\n  y[n, k] = w[n, k] * s[n]\n", "{y: 'T[N, K]'}", ["3, false"]),
         ("  y[n, k] = exp(x[n, k])\n", "{y: 'T[N, K]'}", []),
         # Rows that are added up have a loop of their own.
@@ -132,10 +132,10 @@ def text_of(kernel: str, outputs: str, gradient: str = "gradient: none\n") -> st
     ],
 )
 def test_stages_that_fold_have_the_form(kernel: str, outputs: str, vectors: list[str]) -> None:
-    assert re.findall(r"opc::goes_abreast<.*?, (\d.*?)>\(tile\)", text_of(kernel, outputs)) == vectors
+    assert re.findall(r"opc::batches_rows<.*?, (\d.*?)>\(tile\)", text_of(kernel, outputs)) == vectors
 
 
 def test_derivatives_of_gradients_do_without() -> None:
     text = text_of("  s[n] = sum[k](x[n, k] * w[n, k])\n  y[n, k] = x[n, k] * s[n]\n", "{y: 'T[N, K]'}", gradient="")
-    assert set(re.findall(r"void abreast_(\w+)\(", text)) == {"f", "f_backward"}
+    assert set(re.findall(r"void batched_(\w+)\(", text)) == {"f", "f_backward"}
     assert "void f_backward_backward(" in text

@@ -40,7 +40,7 @@ def test_what_is_printed_is_what_runs() -> None:
     ("op", "change", "intrinsic"),
     [
         ("softmax", "-interleave", "rows_in_turn"),
-        ("softmax", "-batch", "goes_abreast"),
+        ("softmax", "-batch", "batches_rows"),
         ("layer_norm", "-nontemporal", "put_row"),
         ("layer_norm", "-prefetch", "row_ahead"),
         ("avg_pool2d", "-tile", "reduce_windows"),
@@ -57,8 +57,8 @@ def test_a_transformation_is_left_out(op: str, change: str, intrinsic: str) -> N
 
 
 def test_arguments_and_stages_are_named() -> None:
-    assert "goes_abreast<count_lanes<T>(), 4>" in loops("softmax")
-    assert "goes_abreast<count_lanes<T>(), 6>" in loops("softmax", "softmax: batch(6, whole)")
+    assert "batches_rows<count_lanes<T>(), 4>" in loops("softmax")
+    assert "batches_rows<count_lanes<T>(), 6>" in loops("softmax", "softmax: batch(6, whole)")
     assert loops("softmax", "other: -batch") == loops("softmax")
     assert "interleave" not in loops("softmax", "soft*: -interleave, -batch")
 

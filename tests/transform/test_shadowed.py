@@ -7,7 +7,7 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType
 from opc.ir.expr import GroupAxis, GroupRef, Read, Reduce, walk
 from opc.transform.affine_rules import at_position
-from opc.transform.indices import put_values
+from opc.transform.indices import store_values
 from tests.fuzz.shadowed import SHADOWED
 from tests.fuzz.test_classes import family
 
@@ -37,9 +37,9 @@ def test_a_range_of_no_known_size_is_refused() -> None:
 def test_data_does_not_move_into_a_reduction_over_its_group() -> None:
     place = Read("ids", (GroupRef("A"),), DType.INT64)
     body = Read("x", (GroupRef("A"), Affine.of(Index("k"))), DType.FLOAT64)
-    assert put_values(body, {"k": place}) is not None
-    assert put_values(Reduce("sum", (GroupAxis("A"),), body, DType.FLOAT64), {"k": place}) is None
-    assert put_values(Reduce("sum", (GroupAxis("B"),), body, DType.FLOAT64), {"k": place}) is not None
+    assert store_values(body, {"k": place}) is not None
+    assert store_values(Reduce("sum", (GroupAxis("A"),), body, DType.FLOAT64), {"k": place}) is None
+    assert store_values(Reduce("sum", (GroupAxis("B"),), body, DType.FLOAT64), {"k": place}) is not None
 
 
 def test_what_is_known_of_data_is_known_outside_a_reduction_over_its_group() -> None:

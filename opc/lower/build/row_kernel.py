@@ -90,8 +90,8 @@ def _batched(op: Op, stage: RowStage) -> Form:
     lanes = call("count_lanes", types=tuple(dict.fromkeys(_widths(stage, groups))))
     body = batch(groups, operands, [(k.name, k.type) for k in stage.keeps], rows.fresh, lanes, int(vectors))
     kernel = _finished(op, stage, body)
-    taken = call("goes_abreast", TILE, type=DType.BOOL, types=(lanes, vectors, *(() if whole else ("false",))))
-    return Form(taken, "abreast_", "", kernel)
+    taken = call("batches_rows", TILE, type=DType.BOOL, types=(lanes, vectors, *(() if whole else ("false",))))
+    return Form(taken, "batched_", "", kernel)
 
 
 def _widths(stage: RowStage, groups: list[Group]) -> list[ValueType | Named]:

@@ -100,7 +100,7 @@ OPC_INLINE void transpose(typename lanes_of<T, Width>::type *v) {
 /* Copies columns [column, column + Width) of `Rows` rows: to_rows false, from rows `step` apart to columns Rows apart, else back. Of
  * rows there are `count`; the last one stands for those that are missing. */
 template <bool ToRows, typename T, int Rows, int Width>
-OPC_INLINE void turn_columns(T *columns, T *rows, int64_t step, int64_t count, int64_t column) {
+OPC_INLINE void transpose_columns(T *columns, T *rows, int64_t step, int64_t count, int64_t column) {
   typedef typename lanes_of<T, Width>::type vector;
   for (int first = 0; first < Rows; first += Width) {
     vector v[Width];
@@ -130,7 +130,7 @@ OPC_INLINE void turn_columns(T *columns, T *rows, int64_t step, int64_t count, i
 
 /* Turns rows over in blocks of Width columns, or less where they are shorter. The last block may overlap the one before. */
 template <bool ToRows, typename T, int Rows, int Width>
-OPC_INLINE void turn_blocks(T *columns, T *rows, int64_t step, int64_t count, int64_t length) {
+OPC_INLINE void transpose_blocks(T *columns, T *rows, int64_t step, int64_t count, int64_t length) {
   if constexpr (sizeof(T) < 4 || Width * sizeof(T) < 16) {
     for (int64_t r = 0; r < (ToRows ? count : Rows); ++r) {
       T *row = rows + (r < count ? r : count - 1) * step;
@@ -143,16 +143,16 @@ OPC_INLINE void turn_blocks(T *columns, T *rows, int64_t step, int64_t count, in
       }
     }
   } else {
-    if (length < Width) return turn_blocks<ToRows, T, Rows, Width / 2>(columns, rows, step, count, length);
+    if (length < Width) return transpose_blocks<ToRows, T, Rows, Width / 2>(columns, rows, step, count, length);
     for (int64_t column = 0; column < length; column += Width) {
-      turn_columns<ToRows, T, Rows, Width>(columns, rows, step, count, column + Width <= length ? column : length - Width);
+      transpose_columns<ToRows, T, Rows, Width>(columns, rows, step, count, column + Width <= length ? column : length - Width);
     }
   }
 }
 
 template <bool ToRows, typename T, int Rows>
-__attribute__((noinline)) static void turn_rows(void *columns, void *rows, int64_t step, int64_t count, int64_t length) {
-  turn_blocks<ToRows, T, Rows, Rows>(static_cast<T *>(columns), static_cast<T *>(rows), step, count, length);
+__attribute__((noinline)) static void transpose_rows(void *columns, void *rows, int64_t step, int64_t count, int64_t length) {
+  transpose_blocks<ToRows, T, Rows, Rows>(static_cast<T *>(columns), static_cast<T *>(rows), step, count, length);
 }
 
 }  // namespace OPC_VARIANT

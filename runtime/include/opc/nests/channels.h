@@ -96,7 +96,7 @@ static void put_together(T *tile, const plane_operand<T> &o, const T *from, int6
   for (int64_t r = 0; r < rows; ++r) {
     T *row = tile + r * pitch * lanes;
     fill(row, before * lanes, nothing);
-    turn_rows<false, T, lanes>(row + before * lanes, const_cast<T *>(from) + r * o.row, o.channel, channels, columns);
+    transpose_rows<false, T, lanes>(row + before * lanes, const_cast<T *>(from) + r * o.row, o.channel, channels, columns);
     fill(row + (before + columns) * lanes, after * lanes, nothing);
   }
 }
@@ -229,10 +229,10 @@ OPC_INLINE bool reduce_planes(const row_nest &n, const plane_tables &t, const pl
     const int64_t at = target + int64_t(first) * t.columns;
     if (staged) {
       T *const rows_of = results + count * lanes;
-      turn_rows<true, T, lanes>(results, rows_of, count, channels, count);
+      transpose_rows<true, T, lanes>(results, rows_of, count, channels, count);
       for (int64_t c = 0; c < channels; ++c) finish_row(n, at + c * plane, rows_of + c * count, count);
     } else {
-      turn_rows<true, T, lanes>(results, reinterpret_cast<T *>(n.target) + at, plane, channels, count);
+      transpose_rows<true, T, lanes>(results, reinterpret_cast<T *>(n.target) + at, plane, channels, count);
     }
     first = slab.last;
   }

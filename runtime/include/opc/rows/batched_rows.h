@@ -1,4 +1,4 @@
-/* Short rows abreast: as many as a vector has lanes go along their columns at once, a row a lane.
+/* Batched rows: as many short rows at once as a vector has lanes, each row in a lane.
  *
  * A row of a vector or less leaves lanes idle, and each of its folds ends in joins of the lanes that wait for each other. Turned over,
  * its values stand one below the other: a fold is then one operation a column for all rows, whatever their length, and nothing is left
@@ -14,53 +14,53 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* From how many columns on rows don't go abreast: in ones some vectors long most lanes are in use as they lie. Of the widest vectors it
- * is one less, as those take whole lines of many rows at a time, which memory brings slowly. */
+/* The number of columns from which rows are not batched: in rows of several vectors most lanes are in use anyway. Of the widest vectors
+ * it is one less, as those take whole lines of many rows at a time, which memory brings slowly. */
 template <int Lanes, int Vectors>
-constexpr int columns_abreast = (int(vector_bytes) < int(line_bytes) ? Vectors : Vectors - 1) * Lanes;
+constexpr int max_batched_columns = (int(vector_bytes) < int(line_bytes) ? Vectors : Vectors - 1) * Lanes;
 
-/* Whether the rows of a call go abreast: short ones, of which its tiles have enough. What is left over does too, whatever it costs: the
- * order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only where these go too. */
+/* Whether the rows of a call are batched: short ones, of which its tiles have enough. A last incomplete batch is one too, at any cost:
+ * the order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only if so told. */
 template <int Lanes, int Vectors, bool Whole = true>
-OPC_INLINE bool goes_abreast(const tile &t) {
-  const bool is_short = t.columns < columns_abreast<Lanes, Vectors> && t.stretch == 0;
+OPC_INLINE bool batches_rows(const tile &t) {
+  const bool is_short = t.columns < max_batched_columns<Lanes, Vectors> && t.stretch == 0;
   return is_short && 2 * t.most_rows >= Lanes && (Whole || t.columns % Lanes != 0);
 }
 
 /* Rows from `first` on that there are, up to Lanes. */
 template <int Lanes>
-OPC_INLINE int64_t count_abreast(const tile &t, int64_t first) {
+OPC_INLINE int64_t rows_in_batch(const tile &t, int64_t first) {
   return t.rows - first < Lanes ? t.rows - first : Lanes;
 }
 
-/* Turns over rows of an operand from `first` on. */
+/* Loads a batch: transposes rows of an operand from `first` on. */
 template <int Lanes, typename T>
-OPC_INLINE void take_abreast(const tile &t, int operand, int64_t first, T *columns) {
+OPC_INLINE void load_batch(const tile &t, int operand, int64_t first, T *columns) {
   typedef typename moved_as<sizeof(T)>::type bits;
   if (first > 0 && t.step[operand] == 0) return; /* the same row again */
-  const int64_t count = count_abreast<Lanes>(t, first);
-  turn_rows<false, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
+  const int64_t count = rows_in_batch<Lanes>(t, first);
+  transpose_rows<false, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
 }
 
-/* Puts rows of an operand from `first` on. */
+/* Stores a batch as rows of an operand from `first` on. */
 template <int Lanes, typename T>
-OPC_INLINE void put_abreast(const tile &t, int operand, int64_t first, T *columns) {
+OPC_INLINE void store_batch(const tile &t, int operand, int64_t first, T *columns) {
   typedef typename moved_as<sizeof(T)>::type bits;
-  const int64_t count = count_abreast<Lanes>(t, first);
-  turn_rows<true, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
+  const int64_t count = rows_in_batch<Lanes>(t, first);
+  transpose_rows<true, bits, Lanes>(columns, row<T>(t, operand, first), t.step[operand], count, t.columns);
 }
 
-/* Takes the values of an operand that has one a row; the last stands for those that are missing. */
+/* Loads the values of an operand that has one a row; the last stands for those that are missing. */
 template <int Lanes, typename T>
-OPC_INLINE void take_values(const tile &t, int operand, int64_t first, T *values) {
-  const int64_t count = count_abreast<Lanes>(t, first);
+OPC_INLINE void load_values(const tile &t, int operand, int64_t first, T *values) {
+  const int64_t count = rows_in_batch<Lanes>(t, first);
   const T *from = row<T>(t, operand, first);
   for (int64_t i = 0; i < Lanes; ++i) values[i] = from[(i < count ? i : count - 1) * t.step[operand]];
 }
 
 template <int Lanes, typename T>
-OPC_INLINE void put_values(const tile &t, int operand, int64_t first, const T *values) {
-  const int64_t count = count_abreast<Lanes>(t, first);
+OPC_INLINE void store_values(const tile &t, int operand, int64_t first, const T *values) {
+  const int64_t count = rows_in_batch<Lanes>(t, first);
   T *to = row<T>(t, operand, first);
   for (int64_t i = 0; i < count; ++i) to[i * t.step[operand]] = values[i];
 }
@@ -72,9 +72,9 @@ OPC_INLINE T *columns_at(T *columns) {
   return static_cast<T *>(__builtin_assume_aligned(__builtin_launder(columns), line_bytes));
 }
 
-/* Runs `step` at each element of rows abreast: with the column, the place of the element, the lane, and its partial results. */
+/* Runs `step` at each element of a batch: with the column, the place of the element, the lane, and its partial results. */
 template <int Lanes, typename Step, typename... Folds>
-OPC_INLINE void fold_abreast(int64_t columns, const Step &step, Folds &...folds) {
+OPC_INLINE void reduce_batch(int64_t columns, const Step &step, Folds &...folds) {
   (start_fold(folds), ...);
   for (int64_t n = 0; n < columns; ++n) {
     OPC_SIMD_LANES
@@ -82,7 +82,7 @@ OPC_INLINE void fold_abreast(int64_t columns, const Step &step, Folds &...folds)
   }
 }
 
-/* The results of a maximum or minimum of rows abreast: of keys, or of floating values. */
+/* The results of a maximum or minimum of a batch: of keys, or of floating values. */
 template <typename Joins, typename Key, int Lanes, typename T>
 OPC_INLINE void values_of(const row_fold<Joins, Key, Lanes> &fold, T *values) {
   OPC_SIMD
