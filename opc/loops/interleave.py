@@ -52,14 +52,16 @@ class _Interleaver:
 
     def run(self, fetch: bool) -> Body:
         """Return the loops."""
-        turn, first, end = (self.fresh(n) for n in ("in_turn", "first", "end"))
+        interleaved, first, end = (self.fresh(n) for n in ("interleaved", "first", "end"))
         arrays: dict[str, tuple[str, ValueType]] = {}
         for n, made in enumerate(self.made):
             later = set().union(*self.used[n + 1 :])
             arrays |= {name: (self.fresh(f"{name}_of"), of) for name, of in made.items() if name in later}
         at = IndexValue(Affine.of(Index(self.loop.index)) - Index(first))
-        body: list[Statement] = [Let(end, Weak.INT, call("minimum", Sum((variable(first), variable(turn))), self.loop.high))]
-        body += [Buffer(array, of, "opc::most_rows_in_turn") for array, of in arrays.values()]
+        body: list[Statement] = [
+            Let(end, Weak.INT, call("minimum", Sum((variable(first), variable(interleaved))), self.loop.high))
+        ]
+        body += [Buffer(array, of, "opc::max_interleaved_rows") for array, of in arrays.values()]
         second = [n for n, g in enumerate(self.groups) if any(isinstance(s, Loop) for s in g.body)][1]
         for n, g in enumerate(self.groups):
             known = {name for made in self.made[:n] for name in made}
@@ -67,14 +69,14 @@ class _Interleaver:
             handed = [name for name in arrays if name in known and name in self.used[n]]
             inner += [Let(name, arrays[name][1], Local(arrays[name][0], arrays[name][1], at)) for name in handed]
             if fetch and n == second:
-                ahead, g = self._fetching(g, turn)
+                ahead, g = self._fetching(g, interleaved)
                 inner += ahead
             inner.append(g)
             passed = [name for name in self.made[n] if name in arrays]
             inner += [Store(Local(*arrays[name], at), Local(name, arrays[name][1])) for name in passed]
             body.append(replace(self.loop, low=variable(first), high=variable(end), body=tuple(inner)))
-        blocks = replace(self.loop, index=first, body=tuple(body), step=variable(turn))
-        return Let(turn, Weak.INT, call("rows_in_turn", _columns(self.groups))), blocks
+        blocks = replace(self.loop, index=first, body=tuple(body), step=variable(interleaved))
+        return Let(interleaved, Weak.INT, call("interleaved_rows", _columns(self.groups))), blocks
 
     def _rematerialised(self, used: set[str]) -> list[Statement]:
         """Return what finds the rows and values that some statements use."""
@@ -86,7 +88,7 @@ class _Interleaver:
                 kept.insert(0, s)
         return kept
 
-    def _fetching(self, g: Group, turn: str) -> tuple[list[Statement], Group]:
+    def _fetching(self, g: Group, interleaved: str) -> tuple[list[Statement], Group]:
         """Return what fetches the rows of later blocks that the first pass reads, and a pass that calls it."""
         first = next(s for g in self.groups for s in g.body if isinstance(s, Loop))
         read = set(_used((first,)))
@@ -99,7 +101,7 @@ class _Interleaver:
         for s in rows:
             assert isinstance(s.value, Intrinsic), "a pointer to a row is found by the runtime"
             name = self.fresh(f"{s.name.removesuffix('#0').removesuffix('_row')}_ahead")
-            lines.append(Let(name, s.kind, replace(s.value, name="row_ahead", args=(*s.value.args, variable(turn)))))
+            lines.append(Let(name, s.kind, replace(s.value, name="row_ahead", args=(*s.value.args, variable(interleaved)))))
             fetches.append(Do(call("prefetch", Sum((ref(name), variable(index))))))
         ahead = self.fresh("ahead")
         lines.append(Function(ahead, (("int64_t", index),), tuple(fetches), inlined=True))

@@ -15,17 +15,16 @@ from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 _HEADERS: Mapping[str, str] = {
     "nests/points": "advance group_offset group_place locate outside report store limits",
     "nests/loops": (
-        "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity "
-        "min_identity next_of part_begin part_end quotient_up result_row row_at search_row target_of "
-        "target_unit terms_begin terms_end widen_row with_count with_positions with_step with_stored zero_part zero_units "
-        "sum_unit cursor row_copies"
+        "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity min_identity "
+        "next_of part_begin part_end quotient_up result_row row_at search_row target_of target_unit terms_begin terms_end "
+        "widen_row with_count with_positions with_step with_stored zero_part zero_units sum_unit cursor row_copies"
     ),
     "nests/channels": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
     "nests/products": "add_products product_sum",
     "rows/loops": (
         "max_batched_columns columns_at count_lanes exp_below reduce_batch fold_row batches_rows blend choose key_value max_key "
-        "min_key minimum prefetch store_batch put_row put_stretches store_values quotient row row_ahead rows_in_turn scratch_row "
-        "load_batch load_values values_of extreme key place_apart row_extreme row_fold row_put"
+        "min_key minimum prefetch store_batch put_row put_stretches store_values quotient row row_ahead interleaved_rows "
+        "scratch_row load_batch load_values values_of extreme key place_apart row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",

@@ -207,7 +207,7 @@ def test_show_of_other_schedules_and_targets(opc: Opc, tmp_path: Path) -> None:
     other = opc("show", one, "--loops", "--schedule", "softmax: -interleave, batch(2)").out.split("\n\n")
     assert "    schedule: batch(2)\n" in other[0]
     assert "interleave" in other[1]
-    assert "opc::rows_in_turn" not in opc("show", one, "--c", "--schedule", "-interleave").out
+    assert "opc::interleaved_rows" not in opc("show", one, "--c", "--schedule", "-interleave").out
     assert "no stage is called 'soft'; there are softmax, " in opc("show", one, "--loops", "--schedule", "soft: -batch").err
     assert "there is no transformation 'bach'" in opc("show", one, "--loops", "--schedule", "-bach").err
     assert "which --loops and --c show" in opc("show", one, "--schedule", "-batch").err

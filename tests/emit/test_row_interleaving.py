@@ -1,4 +1,4 @@
-"""Stages of several passes: short rows in turn, rows fetched ahead, and what is known of exponentials."""
+"""Stages of several passes: interleaved short rows, rows fetched ahead, and what is known of exponentials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_rows_of_every_length_go_through_all_passes(tmp_path: Path) -> None:
     family = compile_text(HEAD + SOFTMAX, Path("f.yaml"))
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
     rng = np.random.default_rng(6)
-    # Sizes on both sides of where four and eight rows are taken in turn, and numbers of rows that leave some over.
+    # Sizes on both sides of where four and eight rows are interleaved, and numbers of rows that leave some over.
     for dtype, bound in (("float32", 1e-6), ("float64", 1e-14)):
         for rows, size in (
             (1, 1),
@@ -71,7 +71,7 @@ def test_each_pass_has_what_it_needs_and_no_more() -> None:
         ["0", "1"],
         ["1", "2"],
     ]
-    assert re.findall(r"T (\w+)\[opc::most_rows_in_turn\];", text) == ["m_of", "s_of"]
+    assert re.findall(r"T (\w+)\[opc::max_interleaved_rows\];", text) == ["m_of", "s_of"]
 
 
 def test_the_second_pass_fetches_what_the_first_reads() -> None:

@@ -39,7 +39,7 @@ def test_what_is_printed_is_what_runs() -> None:
 @pytest.mark.parametrize(
     ("op", "change", "intrinsic"),
     [
-        ("softmax", "-interleave", "rows_in_turn"),
+        ("softmax", "-interleave", "interleaved_rows"),
         ("softmax", "-batch", "batches_rows"),
         ("layer_norm", "-nontemporal", "put_row"),
         ("layer_norm", "-prefetch", "row_ahead"),

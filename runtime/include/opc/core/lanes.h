@@ -273,14 +273,14 @@ OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, 
   finish_row<Lanes>(0, columns, ahead, step, folds...);
 }
 
-/* The most rows that are taken through one pass before the next pass begins. */
-enum : int64_t { most_rows_in_turn = 8 };
+/* The most rows that are interleaved. */
+enum : int64_t { max_interleaved_rows = 8 };
 
-/* How many rows are taken through one pass before the next begins: of short rows several. A pass over a short row begins with what the
- * pass before joined of its lanes and ends in such a join; while one row waits for these, others have work. */
-OPC_INLINE int64_t rows_in_turn(int64_t columns) {
+/* How many rows go through a pass before the next pass begins: several short ones. A pass over a short row begins with the result of a
+ * reduction and ends in one; while a row waits for that, the other rows have work. */
+OPC_INLINE int64_t interleaved_rows(int64_t columns) {
   const int64_t vectors = columns * 4 / vector_bytes;
-  return vectors <= 4 ? most_rows_in_turn : vectors <= 8 ? most_rows_in_turn / 2 : 1;
+  return vectors <= 4 ? max_interleaved_rows : vectors <= 8 ? max_interleaved_rows / 2 : 1;
 }
 
 /* A place in a row that is treated apart, as a range: empty, behind the last, where the row has no such place. */
