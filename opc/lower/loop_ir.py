@@ -276,7 +276,7 @@ class Scatter:
     `places` are the computed positions along the target's indices that the terms name; `guards` the other conditions for a term
     `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes. `lane` is
     the last index of the target when no place is computed along it. `window` is there when the places are found in windows of a
-    row, strip by strip; `row` is an axis of the sum along which places and terms are computed in rows, and then added.
+    row, tile by tile; `row` is an axis of the sum along which places and terms are computed in rows, and then added.
     `shared` tells that threads may take some of the terms each and add to the same elements atomically.
     """
 

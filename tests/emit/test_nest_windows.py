@@ -1,4 +1,4 @@
-"""Searches and folds over windows, strip by strip: against a loop over the windows, with every step, edge and odd value."""
+"""Searches and reductions over windows, tile by tile: against a loop over the windows, with every step, edge and odd value."""
 
 from __future__ import annotations
 

@@ -93,9 +93,9 @@ OPC_INLINE void each_place(const window_row<T, Axes, Guards> &w, const window_pl
 }
 
 template <typename S>
-constexpr bool is_fixed = false;
+constexpr bool is_constant = false;
 template <int64_t Value>
-constexpr bool is_fixed<constant<Value>> = true;
+constexpr bool is_constant<constant<Value>> = true;
 
 /* A vector of lanes. */
 template <typename T, int64_t Bytes>
@@ -202,7 +202,7 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
 template <combine C, int64_t Bytes, typename T, int Axes, int Guards, typename S, typename R>
 OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_places<Axes> &p, int64_t first, int64_t last, S step, R *to) {
   typedef lane_vector<T, Bytes> vector;
-  constexpr int many = is_fixed<S> && (!is_search(C) || vector_bytes == 64) ? 4 : 2;
+  constexpr int many = is_constant<S> && (!is_search(C) || vector_bytes == 64) ? 4 : 2;
   typename vector::values seen{};
   for (; last - first > 2 * vector::lanes; first += many * vector::lanes) reduce_tile<C, Bytes, many>(w, p, first, last, step, to, seen);
   if (first < last) reduce_tile<C, Bytes, 2>(w, p, first, last, step, to, seen);
@@ -268,7 +268,7 @@ OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int6
   bool done = false;
   if constexpr (sizeof(R) == sizeof(T)) {
     const auto reduce = [&](auto step) OPC_INLINED {
-      constexpr bool fixed = is_fixed<decltype(step)>;
+      constexpr bool fixed = is_constant<decltype(step)>;
       if constexpr (fixed && int64_t(vector_bytes) > least_tile_bytes) {
         if (whole >= vector_bytes) {
           done = reduce_tiles<C, vector_bytes>(w, p, first, last, step, to);
