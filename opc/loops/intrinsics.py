@@ -19,7 +19,9 @@ _HEADERS: Mapping[str, str] = {
         "next_of part_begin part_end quotient_up result_row row_at search_row target_of target_unit terms_begin terms_end "
         "widen_row with_count with_positions with_step with_stored zero_part zero_units sum_unit cursor row_copies"
     ),
-    "nests/channels": "are_many find_planes planes_from reduce_planes to_last_unit plane_memory plane_tables plane_windows",
+    "nests/channels": (
+        "are_many fill_channel_tables channels_from reduce_channels to_last_unit channel_memory channel_tables channel_windows"
+    ),
     "nests/products": "add_products product_sum",
     "rows/loops": (
         "max_batched_columns columns_at count_lanes exp_below reduce_batch fold_row batches_rows blend choose key_value max_key "

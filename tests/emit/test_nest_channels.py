@@ -208,7 +208,7 @@ def test_an_infinite_element_stays_in_its_windows(planes: KernelLibrary) -> None
 
 def test_the_kernel_takes_planes_together() -> None:
     text = "".join(kernel_files(compile_text(PLANES)).values())
-    assert text.count("opc::reduce_planes<opc::combine::fma>(") >= 3
-    assert text.count("opc::keep_planes(nest, 1);") >= 2
+    assert text.count("opc::reduce_channels<opc::combine::fma>(") >= 3
+    assert text.count("opc::keep_channels(nest, 1);") >= 2
     pooled = "".join(kernel_files(compile_text(POOLS)).values())
-    assert all(f"opc::reduce_planes<opc::combine::{name}>(" in pooled for name in ("add", "max", "min"))
+    assert all(f"opc::reduce_channels<opc::combine::{name}>(" in pooled for name in ("add", "max", "min"))

@@ -31,7 +31,7 @@ def kernel(op: str, *changes: str) -> str:
 def test_what_is_printed_is_what_runs() -> None:
     text = loops("depthwise_conv2d")
     assert "schedule: vectorise(j), split, tile(p, q), channels(c), version" in text
-    for intrinsic in ("reduce_windows", "reduce_planes"):
+    for intrinsic in ("reduce_windows", "reduce_channels"):
         assert f"{intrinsic}(" in text or f"{intrinsic}<" in text
         assert f"opc::{intrinsic}" in kernel("depthwise_conv2d")
 
@@ -44,7 +44,7 @@ def test_what_is_printed_is_what_runs() -> None:
         ("layer_norm", "-nontemporal", "put_row"),
         ("layer_norm", "-prefetch", "row_ahead"),
         ("avg_pool2d", "-tile", "reduce_windows"),
-        ("depthwise_conv2d", "-channels", "reduce_planes"),
+        ("depthwise_conv2d", "-channels", "reduce_channels"),
         ("causal_softmax", "-products", "add_products"),
         ("max_pool2d", "-version", "with_step"),
         ("cumsum", "-scan", "with_count"),

@@ -78,7 +78,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
         where = f"nest.alone ? {other} : {lane}" if several else str(lane)
         yield f"  opc::set_target(nest, operands[{len(nest.operands) - 1}], {entries}, {where});"
     if text.kernel.channel is not None:
-        yield f"  opc::keep_planes(nest, {text.kernel.channel}{', true' if text.kernel.short_rows else ''});"
+        yield f"  opc::keep_channels(nest, {text.kernel.channel}{', true' if text.kernel.short_rows else ''});"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     sums = "" if s.sum is None else f", {s.sum}.data"
     yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"

@@ -33,14 +33,14 @@ from opc.lower.loop_ir import Lanes
 from opc.lower.nests.windowed import WindowAxis, WindowedReduction, channel_window
 
 
-class PlaneBlocks:
+class ChannelBlocks:
     """Builds what computes the planes of several channels at once, ahead of the units that they are made of."""
 
     def __init__(self, known: Known, plan: Lanes, windows: WindowedReduction) -> None:
         self.known, self.nest, self.plan, self.windows = known, known.nest, plan, windows
         self.of = windows.reduction.type
         self.channel = plan.statement.indices.index(windows.vector)
-        self.tables, self.found, self.memory = (self.nest.fresh(n) for n in ("planes", "by_planes", "memory"))
+        self.tables, self.found, self.memory = (self.nest.fresh(n) for n in ("tables", "by_channels", "memory"))
 
     def table_lines(self) -> Body:
         """Return the tables of what counts at each row and each column."""
@@ -50,20 +50,22 @@ class PlaneBlocks:
         if len(axes) == 1:
             sizes += [number(1), number(1)]
             params = ("int64_t", self.nest.fresh("row")), ("int64_t", self.nest.fresh("tap"))
-            places.append(Function(self.nest.fresh("place_of"), params, (), number(0), returns=Weak.INT))
+            places.append(Function(self.nest.fresh("tap_of"), params, (), number(0), returns=Weak.INT))
         for a in axes:
             sizes += [Member("@nest", "size", self.plan.statement.indices.index(a.index)), IndexValue(a.axis.extent)]
             places.append(self._place(a))
         held = self.nest.size(self.windows.element.operand, len(self.windows.element.indices) - 1)
         place_functions = (ref(p.name) for p in places)
         weighted = "true" if self.windows.weight else "false"
-        find = call("find_planes", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=(self.of, weighted))
+        find = call(
+            "fill_channel_tables", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=(self.of, weighted)
+        )
         many = call("are_many", Member("@nest", "size", self.channel), type=DType.BOOL, types=of)
         whole = compare("eq", Member("@nest", "pieces"), number(1))
-        memory = Named("opc::plane_memory")
+        memory = Named("opc::channel_memory")
         return (
             *places,
-            Var(self.tables, Named("opc::plane_tables")),
+            Var(self.tables, Named("opc::channel_tables")),
             Let(self.found, DType.BOOL, Call("and", (Call("and", (whole, many), DType.BOOL), find), DType.BOOL)),
             Let(self.memory, memory, Construct(memory, Local(self.found, DType.BOOL))),
         )
@@ -76,21 +78,21 @@ class PlaneBlocks:
         value: Expr = IndexValue(place)
         if a.guards:
             value = Choice(condition(self.known, a.guards), value, number(-1))
-        return Function(self.nest.fresh("place_of"), params, (), value, returns=Weak.INT)
+        return Function(self.nest.fresh("tap_of"), params, (), value, returns=Weak.INT)
 
     def block(self) -> Body:
         """Return the computing of several planes where the present unit is the first one of one, and the move behind them."""
         windows, of = self.windows, (self.of,)
         count, described, finish = (self.nest.fresh(n) for n in ("channels", "windows", "finish"))
         left = Call("sub", (variable("@end"), variable("@unit")), Weak.INT)
-        from_here = call("planes_from", NEST, Word("at"), number(self.channel), left, types=of)
+        from_here = call("channels_from", NEST, Word("at"), number(self.channel), left, types=of)
         term = number(1) if windows.term is None else IndexValue(windows.term.extent)
         members = (term, number(int(windows.padded)), *map(self._operand, windows.operands))
         args = NEST, ref(self.tables), ref(described), ref(self.memory), variable(count), variable("@place"), ref(finish)
-        done = call("reduce_planes", *args, type=DType.BOOL, types=(f"opc::combine::{windows.combine}",))
+        done = call("reduce_channels", *args, type=DType.BOOL, types=(f"opc::combine::{windows.combine}",))
         last = call("to_last_unit", NEST, Word("at"), number(self.channel), variable(count))
         behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
-        let = Let(described, Named("opc::plane_windows", of), Init(members))
+        let = Let(described, Named("opc::channel_windows", of), Init(members))
         return (
             Let(count, Weak.INT, Choice(Local(self.found, DType.BOOL), from_here, number(0))),
             If(compare("gt", variable(count), number(0)), (let, self._finish(finish), If(done, behind))),
@@ -131,11 +133,11 @@ def _entry(r: Read, a: WindowAxis) -> int:
     return next(n for n, i in enumerate(r.indices) if isinstance(i, Affine) and a.axis.index in i.indices())
 
 
-def plane_blocks(known: Known, plan: Lanes) -> PlaneBlocks | None:
+def channel_blocks(known: Known, plan: Lanes) -> ChannelBlocks | None:
     """Return what builds a statement's planes of several channels at once, None where its sum is none over windows of planes."""
     windows = channel_window(known.nest.op, plan.statement, known.facts)
     if windows is None or any(r.operand in known.nest.gathered or not runs_along(known, r) for r in windows.operands):
         return None
     # Elements without weights are too little work for a form more of each derivative, which takes its time to compile.
     worth = windows.weight is not None or known.nest.op.derivation is None
-    return PlaneBlocks(known, plan, windows) if known.nest.decisions.take("channels", windows.vector, worth=worth) else None
+    return ChannelBlocks(known, plan, windows) if known.nest.decisions.take("channels", windows.vector, worth=worth) else None

@@ -28,7 +28,7 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import Accesses
-from opc.lower.build.channels import PlaneBlocks, plane_blocks
+from opc.lower.build.channels import ChannelBlocks, channel_blocks
 from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
 from opc.lower.build.gather_indices import rows_of_places
 from opc.lower.build.reduction import reductions
@@ -44,7 +44,7 @@ from opc.records import replace
 class _RowNest:
     def __init__(self, nest: Nest) -> None:
         self.op, self.stage, self.nest = nest.op, nest.stage, nest
-        self.planes: PlaneBlocks | None = None
+        self.blocks: ChannelBlocks | None = None
 
     def kernel(self) -> Kernel:
         """Return the function."""
@@ -62,8 +62,8 @@ class _RowNest:
             nest.types,
             (Comment(format_assign(self.stage.assign)), *body),
             views,
-            channel=None if self.planes is None else self.planes.channel,
-            short_rows=self.planes is not None and self.planes.windows.weight is None,
+            channel=None if self.blocks is None else self.blocks.channel,
+            short_rows=self.blocks is not None and self.blocks.windows.weight is None,
             span=self.stage.assign.span,
         )
 
@@ -105,19 +105,19 @@ class _RowNest:
         ahead.append(copies if copied else Buffer("@buffer", of, self._buffer_size(plan)))
         for name, extent in zip(flat.indices, flat.extents, strict=True):
             known.bound(name, extent)
-        planes = None if alone else plane_blocks(known, plan)
+        blocks = None if alone else channel_blocks(known, plan)
         tables: Body = ()
-        if planes is not None:
-            self.planes = planes
-            tables = planes.table_lines()
+        if blocks is not None:
+            self.blocks = blocks
+            tables = blocks.table_lines()
         body: list[Statement] = []
         for n, name in enumerate(plan.outer):
             if name in used:
                 body.append(Let(name, Weak.INT, Member("@at", "index", n)))
         if self.stage.stored:
             body.append(Let("@place", Weak.INT, call("@at.target")))
-        if planes is not None:
-            body += planes.block()
+        if blocks is not None:
+            body += blocks.block()
         declared: Body = ()
         if plan.lane is None:
             body += self._point(known, flat.value)

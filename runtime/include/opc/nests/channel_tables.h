@@ -12,42 +12,42 @@ namespace opc {
 inline namespace OPC_VARIANT {
 
 enum : int {
-  plane_places = 1024, /* of a window in all rows, or all columns, of a plane */
-  plane_group = 4,     /* columns that are summed up side by side */
+  channel_taps = 1024, /* of a window in all rows, or all columns, of a plane */
+  column_group = 4, /* columns that are summed up side by side */
   farthest_column = 4,
-  plane_margin = 8,
+  column_margin = 8,
   small_window = 16
 };
-enum : int64_t { plane_bytes = 1 << 17 };
+enum : int64_t { channel_tile_bytes = 1 << 17 };
 
 /* A row or column of a window that counts: its weight, and where it lies in the plane. */
-struct plane_place {
+struct channel_tap {
   int32_t tap;
   int32_t element;
 };
 
 /* Columns of a plane of results that are summed up side by side: `count` of them, `step` apart, whose elements lie `move` apart. */
-struct plane_columns {
+struct channel_columns {
   int32_t first, step, count, move;
   int32_t begin, end; /* of their places */
 };
 
 /* What of its window counts in each row, and in each column, of a plane of results. Where a place counts for one column of a group and
  * lies outside for another, zeros are put there: `before` and `after` the elements of each row. */
-struct plane_tables {
+struct channel_tables {
   int32_t rows, columns;               /* of the results */
   int32_t window_rows, window_columns; 
   int32_t before, held, after;         /* columns of elements */
-  int32_t begin[plane_places + 1];     /* of the places of each row */
+  int32_t begin[channel_taps + 1];     /* of the places of each row */
   int32_t groups;
-  plane_place row[plane_places];
-  plane_place column[plane_places];
-  plane_columns group[plane_places];
+  channel_tap row[channel_taps];
+  channel_tap column[channel_taps];
+  channel_columns group[channel_taps];
 };
 
 /* Looks whether the windows of a group's columns are alike, of which `place` tells what counts in the first one and, `apart` further
  * on, in the next; then sets how far apart their elements are, and adds what counts in any of them to the places. */
-static inline bool join_columns(plane_tables &t, plane_columns &g, const int32_t *place, int64_t apart) {
+static inline bool join_columns(channel_tables &t, channel_columns &g, const int32_t *place, int64_t apart) {
   bool known = g.count == 1;
   g.move = 0;
   for (int32_t a = 0; a < t.window_columns && !known; ++a) {
@@ -74,7 +74,7 @@ static inline bool join_columns(plane_tables &t, plane_columns &g, const int32_t
     for (int32_t k = 0; k < g.count; ++k) {
       const int32_t here = first + k * g.move;
       if (place[k * apart + a] >= 0) continue;
-      if ((here >= 0 && here < t.held) || here < -plane_margin || here >= t.held + plane_margin) return false;
+      if ((here >= 0 && here < t.held) || here < -column_margin || here >= t.held + column_margin) return false;
     }
     t.column[g.end++] = {a, first};
   }
@@ -82,18 +82,18 @@ static inline bool join_columns(plane_tables &t, plane_columns &g, const int32_t
 }
 
 /* Finds the groups of columns: as many columns at a time as there are alike. */
-static void group_columns(plane_tables &t, const int32_t *place) {
-  bool done[plane_places] = {};
+static void group_columns(channel_tables &t, const int32_t *place) {
+  bool done[channel_taps] = {};
   t.groups = t.before = t.after = 0;
   int32_t found = 0;
   for (int32_t u = 0; u < t.columns; ++u) {
     if (done[u]) continue;
-    plane_columns g = {u, 1, 0, 0, found, found};
-    for (int32_t count = plane_group; g.count == 0; --count) {
+    channel_columns g = {u, 1, 0, 0, found, found};
+    for (int32_t count = column_group; g.count == 0; --count) {
       for (int32_t step = 1; step <= farthest_column && g.count == 0; ++step) {
         bool left = u + (count - 1) * step < t.columns;
         for (int32_t k = 1; left && k < count; ++k) left = !done[u + k * step];
-        plane_columns tried = {u, step, count, 0, found, found};
+        channel_columns tried = {u, step, count, 0, found, found};
         if (left && join_columns(t, tried, place + u * t.window_columns, int64_t(step) * t.window_columns)) g = tried;
       }
     }
@@ -113,8 +113,8 @@ static void group_columns(plane_tables &t, const int32_t *place) {
 /* Whether rows are better computed one by one, vector after vector: long ones, of elements that lie together, with small windows. Without
  * weights every second element will do, and of windows that don't overlap a vector is long. */
 template <typename T, bool Weighted>
-static bool are_long_rows(const plane_tables &t) {
-  const plane_columns &middle = t.group[t.groups / 2];
+static bool are_long_rows(const channel_tables &t) {
+  const channel_columns &middle = t.group[t.groups / 2];
   const bool together = middle.count > 1 && middle.step == 1 && middle.move >= 1 && middle.move <= (Weighted ? 1 : 2);
   const int64_t vectors = Weighted || middle.move < t.window_columns ? 3 : 1;
   return together && t.columns >= vectors * count_lanes<T>() && t.window_rows * t.window_columns <= small_window;
@@ -123,10 +123,10 @@ static bool are_long_rows(const plane_tables &t) {
 /* Fills the tables, from functions that tell the place of a row or column of the window among the elements, of which there are `held`
  * columns, or -1; false where they are too large, and where other loops are better. */
 template <typename T, bool Weighted, typename RowPlace, typename ColumnPlace>
-static bool find_planes(plane_tables &t, int64_t held, int64_t rows, int64_t window_rows, int64_t columns, int64_t window_columns,
-                        const RowPlace &row_place, const ColumnPlace &column_place) {
-  const bool fit = rows <= plane_places && columns <= plane_places && window_rows <= plane_places && window_columns <= plane_places &&
-                   rows * window_rows <= plane_places && columns * window_columns <= plane_places && held <= plane_bytes;
+static bool fill_channel_tables(channel_tables &t, int64_t held, int64_t rows, int64_t window_rows, int64_t columns,
+                                int64_t window_columns, const RowPlace &row_place, const ColumnPlace &column_place) {
+  const bool fit = rows <= channel_taps && columns <= channel_taps && window_rows <= channel_taps && window_columns <= channel_taps &&
+                   rows * window_rows <= channel_taps && columns * window_columns <= channel_taps && held <= channel_tile_bytes;
   if (!fit || rows <= 0 || columns <= 0 || window_rows <= 0 || window_columns <= 0) return false;
   t.rows = int32_t(rows);
   t.columns = int32_t(columns);
@@ -143,7 +143,7 @@ static bool find_planes(plane_tables &t, int64_t held, int64_t rows, int64_t win
     }
   }
   t.begin[t.rows] = found;
-  int32_t place[plane_places];
+  int32_t place[channel_taps];
   for (int32_t u = 0; u < t.columns; ++u) {
     for (int32_t a = 0; a < t.window_columns; ++a) place[u * t.window_columns + a] = int32_t(column_place(int64_t(u), int64_t(a)));
   }

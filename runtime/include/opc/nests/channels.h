@@ -16,7 +16,7 @@ inline namespace OPC_VARIANT {
 
 /* One operand: how far apart its channels, its rows and the terms of the sum lie; its columns lie together. */
 template <typename T>
-struct plane_operand {
+struct channel_operand {
   const T *data;
   int64_t channel;
   int64_t row;
@@ -26,20 +26,21 @@ struct plane_operand {
 /* The windows of planes, whose elements, and weights if there are some, are combined for each term. Where `padded`, the places that don't
  * count hold zeros, which are multiplied with weights. */
 template <typename T>
-struct plane_windows {
+struct channel_windows {
   int64_t terms;
   bool padded;
-  plane_operand<T> element;
-  plane_operand<T> weight;
+  channel_operand<T> element;
+  channel_operand<T> weight;
 };
 
 /* The memory of the tiles of one thread, NULL where there is none. */
-struct plane_memory {
+struct channel_memory {
   char *data;
-  explicit plane_memory(bool wanted) : data(wanted ? static_cast<char *>(aligned_alloc(64, static_cast<size_t>(plane_bytes))) : nullptr) {}
-  plane_memory(const plane_memory &) = delete;
-  plane_memory &operator=(const plane_memory &) = delete;
-  ~plane_memory() { free(data); }
+  explicit channel_memory(bool wanted) :
+      data(wanted ? static_cast<char *>(aligned_alloc(64, static_cast<size_t>(channel_tile_bytes))) : nullptr) {}
+  channel_memory(const channel_memory &) = delete;
+  channel_memory &operator=(const channel_memory &) = delete;
+  ~channel_memory() { free(data); }
 };
 
 /* Whether there are channels enough for their planes to be taken together, and vectors wide enough. */
@@ -52,7 +53,7 @@ OPC_INLINE bool are_many(int64_t channels) {
 /* How many planes begin with the present unit, of no more than `left` units, and are worth being computed together; entry `channel` of
  * the target tells them apart. */
 template <typename T>
-OPC_INLINE int64_t planes_from(const row_nest &n, const cursor &at, int32_t channel, int64_t left) {
+OPC_INLINE int64_t channels_from(const row_nest &n, const cursor &at, int32_t channel, int64_t left) {
   int64_t units = 1;
   for (int32_t a = channel + 1; a < n.outer; ++a) {
     if (at.index[a] != 0) return 0;
@@ -85,8 +86,8 @@ OPC_INLINE void with_channels(int64_t channels, F f) {
 
 /* Puts rows of all channels side by side, with `nothing` before and behind each; channels that aren't there are as the last one. */
 template <typename T>
-static void put_together(T *tile, const plane_operand<T> &o, const T *from, int64_t channels, int64_t rows, int64_t columns, int64_t before,
-                         int64_t after, T nothing) {
+static void pack_channels(T *tile, const channel_operand<T> &o, const T *from, int64_t channels, int64_t rows, int64_t columns,
+                          int64_t before, int64_t after, T nothing) {
   constexpr int lanes = count_lanes<T>();
   const int64_t pitch = before + columns + after;
   if (o.row == columns && pitch == columns) {
@@ -116,8 +117,8 @@ static bool are_plain(const T *tile, int64_t count) {
 
 /* Combines what a group of columns in one row takes in with the results; two places at a time, which don't wait for one another. */
 template <combine C, int Count, typename T>
-OPC_INLINE void reduce_columns(const plane_tables &t, const plane_columns &g, int32_t row, const T *elements, int64_t low, int64_t line,
-                               const T *weights, T *to) {
+OPC_INLINE void reduce_columns(const channel_tables &t, const channel_columns &g, int32_t row, const T *elements, int64_t low,
+                               int64_t line, const T *weights, T *to) {
   typedef typename lane_vector<T, vector_bytes>::values values;
   constexpr int64_t lanes = count_lanes<T>();
   values best[2][Count];
@@ -153,31 +154,31 @@ OPC_INLINE void reduce_columns(const plane_tables &t, const plane_columns &g, in
 
 /* Combines rows [first, last) with the results; rows of elements are `line` apart, and the first one is row `low`. */
 template <combine C, typename T>
-static void reduce_rows(const plane_tables &t, int32_t first, int32_t last, const T *elements, int64_t low, int64_t line, const T *weights,
-                        T *results) {
+static void reduce_rows(const channel_tables &t, int32_t first, int32_t last, const T *elements, int64_t low, int64_t line,
+                        const T *weights, T *results) {
   for (int32_t u = first; u < last; ++u) {
     T *to = results + int64_t(u - first) * t.columns * count_lanes<T>();
     for (int32_t n = 0; n < t.groups; ++n) {
-      const plane_columns &g = t.group[n];
+      const channel_columns &g = t.group[n];
       switch (g.count) {
         case 1: reduce_columns<C, 1>(t, g, u, elements, low, line, weights, to); break;
         case 2: reduce_columns<C, 2>(t, g, u, elements, low, line, weights, to); break;
         case 3: reduce_columns<C, 3>(t, g, u, elements, low, line, weights, to); break;
-        default: reduce_columns<C, plane_group>(t, g, u, elements, low, line, weights, to);
+        default: reduce_columns<C, column_group>(t, g, u, elements, low, line, weights, to);
       }
     }
   }
 }
 
 /* Rows of results, and the rows [low, high) of elements that they need. */
-struct plane_slab {
+struct row_range {
   int32_t first, last;
   int64_t low, high;
 };
 
 /* Finds as many rows from `first` on as there is memory for, which `room` tells in vectors. */
-static plane_slab find_slab(const plane_tables &t, int32_t first, int64_t element_columns, int64_t result_columns, int64_t room) {
-  plane_slab s = {first, first, 0, 0};
+static row_range find_row_range(const channel_tables &t, int32_t first, int64_t element_columns, int64_t result_columns, int64_t room) {
+  row_range s = {first, first, 0, 0};
   for (int32_t u = first; u < t.rows; ++u) {
     int64_t low = s.low, high = s.high;
     for (int32_t r = t.begin[u]; r < t.begin[u + 1]; ++r) {
@@ -195,7 +196,7 @@ static plane_slab find_slab(const plane_tables &t, int32_t first, int64_t elemen
  * where that is left to other loops: where there is no memory, where zeros are multiplied with an infinity or NaN, and where the greatest
  * of NaNs is asked for. */
 template <combine C, typename T, typename Finish>
-OPC_INLINE bool reduce_planes(const row_nest &n, const plane_tables &t, const plane_windows<T> &w, const plane_memory &memory,
+OPC_INLINE bool reduce_channels(const row_nest &n, const channel_tables &t, const channel_windows<T> &w, const channel_memory &memory,
                               int64_t channels, int64_t target, const Finish &finish) {
   constexpr int lanes = count_lanes<T>();
   constexpr bool weighted = C == combine::fma;
@@ -204,23 +205,23 @@ OPC_INLINE bool reduce_planes(const row_nest &n, const plane_tables &t, const pl
   const bool zeros = w.padded || t.before > 0 || t.after > 0;
   T *const weights = reinterpret_cast<T *>(memory.data);
   T *const results = weights + window * lanes;
-  const int64_t room = plane_bytes / int64_t(vector_bytes) - window;
+  const int64_t room = channel_tile_bytes / int64_t(vector_bytes) - window;
   const int64_t pitch = t.before + t.held + t.after;
   for (int32_t first = 0; first < t.rows;) {
-    const plane_slab slab = find_slab(t, first, pitch, staged ? 2 * t.columns : t.columns, room);
-    const int64_t count = int64_t(slab.last - slab.first) * t.columns, rows = slab.high - slab.low;
-    if (count == 0 || (w.terms != 1 && slab.last - slab.first < t.rows)) return false;
+    const row_range range = find_row_range(t, first, pitch, staged ? 2 * t.columns : t.columns, room);
+    const int64_t count = int64_t(range.last - range.first) * t.columns, rows = range.high - range.low;
+    if (count == 0 || (w.terms != 1 && range.last - range.first < t.rows)) return false;
     T *const elements = results + count * (staged ? 2 : 1) * lanes;
     fill(results, count * lanes, empty_window<C, T>);
     for (int64_t term = 0; term < w.terms; ++term) {
       if (weighted && first == 0) {
-        put_together(weights, w.weight, w.weight.data + term * w.weight.term, channels, t.window_rows, t.window_columns, 0, 0, T(0));
+        pack_channels(weights, w.weight, w.weight.data + term * w.weight.term, channels, t.window_rows, t.window_columns, 0, 0, T(0));
         if (zeros && !are_plain<C>(weights, window)) return false;
       }
-      const T *from = w.element.data + term * w.element.term + slab.low * w.element.row;
-      put_together(elements, w.element, from, channels, rows, t.held, t.before, t.after, empty_window<C, T>);
+      const T *from = w.element.data + term * w.element.term + range.low * w.element.row;
+      pack_channels(elements, w.element, from, channels, rows, t.held, t.before, t.after, empty_window<C, T>);
       if (!is_sum(C) && !are_plain<C>(elements, rows * pitch)) return false;
-      reduce_rows<C>(t, slab.first, slab.last, elements + t.before * lanes, slab.low, pitch * lanes, weights, results);
+      reduce_rows<C>(t, range.first, range.last, elements + t.before * lanes, range.low, pitch * lanes, weights, results);
     }
     with_channels<T>(channels, [&](auto present) OPC_INLINED {
       for (int64_t point = 0; point < count; ++point) finish(results + point * lanes, present);
@@ -234,7 +235,7 @@ OPC_INLINE bool reduce_planes(const row_nest &n, const plane_tables &t, const pl
     } else {
       transpose_rows<true, T, lanes>(results, reinterpret_cast<T *>(n.target) + at, plane, channels, count);
     }
-    first = slab.last;
+    first = range.last;
   }
   return true;
 }

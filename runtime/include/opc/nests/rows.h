@@ -282,7 +282,7 @@ static void split_row_nest(const row_nest &n, row_nest_function function, const 
 
 /* Leaves the planes of channels, which entry `channel` of the target tells apart, to one thread: as many as a vector has lanes, or half
  * of that where there are few. Some are not worth it where rows are long, from three of the widest vectors on. */
-static inline void keep_planes(row_nest &n, int32_t channel, bool short_rows = false) {
+static inline void keep_channels(row_nest &n, int32_t channel, bool short_rows = false) {
   const int64_t many = 8, long_row = 48;
   if (short_rows && n.lanes >= long_row) return;
   int64_t channels = 1, units = 1;
