@@ -44,7 +44,8 @@ static void plan_columns(contraction_plan &p) {
   p.most_columns = blocks_of(p.column_panels, p.column_blocks) * panel;
 }
 
-/* Plans windows in rows, if one of the factors has them and the other does not come from a slab; then that factor's are the rows. */
+/* Plans windows in rows, if one of the factors has them and the other does not come from a padded input; then that factor's are the
+ * rows. */
 static bool use_windows(contraction_plan &p) {
   if (p.terms != 1 || p.term[0].depth == 0) return false;
   bool swapped = false;
@@ -93,10 +94,11 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.work *= p.batches * p.rows.points * p.columns.points;
   const bool kept = p.rows.points * p.steps * p.most_inner * itemsize(p.computed) <= kept_bytes;
   p.joined_blocks = blocks_of(kept ? p.rows.points : joined_rows, block_rows);
-  p.windows.used = !plan_slab(p) && use_windows(p);
-  if (p.slab.used) {
-    p.column_blocks = p.columns.points / (p.slab.all_lines * p.slab.all_points) * p.slab.line_blocks * p.slab.point_blocks;
-    p.most_columns = blocks_of(p.slab.columns, strip_vectors * p.f->lanes) * strip_vectors * p.f->lanes;
+  p.windows.used = !plan_padded_input(p) && use_windows(p);
+  if (p.padded_input.used) {
+    p.column_blocks = p.columns.points / (p.padded_input.all_lines * p.padded_input.all_points) * p.padded_input.line_blocks *
+        p.padded_input.point_blocks;
+    p.most_columns = blocks_of(p.padded_input.columns, strip_vectors * p.f->lanes) * strip_vectors * p.f->lanes;
   } else {
     plan_columns(p);
   }
@@ -114,7 +116,7 @@ static bool plan_blocks(contraction_plan &p, int64_t *units) {
   p.most_rows = blocks_of(p.row_strips, p.row_blocks) * p.f->rows * least_of(p.joined_blocks, p.row_blocks);
   p.keeps_rows = !p.windows.used && p.column_blocks * p.batches > 1 && p.row_blocks <= p.joined_blocks &&
                  p.steps * p.most_inner * p.most_rows * itemsize(p.computed) <= kept_bytes;
-  p.keeps_columns = !p.windows.used && !p.slab.used && p.row_blocks > 1 &&
+  p.keeps_columns = !p.windows.used && !p.padded_input.used && p.row_blocks > 1 &&
                     p.steps * p.most_inner * p.most_columns * itemsize(p.computed) <= kept_columns_bytes;
   p.whole_sums = p.steps > 1;
   for (int32_t t = 0; t < p.terms; ++t) p.whole_sums = p.whole_sums || p.term[t].skips;

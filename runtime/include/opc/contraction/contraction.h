@@ -78,9 +78,9 @@ struct packing {
   } guard[max_guards];
 };
 
-/* Copies a box of elements of a tensor into a slab, contiguously, and 0 where an index is outside its axis. The index of axis[n] is its
- * start plus, for each loop over that axis, the loop's step times its point; the last loop makes the lines. */
-struct slab_copy {
+/* Copies a box of elements of a tensor into a padded input, contiguously, and 0 where an index is outside its axis. The index of
+ * axis[n] is its start plus, for each loop over that axis, the loop's step times its point; the last loop makes the lines. */
+struct padded_copy {
   void *to;
   const char *from; /* where every index is 0 */
   dtype stored;
@@ -120,7 +120,7 @@ struct contraction_functions {
   contraction_line line;
   contraction_dots dots;
   void (*pack)(const packing &);
-  void (*copy)(const slab_copy &);
+  void (*copy)(const padded_copy &);
   bool (*all_finite)(const void *, int64_t count);
 };
 

@@ -224,7 +224,7 @@ static bool all_finite(const void *elements, int64_t count) {
 }
 
 template <typename T>
-static constexpr contraction_functions contraction_of(void (*pack)(const packing &), void (*copy)(const slab_copy &)) {
+static constexpr contraction_functions contraction_of(void (*pack)(const packing &), void (*copy)(const padded_copy &)) {
   return {strip_rows,
           vector_bytes / sizeof(T),
           {{multiply_panel<T, strip_rows, 1>, multiply_panel<T, strip_rows, 2>, multiply_panel<T, strip_rows, 3>},

@@ -42,12 +42,13 @@ struct contraction_memory {
   char *rows_packed;
   char *all_panels; /* packed columns, of each step where they are kept */
   char *panels;     /* of the present step */
-  char *slab;
-  slab_layout *layouts;   /* of what inner points the slab is laid out for: of each step, or of the present one where they are many */
-  int64_t *slab_offsets;  /* of each inner point, by steps */
-  slab_layout *layout;    /* of the present step */
-  int64_t *slab_offset;
-  int64_t *row_offset;    /* of each row that is read from the slab */
+  char *padded_input;
+  /* of what inner points the padded input is laid out for: of each step, or of the present one where they are many */
+  padded_layout *layouts;
+  int64_t *padded_offsets; /* of each inner point, by steps */
+  padded_layout *layout; /* of the present step */
+  int64_t *padded_offset;
+  int64_t *row_offset; /* of each row that is read from the padded input */
   char *sums;
   char *staged;
   column_panel *list; /* the panels of the present step */
@@ -72,8 +73,8 @@ static void take_table(char *memory, int64_t &used, contraction_table &t, int64_
   for (int64_t *&guard : t.guard) guard = reinterpret_cast<int64_t *>(take(memory, used, bytes));
 }
 
-/* Whether the layout of each step of a slab is kept, for all blocks. */
-static inline bool keeps_layouts(const contraction_plan &p) { return p.slab.used && p.steps <= kept_layouts; }
+/* Whether the layout of each step of a padded input is kept, for all blocks. */
+static inline bool keeps_layouts(const contraction_plan &p) { return p.padded_input.used && p.steps <= kept_layouts; }
 
 /* Lays out the memory of a thread at `at`, or tells its size where that is NULL. */
 static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memory &m) {
@@ -93,17 +94,17 @@ static int64_t lay_out(const contraction_plan &p, char *memory, contraction_memo
   m.kept_columns = reinterpret_cast<packed_key *>(take(memory, used, kept_columns * static_cast<int64_t>(sizeof(packed_key))));
   for (int64_t n = 0; n < kept && memory != nullptr; ++n) m.kept[n].count = -1;
   for (int64_t n = 0; n < kept_columns && memory != nullptr; ++n) m.kept_columns[n].count = -1;
-  /* A slab is packed, too, where an infinity makes the products be looked at one by one. */
-  const bool packs = !p.slab.used || p.term[0].skips;
-  const bool copies = p.slab.used || p.windows.used;
-  const int64_t elements = p.windows.used ? p.windows.elements : p.slab.elements + strip_vectors * p.f->lanes;
+  /* A padded input is packed, too, where an infinity makes the products be looked at one by one. */
+  const bool packs = !p.padded_input.used || p.term[0].skips;
+  const bool copies = p.padded_input.used || p.windows.used;
+  const int64_t elements = p.windows.used ? p.windows.elements : p.padded_input.elements + strip_vectors * p.f->lanes;
   m.panels = m.all_panels = take(memory, used, packs ? p.most_inner * p.most_columns * item * (p.keeps_columns ? p.steps : 1) : 0);
-  m.slab = take(memory, used, copies ? elements * item : 0);
+  m.padded_input = take(memory, used, copies ? elements * item : 0);
   const int64_t layouts = copies ? (keeps_layouts(p) ? p.steps : 1) : 0;
-  m.layouts = reinterpret_cast<slab_layout *>(take(memory, used, layouts * static_cast<int64_t>(sizeof(slab_layout))));
-  m.slab_offsets = reinterpret_cast<int64_t *>(take(memory, used, layouts * p.most_inner * static_cast<int64_t>(sizeof(int64_t))));
+  m.layouts = reinterpret_cast<padded_layout *>(take(memory, used, layouts * static_cast<int64_t>(sizeof(padded_layout))));
+  m.padded_offsets = reinterpret_cast<int64_t *>(take(memory, used, layouts * p.most_inner * static_cast<int64_t>(sizeof(int64_t))));
   m.layout = m.layouts;
-  m.slab_offset = m.slab_offsets;
+  m.padded_offset = m.padded_offsets;
   m.row_offset = reinterpret_cast<int64_t *>(take(memory, used, p.windows.used ? p.most_rows * static_cast<int64_t>(sizeof(int64_t)) : 0));
   for (int64_t n = 0; n < layouts && memory != nullptr; ++n) m.layouts[n].first_inner = -1;
   m.sums = take(memory, used, rows * p.most_columns * item);

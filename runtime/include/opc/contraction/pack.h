@@ -301,9 +301,9 @@ static void pack_stored(const packing &p) {
   }
 }
 
-/* Copies the lines of a slab. */
+/* Copies the lines of a padded input. */
 template <typename Stored, typename T>
-static void copy_box(const slab_copy &job) {
+static void copy_box(const padded_copy &job) {
   const Stored *from = reinterpret_cast<const Stored *>(job.from);
   T *to = static_cast<T *>(job.to);
   const auto &line = job.loop[job.loops - 1];
@@ -348,7 +348,7 @@ static void copy_box(const slab_copy &job) {
   }
 }
 
-static void copy_float(const slab_copy &job) {
+static void copy_float(const padded_copy &job) {
   const auto copy = [&](auto zero) { copy_box<decltype(zero), float>(job); };
   if (!with_type_of(job.stored, stored_minifloats(), copy)) copy_box<float, float>(job);
 }

@@ -1,10 +1,10 @@
-/* Slabs: where the windows of a convolution overlap, a factor is not packed, window by window, but copied once, with its padding, and
- * read from there.
+/* The padded input: where the windows of a convolution overlap, a factor is not packed, window by window, but copied once, with its
+ * padding, and read from there.
  *
- * A slab holds what a step over a block of columns reads of the columns' factor. Its last two axes run along the last two loops of the
- * columns, here called lines and points, so that a vector of columns is one of elements; where the columns step over several elements,
- * those that lie a step apart are brought together. Between the points of one line and those of the next lie a few elements that only
- * windows reach: where that takes fewer vectors, columns are computed for these too, and dropped.
+ * A padded input holds what a step over a block of columns reads of the columns' factor. Its last two axes run along the last two loops
+ * of the columns, here called lines and points, so that a vector of columns is one of elements; where the columns step over several
+ * elements, those that lie a step apart are brought together. Between the points of one line and those of the next lie a few elements
+ * that only windows reach: where that takes fewer vectors, columns are computed for these too, and dropped.
  */
 #ifndef OPC_CONTRACTION_PADDED_INPUT_H
 #define OPC_CONTRACTION_PADDED_INPUT_H
@@ -14,25 +14,25 @@
 namespace opc {
 
 enum : int64_t {
-  slab_bytes = 3 << 17,     /* with the packed rows it stays in a second-level cache */
-  slab_columns = 768,       /* columns of a block */
-  slab_blocks = 16,         /* there are no fewer for the sake of larger ones */
+  padded_input_bytes = 3 << 17, /* with the packed rows it stays in a second-level cache */
+  padded_input_columns = 768, /* columns of a block */
+  padded_input_blocks = 16, /* there are no fewer for the sake of larger ones */
   cost_of_packing = 24,     /* of an element, in multiplications */
   cost_of_copying = 30
 };
 
-/* What the inner points of a step add to the index of a place, from `low` to `low + span`, and how the slab is laid out: the index
- * `low + r + step * q` is at r * rest_pitch + q * pitch. */
-struct slab_axis {
+/* What the inner points of a step add to the index of a place, from `low` to `low + span`, and how the padded input is laid out: the
+ * index `low + r + step * q` is at r * rest_pitch + q * pitch. */
+struct padded_axis {
   int64_t low, span;
   int64_t pitch, rest_pitch;
 };
 
-struct slab_layout {
+struct padded_layout {
   int64_t first_inner, lines, points; /* what it is for; first_inner is -1 for nothing */
   int64_t line_pitch;
   int64_t elements;
-  slab_axis axis[OPC_MAX_RANK + max_guards];
+  padded_axis axis[OPC_MAX_RANK + max_guards];
 };
 
 /* Whether the index at a place moves in even steps. */
@@ -63,19 +63,19 @@ static int32_t place_of(const contraction_plan &p, const contraction_factor &f, 
   return found;
 }
 
-static inline int64_t residues_of(const slab_axis &axis, int64_t step) { return least_of(step, axis.span + 1); }
+static inline int64_t residues_of(const padded_axis &axis, int64_t step) { return least_of(step, axis.span + 1); }
 
-/* Lays out the slab of a step over `lines` lines of `points` points, from what its inner points add to each index. */
-static void lay_out_slab(const contraction_plan &p, slab_layout &s, int64_t lines, int64_t points) {
-  const slab_plan &of = p.slab;
-  slab_axis &point_axis = s.axis[of.point_place];
+/* Lays out the padded input of a step over `lines` lines of `points` points, from what its inner points add to each index. */
+static void lay_out_padded_input(const contraction_plan &p, padded_layout &s, int64_t lines, int64_t points) {
+  const padded_plan &of = p.padded_input;
+  padded_axis &point_axis = s.axis[of.point_place];
   s.lines = lines;
   s.points = points;
   s.line_pitch = of.reach + points;
   point_axis.pitch = 1;
   s.elements = s.line_pitch;
   if (of.line_place >= 0) {
-    slab_axis &line_axis = s.axis[of.line_place];
+    padded_axis &line_axis = s.axis[of.line_place];
     line_axis.pitch = s.elements;
     s.elements *= line_axis.span / of.line_step + lines;
     line_axis.rest_pitch = s.elements;
@@ -93,7 +93,7 @@ static void lay_out_slab(const contraction_plan &p, slab_layout &s, int64_t line
 
 /* Adds to `axis` how far the indices of a factor reach over points [first, first + count) of a list of loops. */
 static void add_reach(const contraction_plan &p, const contraction_factor &f, const loop_list &list, int64_t first, int64_t count,
-                      slab_axis *axis) {
+                      padded_axis *axis) {
   int64_t below = points_of(p, list); /* points of this loop and those inside it */
   bool full = false;
   for (int32_t i = 0; i < list.count; ++i) {
@@ -112,17 +112,17 @@ static void add_reach(const contraction_plan &p, const contraction_factor &f, co
 }
 
 /* Finds how far the inner points of a step reach. */
-static void find_reach(const contraction_plan &p, const contraction_step &at, slab_layout &s) {
+static void find_reach(const contraction_plan &p, const contraction_step &at, padded_layout &s) {
   const contraction_factor &f = p.term[0].factors[1];
   for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
   add_reach(p, f, p.term[0].inner, at.inner, at.depth, s.axis);
 }
 
-/* Sets where the elements of points [first, first + count) of a list of loops begin in a slab: from its first element, or from the one where
- * all loops begin. */
+/* Sets where the elements of points [first, first + count) of a list of loops begin in a padded input: from its first element, or from
+ * the one where all loops begin. */
 static void find_offsets(const contraction_plan &p, const contraction_factor &f, const loop_list &list, int64_t first, int64_t count,
-                         const slab_layout &s, bool from_first, int64_t *offset) {
-  const slab_plan &of = p.slab;
+                         const padded_layout &s, bool from_first, int64_t *offset) {
+  const padded_plan &of = p.padded_input;
   const int32_t places = f.f->places;
   int64_t move[max_contraction_loops][OPC_MAX_RANK + max_guards];
   int64_t at[max_contraction_loops];
@@ -141,7 +141,7 @@ static void find_offsets(const contraction_plan &p, const contraction_factor &f,
   for (int64_t k = 0; k < count; ++k) {
     offset[k] = 0;
     for (int32_t n = 0; n < places; ++n) {
-      const slab_axis &axis = s.axis[n];
+      const padded_axis &axis = s.axis[n];
       const int64_t apart = n == of.point_place ? of.point_step : n == of.line_place ? of.line_step : 1;
       offset[k] += apart == 1 ? value[n] * axis.pitch : value[n] % apart * axis.rest_pitch + value[n] / apart * axis.pitch;
     }
@@ -156,8 +156,8 @@ static void find_offsets(const contraction_plan &p, const contraction_factor &f,
 }
 
 /* Describes the copying of what a block of columns reads at a step; its first column is where the loops of the columns have `index`. */
-static void describe_copy(const contraction_plan &p, const slab_layout &s, const int64_t *index, void *to, slab_copy &job) {
-  const slab_plan &of = p.slab;
+static void describe_copy(const contraction_plan &p, const padded_layout &s, const int64_t *index, void *to, padded_copy &job) {
+  const padded_plan &of = p.padded_input;
   const contraction_factor &f = p.term[0].factors[1];
   bool moving[max_contraction_loops] = {};
   for (int32_t n = 0; n < p.columns.loops.count; ++n) moving[p.columns.loops.loop[n]] = true;
@@ -174,10 +174,10 @@ static void describe_copy(const contraction_plan &p, const slab_layout &s, const
     job.axis[n] = {base + distance(p, at, moving, index) / at.divisor + s.axis[n].low, at.size, at.stride, guarded};
     if (n != of.point_place && n != of.line_place) job.loop[job.loops++] = {n, s.axis[n].span + 1, 1};
   }
-  const slab_axis &point_axis = s.axis[of.point_place];
+  const padded_axis &point_axis = s.axis[of.point_place];
   job.loop[job.loops++] = {of.point_place, residues_of(point_axis, of.point_step), 1};
   if (of.line_place >= 0) {
-    const slab_axis &line_axis = s.axis[of.line_place];
+    const padded_axis &line_axis = s.axis[of.line_place];
     job.loop[job.loops++] = {of.line_place, residues_of(line_axis, of.line_step), 1};
     job.loop[job.loops++] = {of.line_place, line_axis.span / of.line_step + s.lines, of.line_step};
   }
@@ -185,7 +185,7 @@ static void describe_copy(const contraction_plan &p, const slab_layout &s, const
 }
 
 /* Plans blocks of some lines: whether they are joined, and how many columns are computed for one. */
-static void plan_lines(const contraction_plan &p, slab_plan &of, int64_t lines) {
+static void plan_lines(const contraction_plan &p, padded_plan &of, int64_t lines) {
   const int64_t lanes = p.f->lanes;
   const int64_t joined = blocks_of((lines - 1) * (of.reach + of.points) + of.points, lanes) * lanes;
   const int64_t apart = lines * blocks_of(of.points, lanes) * lanes;
@@ -194,9 +194,9 @@ static void plan_lines(const contraction_plan &p, slab_plan &of, int64_t lines) 
   of.columns = of.joined ? joined : apart;
 }
 
-/* Plans the columns of a contraction as windows over a slab, if that is less work than to pack them. */
-static bool plan_slab(contraction_plan &p) {
-  slab_plan &of = p.slab;
+/* Plans the columns of a contraction as windows over a padded input, if that is less work than to pack them. */
+static bool plan_padded_input(contraction_plan &p) {
+  padded_plan &of = p.padded_input;
   of.used = false;
   const loop_list &loops = p.columns.loops;
   if (p.terms != 1 || loops.count == 0 || p.term[0].depth == 0) return false;
@@ -214,7 +214,7 @@ static bool plan_slab(contraction_plan &p) {
   of.line_step = of.line_loop >= 0 ? step_at(p, f.f->at[of.line_place], of.line_loop) : 1;
   const int64_t points = of.all_points = p.size[of.point_loop];
   const int64_t lines = of.all_lines = of.line_loop >= 0 ? p.size[of.line_loop] : 1;
-  slab_layout s;
+  padded_layout s;
   of.reach = 0;
   for (int64_t step = p.steps - 1; step >= 0; --step) {
     find_reach(p, step_of(p, step), s);
@@ -222,23 +222,23 @@ static bool plan_slab(contraction_plan &p) {
     if (reach > of.reach) of.reach = reach;
   }
   /* Pieces of a line, or whole lines: that number of them with which copying and multiplying is the least work. */
-  const int64_t most = slab_bytes / itemsize(p.computed);
+  const int64_t most = padded_input_bytes / itemsize(p.computed);
   const int64_t rows = p.rows.points;
-  lay_out_slab(p, s, 1, points);
+  lay_out_padded_input(p, s, 1, points);
   of.points = points;
-  while (of.points > 1 && (s.elements > most || of.points > slab_columns)) {
+  while (of.points > 1 && (s.elements > most || of.points > padded_input_columns)) {
     of.points = (of.points + 1) / 2;
-    lay_out_slab(p, s, 1, of.points);
+    lay_out_padded_input(p, s, 1, of.points);
   }
   const int64_t planes = p.batches * p.columns.points / (lines * points);
-  const int64_t fewest = planes * lines < slab_blocks ? 0 : static_cast<int64_t>(slab_blocks);
+  const int64_t fewest = planes * lines < padded_input_blocks ? 0 : static_cast<int64_t>(padded_input_blocks);
   int64_t best = 1;
   int64_t least = INT64_MAX;
   for (int64_t some = 1; some <= (of.points == points ? lines : 1); ++some) {
-    lay_out_slab(p, s, some, of.points);
+    lay_out_padded_input(p, s, some, of.points);
     plan_lines(p, of, some);
     const int64_t blocks = blocks_of(lines, some);
-    if (some > 1 && (s.elements > most || of.columns > slab_columns || planes * blocks < fewest)) break;
+    if (some > 1 && (s.elements > most || of.columns > padded_input_columns || planes * blocks < fewest)) break;
     const int64_t work = blocks * (s.elements * cost_of_copying + of.columns * p.most_inner * rows);
     if (work > least) continue;
     least = work;
@@ -248,7 +248,7 @@ static bool plan_slab(contraction_plan &p) {
   of.elements = 0;
   for (int64_t step = 0; step < p.steps; ++step) {
     find_reach(p, step_of(p, step), s);
-    lay_out_slab(p, s, of.lines, of.points);
+    lay_out_padded_input(p, s, of.lines, of.points);
     if (s.elements > of.elements) of.elements = s.elements;
   }
   of.line_blocks = blocks_of(lines, of.lines);

@@ -7,7 +7,7 @@
 namespace opc {
 
 /* How the columns of a block are multiplied: packed, or where they lie, which pays for few rows. */
-enum column_way { columns_packed, columns_in_slab, columns_in_panels, columns_in_lines, columns_in_dots };
+enum column_way { columns_packed, columns_in_padded_input, columns_in_panels, columns_in_lines, columns_in_dots };
 
 /* The operand that the sums end up in. */
 static inline int32_t result_of(const contraction_plan &p) { return p.c->s->operand_count - 1; }
@@ -19,8 +19,8 @@ static int64_t list_panels(const contraction_plan &p, const contraction_memory &
   const contraction_factor &right = p.term[at.term].factors[1];
   const int64_t item = itemsize(p.computed);
   const int64_t lanes = p.f->lanes;
-  const bool in_slab = way == columns_in_slab;
-  const bool apart = in_slab && !p.slab.joined;
+  const bool in_padded_input = way == columns_in_padded_input;
+  const bool apart = in_padded_input && !p.padded_input.joined;
   const int64_t lines = apart ? b.column_count / b.line : 1;
   const int64_t columns = apart ? b.line : position(b, b.column_count - 1) + 1;
   int64_t count = 0;
@@ -29,12 +29,12 @@ static int64_t list_panels(const contraction_plan &p, const contraction_memory &
       column_panel &to = m.list[count++];
       /* Two panels of two vectors are quicker than one of three and one of one: with few sums in registers, products wait for each other. */
       const int64_t left = blocks_of(columns - c, lanes);
-      to.vectors = in_slab && left == strip_vectors + 1 ? 2 : least_of(left, strip_vectors);
+      to.vectors = in_padded_input && left == strip_vectors + 1 ? 2 : least_of(left, strip_vectors);
       to.at = line * b.line_pitch + c;
       to.offsets = p.panel_offset[to.vectors - 1];
-      if (in_slab) {
-        to.from = m.slab + (line * m.layout->line_pitch + c) * item;
-        to.offsets = m.slab_offset;
+      if (in_padded_input) {
+        to.from = m.padded_input + (line * m.layout->line_pitch + c) * item;
+        to.offsets = m.padded_offset;
       } else if (way == columns_in_panels) {
         to.from = right.data + m.columns.offset[c] * item;
         to.offsets = m.inner[1].offset;

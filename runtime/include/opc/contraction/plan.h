@@ -64,8 +64,8 @@ struct contraction_step {
   int64_t inner, depth;
 };
 
-/* How the columns of a contraction are read from a slab, if they are: see opc/contraction/padded_input.h. */
-struct slab_plan {
+/* How the columns of a contraction are read from a padded input, if they are: see opc/contraction/padded_input.h. */
+struct padded_plan {
   bool used;
   int32_t point_loop, line_loop;   /* the last two loops of the columns; line_loop is -1 where there is only one */
   int32_t point_place, line_place; /* the places of the factor that move with them, in steps of: */
@@ -75,13 +75,13 @@ struct slab_plan {
   int64_t points, lines;             /* of a block, at most */
   int64_t point_blocks, line_blocks; /* one of them is 1 */
   bool joined; /* vectors run on from one line to the next, over what is between them */
-  int64_t columns, elements; /* of a block with those that are dropped, and of its slab, at most */
+  int64_t columns, elements; /* of a block with those that are dropped, and of its padded input, at most */
 };
 
-/* Whether the rows of a contraction are read from a slab: see opc/contraction/windows.h. */
+/* Whether the rows of a contraction are read from a padded input: see opc/contraction/windows.h. */
 struct windows_plan {
   bool used;
-  int64_t elements; /* of the slab of a step over a block of rows, at most */
+  int64_t elements; /* of the padded input of a step over a block of rows, at most */
 };
 
 struct contraction_plan {
@@ -100,7 +100,7 @@ struct contraction_plan {
   int64_t size[max_contraction_loops];
   int64_t step[max_contraction_loops];
   contraction_side rows, columns;
-  slab_plan slab;
+  padded_plan padded_input;
   windows_plan windows;
   loop_list batch;
   int64_t batches;

@@ -15,8 +15,8 @@ namespace opc {
 
 /* Sets the columns of a block of a contraction: `number` is its place among them. */
 static void choose_columns(const contraction_plan &p, int64_t number, contraction_block &b) {
-  if (p.slab.used) {
-    const slab_plan &of = p.slab;
+  if (p.padded_input.used) {
+    const padded_plan &of = p.padded_input;
     const int64_t piece = number % of.point_blocks;
     const int64_t lines = number / of.point_blocks % of.line_blocks;
     const int64_t line = block_start(of.all_lines, of.line_blocks, lines);

@@ -156,12 +156,13 @@ static void keep_columns(const contraction_plan &p, contraction_memory &m, const
   m.kept_columns[step] = key;
 }
 
-/* Packs what a step over a block reads from a slab, too. */
-static void pack_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
-  const int32_t side = p.slab.used;
+/* Packs what a step over a block reads from a padded input, too. */
+static void pack_padded_input(const contraction_plan &p, contraction_memory &m, const contraction_block &b,
+                              const contraction_step &at) {
+  const int32_t side = p.padded_input.used;
   const contraction_factor &f = p.term[0].factors[side];
   fill_table(p, f, p.term[0].inner, at.inner, at.depth, m.inner[side]);
-  if (p.slab.used) {
+  if (p.padded_input.used) {
     fill_table(p, f, p.columns.loops, b.column, b.column_count, m.columns);
     pack_columns(p, m, b, at);
   } else {
@@ -175,10 +176,11 @@ static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, cons
                           const char *strips, bool add) {
   const int64_t packed_rows = round_up(b.row_count, p.f->rows / 2) * at.depth;
   const int64_t packed_columns = round_up(b.column_count, p.f->lanes) * at.depth;
-  const bool rows = p.windows.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(strips, packed_rows);
-  const bool columns = p.slab.used ? p.f->all_finite(m.slab, m.layout->elements) : p.f->all_finite(m.panels, packed_columns);
+  const bool rows = p.windows.used ? p.f->all_finite(m.padded_input, m.layout->elements) : p.f->all_finite(strips, packed_rows);
+  const bool columns = p.padded_input.used ? p.f->all_finite(m.padded_input, m.layout->elements) :
+      p.f->all_finite(m.panels, packed_columns);
   if (rows && columns) return false;
-  if (p.slab.used || p.windows.used) pack_slab(p, m, b, at);
+  if (p.padded_input.used || p.windows.used) pack_padded_input(p, m, b, at);
   if (!p.windows.used) fill_tables(p, m, b, at, 0);
   if (p.computed == dtype_float64) {
     add_exactly<double>(p, m, b, at, strips, add);
@@ -188,38 +190,38 @@ static bool add_nonfinite(const contraction_plan &p, contraction_memory &m, cons
   return true;
 }
 
-/* Copies what a step over a block of columns reads into the slab. */
-static void fill_slab(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
+/* Copies what a step over a block of columns reads into the padded input. */
+static void fill_padded_input(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step,
                       const contraction_step &at) {
   const int64_t kept = keeps_layouts(p) ? step : 0;
   m.layout = m.layouts + kept;
-  m.slab_offset = m.slab_offsets + kept * p.most_inner;
-  slab_layout &s = *m.layout;
+  m.padded_offset = m.padded_offsets + kept * p.most_inner;
+  padded_layout &s = *m.layout;
   const int64_t lines = b.column_count / b.line;
   if (s.first_inner != at.inner || s.lines != lines || s.points != b.line) {
     find_reach(p, at, s);
-    lay_out_slab(p, s, lines, b.line);
-    find_offsets(p, p.term[0].factors[1], p.term[0].inner, at.inner, at.depth, s, true, m.slab_offset);
+    lay_out_padded_input(p, s, lines, b.line);
+    find_offsets(p, p.term[0].factors[1], p.term[0].inner, at.inner, at.depth, s, true, m.padded_offset);
     s.first_inner = at.inner;
   }
   int64_t index[max_contraction_loops];
   locate(p, p.columns.loops, b.column, index);
-  slab_copy job;
-  describe_copy(p, s, index, m.slab, job);
+  padded_copy job;
+  describe_copy(p, s, index, m.padded_input, job);
   p.f->copy(job);
 }
 
-/* Copies what a step over a block of rows reads into the slab. */
+/* Copies what a step over a block of rows reads into the padded input. */
 static void fill_windows(const contraction_plan &p, contraction_memory &m, const contraction_block &b, const contraction_step &at) {
   const contraction_term &t = p.term[0];
-  slab_layout &s = *m.layout;
+  padded_layout &s = *m.layout;
   lay_out_windows(p, b.row, b.row_count, at, s);
-  find_offsets(p, t.factors[0], t.inner, at.inner, at.depth, s, true, m.slab_offset);
+  find_offsets(p, t.factors[0], t.inner, at.inner, at.depth, s, true, m.padded_offset);
   find_offsets(p, t.factors[0], p.rows.loops, b.row, b.row_count, s, false, m.row_offset);
   /* The rows that fill up the last strip are copies of its first. */
   for (int64_t row = b.row_count; row % p.f->rows != 0; ++row) m.row_offset[row] = m.row_offset[row / p.f->rows * p.f->rows];
-  slab_copy job;
-  describe_windows(p, s, m.slab, job);
+  padded_copy job;
+  describe_windows(p, s, m.padded_input, job);
   p.f->copy(job);
 }
 
@@ -254,11 +256,11 @@ static void add_few_rows(const contraction_plan &p, contraction_memory &m, const
 static void add_step(const contraction_plan &p, contraction_memory &m, const contraction_block &b, int64_t step) {
   const contraction_step at = step_of(p, step);
   const int64_t item = itemsize(p.computed);
-  if (!p.slab.used) fill_tables(p, m, b, at, 1);
-  const column_way way = p.slab.used      ? columns_in_slab
+  if (!p.padded_input.used) fill_tables(p, m, b, at, 1);
+  const column_way way = p.padded_input.used      ? columns_in_padded_input
                          : p.windows.used ? columns_packed
                                           : way_of(p, p.term[at.term], m, b, at.depth);
-  if (way == columns_in_slab) fill_slab(p, m, b, step, at);
+  if (way == columns_in_padded_input) fill_padded_input(p, m, b, step, at);
   if (p.windows.used) fill_windows(p, m, b, at);
   if (way == columns_packed) keep_columns(p, m, b, step, at);
   if (way == columns_in_lines || way == columns_in_dots) return add_few_rows(p, m, b, step, at, way);
@@ -280,7 +282,7 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
       fetch_share(ahead);
       if (p.whole_sums) fetch_sums(p, m, *panel, to, rows);
       if (p.windows.used) {
-        p.f->windows[panel->vectors - 1](at.depth, m.slab, m.row_offset + row, m.slab_offset, panel->from, to, m.pitch, add);
+        p.f->windows[panel->vectors - 1](at.depth, m.padded_input, m.row_offset + row, m.padded_offset, panel->from, to, m.pitch, add);
       } else {
         p.f->kernel[half][panel->vectors - 1](at.depth, strips + row * at.depth * item, panel->from, panel->offsets, to, m.pitch, add);
       }

@@ -1,8 +1,9 @@
 /* Windows in rows: where the rows of a contraction overlap, as those of the gradient of a convolution by its filters do, they are not
- * packed but read, element by element, from a slab.
+ * packed but read, element by element, from a padded input.
  *
- * The slab is a box that holds, contiguously and with its padding, all that the rows of a block read at a step. An element is at the sum of
- * an offset of its row and one of its inner point. Steps are cut at whole lines of inner points, so that the box holds little else.
+ * The padded input is a box that holds, contiguously and with its padding, all that the rows of a block read at a step. An element is
+ * at the sum of an offset of its row and one of its inner point. Steps are cut at whole lines of inner points, so that the box holds
+ * little else.
  */
 #ifndef OPC_CONTRACTION_WINDOWS_H
 #define OPC_CONTRACTION_WINDOWS_H
@@ -12,12 +13,12 @@
 namespace opc {
 
 enum : int64_t {
-  windows_overlap = 2, /* rows of which each element is in as many windows on average are worth a slab */
+  windows_overlap = 2, /* rows of which each element is in as many windows on average are worth a padded input */
   windows_rows = 1024  /* rows of a block, at most */
 };
 
-/* Lays out the slab of a step over a block of rows. */
-static void lay_out_windows(const contraction_plan &p, int64_t row, int64_t rows, const contraction_step &at, slab_layout &s) {
+/* Lays out the padded input of a step over a block of rows. */
+static void lay_out_windows(const contraction_plan &p, int64_t row, int64_t rows, const contraction_step &at, padded_layout &s) {
   const contraction_factor &f = p.term[0].factors[0];
   for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
   add_reach(p, f, p.term[0].inner, at.inner, at.depth, s.axis);
@@ -30,7 +31,7 @@ static void lay_out_windows(const contraction_plan &p, int64_t row, int64_t rows
 }
 
 /* Describes the copying of what a block of rows reads at a step. */
-static void describe_windows(const contraction_plan &p, const slab_layout &s, void *to, slab_copy &job) {
+static void describe_windows(const contraction_plan &p, const padded_layout &s, void *to, padded_copy &job) {
   const contraction_factor &f = p.term[0].factors[0];
   job.to = to;
   job.from = f.data;
@@ -46,7 +47,7 @@ static void describe_windows(const contraction_plan &p, const slab_layout &s, vo
   }
 }
 
-/* Whether the rows overlap so much that they are worth a slab. */
+/* Whether the rows overlap so much that they are worth a padded input. */
 static bool rows_overlap(const contraction_plan &p) {
   const contraction_term &t = p.term[0];
   const contraction_factor &f = t.factors[0];
@@ -54,7 +55,7 @@ static bool rows_overlap(const contraction_plan &p) {
   for (int32_t n = 0; n < f.f->places; ++n) {
     if (!is_even_place(p, f, n)) return false;
   }
-  slab_layout s;
+  padded_layout s;
   const int64_t rows = points_of(p, p.rows.loops);
   lay_out_windows(p, 0, rows, {0, 0, t.depth}, s);
   return points_of(p, p.columns.loops) >= p.f->lanes / 2 && s.elements * windows_overlap <= rows * t.depth;
@@ -73,10 +74,10 @@ static void cut_at_lines(const contraction_plan &p, contraction_term &t) {
   t.blocks = t.depth / (t.cut_size * t.cut_points) * t.cuts;
 }
 
-/* Finds the rows of a block and the largest slab of one; false where slabs would be too large. */
+/* Finds the rows of a block and the largest padded input of one; false where padded inputs would be too large. */
 static bool plan_windows(contraction_plan &p) {
   windows_plan &of = p.windows;
-  p.slab.point_place = p.slab.line_place = -1;
+  p.padded_input.point_place = p.padded_input.line_place = -1;
   p.row_blocks = blocks_of(p.rows.points, windows_rows);
   for (;; p.row_blocks *= 2) {
     of.elements = 0;
@@ -84,12 +85,12 @@ static bool plan_windows(contraction_plan &p) {
       const int64_t row = block_start(p.row_strips, p.row_blocks, block) * p.f->rows;
       const int64_t end = least_of(block_start(p.row_strips, p.row_blocks, block + 1) * p.f->rows, p.rows.points);
       for (int64_t step = 0; step < p.term[0].cuts; ++step) {
-        slab_layout s;
+        padded_layout s;
         lay_out_windows(p, row, end - row, step_of(p, step), s);
         if (s.elements > of.elements) of.elements = s.elements;
       }
     }
-    if (of.elements * itemsize(p.computed) <= slab_bytes) return true;
+    if (of.elements * itemsize(p.computed) <= padded_input_bytes) return true;
     if (2 * p.row_blocks > p.row_strips) return false;
   }
 }
