@@ -26,7 +26,7 @@ _HEADERS: Mapping[str, str] = {
     "rows/loops": (
         "max_batched_columns columns_at count_lanes exp_below reduce_batch fold_row batches_rows blend choose key_value max_key "
         "min_key minimum prefetch store_batch put_row put_stretches store_values quotient row row_ahead interleaved_rows "
-        "scratch_row load_batch load_values values_of extreme key place_apart row_extreme row_fold row_put"
+        "scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_fold row_put"
     ),
     "cuda/tile": "block_reduce first_thread",
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",

@@ -1,4 +1,4 @@
-"""Values that use the index of their row as a number: they join a stage of whole rows, and one point may be apart."""
+"""Values that use the index of their row as a number: they join a stage of whole rows, and one point may be peeled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loops(body: str) -> str:
     return format_variant(variant)
 
 
-def test_the_one_point_that_a_condition_names_is_apart() -> None:
+def test_the_one_point_that_a_condition_names_is_peeled() -> None:
     text = loops(
         "inputs: {x: 'T[N, C]', t: 'int32[N]'}\n"
         "outputs: {y: 'T[N, C]'}\n"

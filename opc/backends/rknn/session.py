@@ -15,7 +15,7 @@ from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.rknn.board import MACHINE, Board
 from opc.backends.rknn.graph import SIMULATED, Call, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
-from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_apart
+from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_isolated
 from opc.ir.dtypes import DType
 from opc.ir.op import Family
 
@@ -114,7 +114,7 @@ class RknnSession(Session):
         """Run calls as one model, and each alone when that fails, for the toolkit does not say which of them it minds."""
         model, feeds = model_of(self.name, [call for _, call in items])
         try:
-            run = simulate_apart if any(_dtypes(call) & EIGHT_BITS for _, call in items) else simulate
+            run = simulate_isolated if any(_dtypes(call) & EIGHT_BITS for _, call in items) else simulate
             outputs = iter(run(model, feeds, self.module.register).outputs)
         except ToolkitError as error:
             if len(items) == 1:

@@ -70,7 +70,7 @@ def simulate(
     return Simulation(outputs, rknn, text)
 
 
-def simulate_apart(model: Any, feeds: Sequence[Array], register: Callable[[Any], None]) -> Simulation:
+def simulate_isolated(model: Any, feeds: Sequence[Array], register: Callable[[Any], None]) -> Simulation:
     """Do the same in a child process, for models on which the toolkit's C++ library may crash.
 
     Raises:

@@ -127,7 +127,7 @@ class RowLoops:
         if offset != Affine.of(0):
             at = Call("sub", (at, IndexValue(offset)), Weak.INT)
         first = compare("eq", variable(side), number(0))
-        yield Let(one, Named("opc::place_apart"), Init((at, COLUMNS)))
+        yield Let(one, Named("opc::peeled_range"), Init((at, COLUMNS)))
         yield Loop(How.LANES, self.index, Member(one, "begin"), Member(one, "end"), self.along(where(p, True), p))
         yield Loop(
             How.SERIAL,

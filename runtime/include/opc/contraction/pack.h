@@ -98,12 +98,12 @@ OPC_INLINE void copy_stretch(T *to, const Stored *from, int64_t count) {
 }
 
 template <typename T, typename Stored>
-OPC_INLINE void copy_apart(T *to, const Stored *from, int64_t count, int64_t move) {
+OPC_INLINE void copy_strided(T *to, const Stored *from, int64_t count, int64_t move) {
   for (int64_t i = 0; i < count; ++i) to[i] = load(from + i * move);
 }
 
 /* Every other element: two vectors at a time while there is an element behind them. */
-OPC_INLINE void copy_apart(float *to, const float *from, int64_t count, int64_t move) {
+OPC_INLINE void copy_strided(float *to, const float *from, int64_t count, int64_t move) {
   typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
   int64_t i = 0;
   for (; move == 2 && i + 8 < count; i += 8) {
@@ -162,7 +162,7 @@ static void pack_guarded_lines(const packing &p, const packed_line &line, int64_
       }
       if (s.move != 1 && begin < end) {
         clear_stretch(row, begin);
-        copy_apart(row + begin, from + at + begin * s.move, end - begin, s.move);
+        copy_strided(row + begin, from + at + begin * s.move, end - begin, s.move);
         clear_stretch(row + end, length - end);
       } else if (begin == 0 && end == length) {
         copy_stretch(row, from + at, length);
@@ -333,7 +333,7 @@ static void copy_box(const padded_copy &job) {
     if (begin < end && move == 1) {
       copy_stretch(to + begin, from + place + begin, end - begin);
     } else if (begin < end) {
-      copy_apart(to + begin, from + place + begin * move, end - begin, move);
+      copy_strided(to + begin, from + place + begin * move, end - begin, move);
     }
     clear_stretch(to + end, line.count - end);
     more = false;

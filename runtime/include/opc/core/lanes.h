@@ -283,11 +283,11 @@ OPC_INLINE int64_t interleaved_rows(int64_t columns) {
   return vectors <= 4 ? max_interleaved_rows : vectors <= 8 ? max_interleaved_rows / 2 : 1;
 }
 
-/* A place in a row that is treated apart, as a range: empty, behind the last, where the row has no such place. */
-struct place_apart {
+/* The index of a row that is peeled off, as a range: empty, at the end, where the row has no such index. */
+struct peeled_range {
   int64_t begin, end;
-  place_apart(int64_t place, int64_t columns)
-      : begin(place >= 0 && place < columns ? place : columns), end(begin < columns ? begin + 1 : columns) {}
+  peeled_range(int64_t index, int64_t columns)
+      : begin(index >= 0 && index < columns ? index : columns), end(begin < columns ? begin + 1 : columns) {}
 };
 
 }  // namespace OPC_VARIANT
