@@ -23,7 +23,7 @@ from opc.lower.nests.tables import with_tables
 from opc.lower.nests.unroll import with_short_sums
 from opc.lower.partition import partition
 from opc.lower.rows.flatten import IrregularError, extents_under_conditions, flatten
-from opc.lower.rows.hoist import with_fixed_values
+from opc.lower.rows.hoist import with_hoisted_values
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
 from opc.lower.specialise import Case, specialise
@@ -121,11 +121,11 @@ def _finished(stage: Stage, name: str, op: Op) -> Stage:
     taken = op_names(op)
     match stage:
         case ContractionStage():
-            return replace(stage, name=name, epilogue=with_fixed_values(replace(stage.epilogue, name=name), taken))
+            return replace(stage, name=name, epilogue=with_hoisted_values(replace(stage.epilogue, name=name), taken))
         case RowStage():
             once = None if stage.once is None else replace(stage.once, name=f"{name}_once")
             named = replace(stage, name=name, once=once)
-            return scheduled(op, with_fixed_values(named, taken), active())
+            return scheduled(op, with_hoisted_values(named, taken), active())
         case _:
             return replace(stage, name=name)
 

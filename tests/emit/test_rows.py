@@ -34,7 +34,7 @@ kernel: |
   y[...] = h[...] if p > 1 else (x[...] if x[...] > 0 else -x[...])
 """
     (loop,) = loops(spec)
-    assert re.findall(r"opc::blend<T>\((.*?),", loop) == ["has_w", "fixed"]
+    assert re.findall(r"opc::blend<T>\((.*?),", loop) == ["has_w", "hoisted"]
     assert re.findall(r"opc::choose<T>\((.*?),", loop) == ["x > 0"]  # one that changes along the row
     assert "has_w ?" not in loop
 

@@ -23,9 +23,9 @@ def test_values_of_what_lacks_the_last_axis_are_computed_once_a_row() -> None:
         "    for each point of the row\n"
         "      put y: T = x * exp(k)\n"
         "    or, where rows along [*S] are long, with k once a row\n"
-        "      let fixed: T = exp(k)\n"
+        "      let hoisted: T = exp(k)\n"
         "      for each point of the row\n"
-        "        put y: T = x * fixed\n"
+        "        put y: T = x * hoisted\n"
     )
 
 

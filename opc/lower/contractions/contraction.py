@@ -31,7 +31,7 @@ from opc.ir.expr import (
 )
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
-from opc.lower.contractions.terms import Shape, conjuncts, is_fixed, multiplicands, terms_of
+from opc.lower.contractions.terms import Shape, conjuncts, is_invariant, multiplicands, terms_of
 from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -99,10 +99,10 @@ class _Extractor:
         assign = self._chosen(assign)
         if contraction_stage(self.op, assign, assign.target) is None:
             here: dict[int, Expr] = {}
-            for place, fixed, _ in _sums(self.op, assign):
+            for place, invariant, _ in _sums(self.op, assign):
                 name = self.namer.fresh(f"{assign.target}_sum")
                 value: Expr = place
-                for c in fixed:
+                for c in invariant:
                     value = Select(c, value, Const(0, Weak.INT), place.type, place.span)
                 dims = self.op.operand(assign.target).dims
                 self._append(Operand(name, _element(place.type), dims), replace(assign, target=name, value=value))
@@ -114,11 +114,11 @@ class _Extractor:
         """Return a statement that has a contraction at some points only, such as those below a diagonal, as a choice between its
         values, which are computed first and at all points, and the others."""
         e = assign.value
-        if not isinstance(e, Select) or is_fixed(e.cond):
+        if not isinstance(e, Select) or is_invariant(e.cond):
             return assign
         sums = _sums(self.op, assign)
         then = e.then
-        for c in _fixed_part(e.cond):
+        for c in _invariant_part(e.cond):
             then = Select(c, then, Const(0, Weak.INT), then.type, then.span)
         whole = replace(assign, value=then)
         if len(sums) != 1 or sums[0][0] not in walk(e.then) or contraction_stage(self.op, whole, assign.target) is None:
@@ -143,7 +143,7 @@ class _Extractor:
                     return new
                 self.op, self.body, self.temporaries = before
                 return e
-            case Select() if not is_fixed(e.cond):
+            case Select() if not is_invariant(e.cond):
                 return e
             case Reduce():
                 return e
@@ -159,7 +159,7 @@ class _Extractor:
             case Reduce(kind="sum"):
                 inner = self._stored_terms(e.body, Shape(self.op, shape.assign, (*shape.axes, *e.axes)))
                 return None if inner is None else replace(e, body=inner)
-            case Select(other=Const(value=0)) if is_fixed(e.cond):
+            case Select(other=Const(value=0)) if is_invariant(e.cond):
                 then = self._stored_terms(e.then, shape)
                 return None if then is None else replace(e, then=then)
             case Call(fn="mul"):
@@ -238,31 +238,31 @@ def _sums(op: Op, assign: Assign) -> list[tuple[Reduce, tuple[Expr, ...], tuple[
     """
     found = []
 
-    def visit(e: Expr, fixed: tuple[Expr, ...], lazy: bool) -> None:
+    def visit(e: Expr, invariant: tuple[Expr, ...], lazy: bool) -> None:
         match e:
             case Reduce(kind="sum"):
-                terms = terms_of(op, assign, e, fixed)
+                terms = terms_of(op, assign, e, invariant)
                 if terms is not None and (not lazy or all(_is_plain(op, assign, t) for t in terms)):
-                    found.append((e, fixed, terms))
+                    found.append((e, invariant, terms))
             case Reduce():
                 pass
-            case Select() if is_fixed(e.cond):
-                visit(e.then, (*fixed, e.cond), lazy)
-                visit(e.other, (*fixed, Call("not", (e.cond,), DType.BOOL)), lazy)
+            case Select() if is_invariant(e.cond):
+                visit(e.then, (*invariant, e.cond), lazy)
+                visit(e.other, (*invariant, Call("not", (e.cond,), DType.BOOL)), lazy)
             case Select():
-                visit(e.then, (*fixed, *_fixed_part(e.cond)), True)
-                visit(e.other, fixed, True)
+                visit(e.then, (*invariant, *_invariant_part(e.cond)), True)
+                visit(e.other, invariant, True)
             case _:
                 for c in children(e):
-                    visit(c, fixed, lazy)
+                    visit(c, invariant, lazy)
 
     visit(assign.value, (), False)
     return found
 
 
-def _fixed_part(cond: Expr) -> tuple[Expr, ...]:
+def _invariant_part(cond: Expr) -> tuple[Expr, ...]:
     """Return the conditions on the call without which a condition does not hold."""
-    return tuple(c for c in conjuncts(cond) if is_fixed(c))
+    return tuple(c for c in conjuncts(cond) if is_invariant(c))
 
 
 def _is_plain(op: Op, assign: Assign, term: Term) -> bool:
@@ -316,7 +316,7 @@ def _pure_sum(e: Expr) -> bool:
     match e:
         case Reduce(kind="sum"):
             return True
-        case Select(other=Const(value=0)) if is_fixed(e.cond):
+        case Select(other=Const(value=0)) if is_invariant(e.cond):
             return _pure_sum(e.then)
         case _:
             return False

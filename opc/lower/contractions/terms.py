@@ -54,12 +54,12 @@ class Shape:
         return frozenset(i for i, _ in self.target if (i.name in groups if isinstance(i, GroupRef) else i in indices))
 
 
-def terms_of(op: Op, assign: Assign, e: Reduce, fixed: tuple[Expr, ...]) -> tuple[Term, ...] | None:
+def terms_of(op: Op, assign: Assign, e: Reduce, invariant: tuple[Expr, ...]) -> tuple[Term, ...] | None:
     """Return the terms of a sum, None when it is no contraction."""
     if not is_floating(e.type) or sum(isinstance(a, BroadcastAxis) for a in e.axes) > 1:
         return None
     found: list[Term] = []
-    for conditions, axes, body in _products(e.body, fixed, e.axes):
+    for conditions, axes, body in _products(e.body, invariant, e.axes):
         if any(isinstance(a, Axis) and a.extent.indices() for a in axes):
             return None
         term = _term(Shape(op, assign, axes), conditions, axes, body)
@@ -99,8 +99,8 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
     factors = list(multiplicands(e))
     if len(factors) != 2:
         return None
-    fixed = tuple(dict.fromkeys(c for c in conditions if is_fixed(c)))
-    guards = [c for c in dict.fromkeys(conditions) if not is_fixed(c)]
+    invariant = tuple(dict.fromkeys(c for c in conditions if is_invariant(c)))
+    guards = [c for c in dict.fromkeys(conditions) if not is_invariant(c)]
     guarded = list(guards)
     made: list[Factor] = []
     for f in factors:
@@ -128,10 +128,10 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
     rows, columns = (loops[0] - loops[1]) & target, (loops[1] - loops[0]) & target
     if not rows or not columns or target - loops[0] - loops[1]:
         return None
-    return Term(fixed, axes, (made[0], made[1]))
+    return Term(invariant, axes, (made[0], made[1]))
 
 
-def is_fixed(e: Expr) -> bool:
+def is_invariant(e: Expr) -> bool:
     """Whether a condition is the same at all points of a call: it asks for sizes, attributes and what is present alone."""
     return not any(isinstance(n, Read | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 

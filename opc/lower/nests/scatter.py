@@ -62,7 +62,7 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
     given: list[Expr] = []
     value = flat.value
-    while isinstance(value, Select) and _is_fixed(value.cond) and is_identity("sum", value.other):
+    while isinstance(value, Select) and _is_invariant(value.cond) and is_identity("sum", value.other):
         given.append(value.cond)
         value = value.then
     target = op.operand(flat.target)
@@ -92,7 +92,7 @@ def _same_type(value: ValueType, target: ElementType) -> bool:
     return value == target or (isinstance(value, Acc) and value.of == target and is_floating(target))
 
 
-def _is_fixed(cond: Expr) -> bool:
+def _is_invariant(cond: Expr) -> bool:
     """Whether a condition has one value for a whole call."""
     return all(isinstance(n, Present | AttrRef | Const | Call) for n in walk(cond))
 
@@ -196,7 +196,7 @@ def _own_statement(op: Op, s: Assign, e: Expr, under: tuple[Expr, ...]) -> tuple
     It stands under conditions: where these bound what it reads, or decide what is looked up, each of its terms has them.
     """
     inner = e
-    while isinstance(inner, Select) and _is_fixed(inner.cond) and is_identity("sum", inner.other):
+    while isinstance(inner, Select) and _is_invariant(inner.cond) and is_identity("sum", inner.other):
         inner = inner.then
     if not isinstance(inner, Reduce) or inner.kind != "sum" or not isinstance(e, Reduce | Select):
         return None

@@ -1,4 +1,4 @@
-"""Values that a call fixes, such as `rsqrt(D) if scale == 0 else scale`: computed once a row instead of at each point."""
+"""Loop-invariant values, such as `rsqrt(D) if scale == 0 else scale`: hoisted out of the loops along a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opc.records import replace
 from opc.transform.indices import Namer
 
 
-def with_fixed_values(stage: RowStage, taken: Set[str]) -> RowStage:
+def with_hoisted_values(stage: RowStage, taken: Set[str]) -> RowStage:
     """Return a row stage whose loops read what is the same at all points from values computed ahead of them.
 
     `taken` are names the values must not have.
@@ -20,20 +20,20 @@ def with_fixed_values(stage: RowStage, taken: Set[str]) -> RowStage:
     passes = _Hoister(Namer(taken | names), frozenset()).run(stage.passes)
     if stage.once is None:
         return replace(stage, passes=passes)
-    still = frozenset(o.name for o in stage.once.operands if not o.along_row and not o.written)
+    invariant = frozenset(o.name for o in stage.once.operands if not o.along_row and not o.written)
     return replace(
-        stage, passes=passes, once=replace(stage.once, passes=_Hoister(Namer(taken | names), still).run(stage.once.passes))
+        stage, passes=passes, once=replace(stage.once, passes=_Hoister(Namer(taken | names), invariant).run(stage.once.passes))
     )
 
 
 class _Hoister:
-    def __init__(self, namer: Namer, still: frozenset[str]) -> None:
-        self.namer, self.still = namer, still
+    def __init__(self, namer: Namer, invariant: frozenset[str]) -> None:
+        self.namer, self.invariant = namer, invariant
         self.values: dict[Expr, Read] = {}
         self.lets: list[Let] = []
 
     def run(self, passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
-        """Return passes with such values, and those of operands that stand `still` along the row, among their prologues."""
+        """Return passes with such values, and those of operands `invariant` along the row, in their prologues."""
         return tuple(self._pass(p) for p in passes)
 
     def _pass(self, p: Pass) -> Pass:
@@ -45,17 +45,17 @@ class _Hoister:
         return replace(action, value=self._value(action.value, action.source))
 
     def _value(self, e: Expr, source: Assign) -> Expr:
-        if self._is_fixed(e) and isinstance(e, Call | Select | Cast) and _costs(e):
+        if self._is_invariant(e) and isinstance(e, Call | Select | Cast) and _costs(e):
             if e not in self.values:
-                name = self.namer.fresh("fixed")
+                name = self.namer.fresh("hoisted")
                 self.lets.append(Let(name, e.type, e, source))
                 self.values[e] = Read(name, (), e.type, span=e.span)
             return self.values[e]
         return with_children(e, tuple(self._value(c, source) for c in children(e)))
 
-    def _is_fixed(self, e: Expr) -> bool:
+    def _is_invariant(self, e: Expr) -> bool:
         """Whether an expression is the same at all points of a call, or of a row."""
-        nodes = [n for n in walk(e) if not (isinstance(n, Read) and n.operand in self.still)]
+        nodes = [n for n in walk(e) if not (isinstance(n, Read) and n.operand in self.invariant)]
         return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in nodes)
 
 
