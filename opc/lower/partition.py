@@ -15,7 +15,7 @@ from opc.lower.alone import of_statement
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, Program, RowStage, Stage, StageOperand, Temporary
 from opc.lower.nests.scatter import scatter_plan
-from opc.lower.rematerialise import with_values_again
+from opc.lower.rematerialise import with_rematerialised_values
 from opc.lower.rows.flatten import IrregularError, OperandsError, UnplacedError, counted, flatten
 from opc.lower.rows.schedule import check_stages, schedule
 from opc.lower.statement import lower_statement
@@ -29,7 +29,7 @@ def partition(op: Op, lazy: bool = False, alone: frozenset[str] = frozenset()) -
     What is `lazy` is told by `flatten`. The statements with the targets `alone` run on their own if they are not regular.
     """
     plain = _Partition(op, lazy, alone)
-    changed = with_values_again(op, plain.regular, plain.nests())
+    changed = with_rematerialised_values(op, plain.regular, plain.nests())
     chosen = plain if changed is op else _Partition(changed, lazy, alone)
     program = chosen.run()
     return partition(op, lazy, alone | chosen.left) if chosen.left else program

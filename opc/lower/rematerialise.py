@@ -1,4 +1,4 @@
-"""Values of single points that loop nests read: computed again there instead of kept in a temporary.
+"""Rematerialisation: loop nests compute the values of single points again that they would else read from a temporary.
 
 Regular statements that share no stage with a nest hand it what they compute through memory. A value that is no reduction costs
 more to write and to read again than to compute, so the nest computes it from what it is made of. A function that costs more than
@@ -23,7 +23,7 @@ _FEW_STEPS = 3
 """A value of so few operations may be computed again in several nests."""
 
 
-def with_values_again(op: Op, regular: Iterable[str], nests: Iterable[str]) -> Op:
+def with_rematerialised_values(op: Op, regular: Iterable[str], nests: Iterable[str]) -> Op:
     """Return the op with such values in its loop nests: `regular` and `nests` are the targets of its regular statements, and of
     those that run as nests."""
     alone, regular = set(nests), set(regular)
@@ -33,9 +33,9 @@ def with_values_again(op: Op, regular: Iterable[str], nests: Iterable[str]) -> O
         readers = [s for s in statements.values() if name in operands_read(s.value)]
         inside = [s for s in readers if s.target in alone]
         rows = all(s.target in alone or s.target in regular for s in readers)
-        if inside and rows and all(_may_repeat(op, value, s, len(inside)) for s in inside):
+        if inside and rows and all(_may_rematerialise(op, value, s, len(inside)) for s in inside):
             for s in inside:
-                statements[s.target] = replace(s, value=rewrite(s.value, partial(_again, value)))
+                statements[s.target] = replace(s, value=rewrite(s.value, partial(_rematerialised, value)))
     body = tuple(statements[s.target] for s in op.body)
     return replace(op, body=body) if body != op.body else op
 
@@ -49,21 +49,21 @@ def _is_value(op: Op, s: Assign) -> bool:
     )
 
 
-def _may_repeat(op: Op, value: Assign, nest: Assign, nests: int) -> bool:
+def _may_rematerialise(op: Op, value: Assign, nest: Assign, nests: int) -> bool:
     """Whether computing a value in a nest costs no more than what it saves."""
-    places = list(_places(nest.value, value.target, frozenset(nest.indices)))
-    if any(r.pad is not None or r.checked or not _follows(value, r) or not loops <= _moves(r) for r, loops in places):
+    found = list(_reads_in_loops(nest.value, value.target, frozenset(nest.indices)))
+    if any(r.pad is not None or r.checked or not _follows(value, r) or not loops <= _moves(r) for r, loops in found):
         return False
     calls = [e for e in walk(value.value) if isinstance(e, Call)]
     is_cheap = len(calls) <= _FEW_STEPS and not any(e.fn in EXPENSIVE for e in calls)
-    once = nests == 1 and len(places) == 1 and all(_is_bare(r) and len(loops) == len(nest.indices) for r, loops in places)
+    once = nests == 1 and len(found) == 1 and all(_is_bare(r) and len(loops) == len(nest.indices) for r, loops in found)
     if not is_cheap and not once:
         return False
     plans = lower_statement(op, nest, "").plans
     return bool(plans) and all(isinstance(p, Lanes) for p in plans)
 
 
-def _places(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:
+def _reads_in_loops(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:
     """Yield each read of an operand in an expression with the loops it is in."""
     if operand not in operands_read(e):
         return
@@ -73,7 +73,7 @@ def _places(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> Iterator
     if isinstance(e, Read) and e.operand == operand:
         yield e, loops
     for c in children(e):
-        yield from _places(c, operand, loops)
+        yield from _reads_in_loops(c, operand, loops)
 
 
 def _moves(r: Read) -> frozenset[str | GroupRef]:
@@ -93,7 +93,7 @@ def _follows(value: Assign, r: Read) -> bool:
     return all(i == e if isinstance(i, GroupRef) else isinstance(e, Affine) for i, e in pairs)
 
 
-def _again(value: Assign, e: Expr) -> Expr:
+def _rematerialised(value: Assign, e: Expr) -> Expr:
     """Return a read of a value as what it is made of."""
     if not isinstance(e, Read) or e.operand != value.target:
         return e
