@@ -15,7 +15,7 @@ from opc.lower.heuristics import scheduled
 from opc.lower.inline import inline_copies
 from opc.lower.layout import with_long_rows
 from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, Stage
-from opc.lower.nests.rfactor import with_parts
+from opc.lower.nests.rfactor import rfactor
 from opc.lower.nests.scatter import extract_scatters
 from opc.lower.nests.search import inline_searches
 from opc.lower.nests.sums import with_sums_in_nests
@@ -97,7 +97,7 @@ def _variant(case: Case) -> Variant:
             in_parts = with_split_axes(op)
             program, op = _regular(in_parts, lazy), in_parts
         except IrregularError:
-            op = with_short_sums(with_tables(inline_searches(with_long_rows(with_parts(_with_own_memory(op))))))
+            op = with_short_sums(with_tables(inline_searches(with_long_rows(rfactor(_with_own_memory(op))))))
             program = with_sums_in_nests(op, partition(op, lazy))
     verify_reads(op)
     verify_bounded(case.op, op)

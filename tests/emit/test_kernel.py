@@ -157,9 +157,9 @@ def test_stages_that_compute_alike_share_their_loops() -> None:
     The weights are added up in a mean only, so these are two functions.
     """
     loops = kernel_files(load_family(SPECS / "nll_loss.yaml"))["kernel/nll_loss_loops.cpp"]
-    assert "nll_loss_loss_part_mean(const opc::row_nest &nest" in loops
-    assert "nll_loss_loss_part_sum" not in loops
-    assert loops.count("{nll_loss_loss_part_mean<float, int64_t>, nll_loss_loss_part_mean<float, int32_t>}") == 3
+    assert "nll_loss_loss_partial_mean(const opc::row_nest &nest" in loops
+    assert "nll_loss_loss_partial_sum" not in loops
+    assert loops.count("{nll_loss_loss_partial_mean<float, int64_t>, nll_loss_loss_partial_mean<float, int32_t>}") == 3
     assert "nll_loss_w_mean(const opc::row_nest &nest" in loops
     assert "nll_loss_w_sum(const opc::row_nest &nest" in loops
 

@@ -25,7 +25,7 @@ def test_cases_share_functions_whatever_the_length_of_their_names(op: str) -> No
     assert len(re.findall(rf"^OPC_ROW_NEST void avg_pool2d_{op}_(?:not_)?(?:count|ceil)", text, re.M)) == 2
 
 
-@pytest.mark.parametrize("op", ["w_mean", "d_y_sum_part_mean"])
+@pytest.mark.parametrize("op", ["w_mean", "d_y_sum_partial_mean"])
 def test_ops_of_a_family_share_functions_whatever_their_arguments_and_statements_are_called(op: str) -> None:
     """The gradient adds up the weights, and what a term of the loss is, as the op itself does."""
     loops = kernel_files(load_family(SPECS / "cross_entropy.yaml"))["kernel/cross_entropy_loops.cpp"]

@@ -16,24 +16,24 @@ def test_what_nests_compute_is_added_up_in_them() -> None:
         found
         == """\
 program f
-  temporary y_part: T[N:N, *K], in no memory
-  temporary y_part2: T[N:N, *K], in no memory
-  temporary sum_y_part: T[]
-  temporary sum_y_part2: T[]
-  parallel [n, *K]: f_y_part
+  temporary y_partial: T[N:N, *K], in no memory
+  temporary y_partial2: T[N:N, *K], in no memory
+  temporary sum_y_partial: T[]
+  temporary sum_y_partial2: T[]
+  parallel [n, *K]: f_y_partial
     schedule: vectorise(K_point), vectorise(n), prefetch(x)
-    y_part[n, *K] = x[n, at[n, *K], *K]
-    write temporary sum_y_part, sum over points
-  parallel [i, *K]: f_y_part2
+    y_partial[n, *K] = x[n, at[n, *K], *K]
+    write temporary sum_y_partial, sum over points
+  parallel [i, *K]: f_y_partial2
     schedule: vectorise(K_point), vectorise(i), prefetch(w)
-    y_part2[i, *K] = w[at[i, *K]]
-    write temporary sum_y_part2, sum over points
+    y_partial2[i, *K] = w[at[i, *K]]
+    write temporary sum_y_partial2, sum over points
   parallel rows along []: f_2_1
     schedule: plain loops
-    read temporary sum_y_part: T[], once a row
-    read temporary sum_y_part2: T[], once a row
+    read temporary sum_y_partial: T[], once a row
+    read temporary sum_y_partial2: T[], once a row
     write output y: T[], once a row
-    let y: T = sum_y_part / sum_y_part2
+    let y: T = sum_y_partial / sum_y_partial2
     put y: T = y"""
     )
 
@@ -49,5 +49,5 @@ def test_what_is_read_again_is_stored_too() -> None:
 
 def test_a_stage_that_adds_up_more_reads_what_nests_stored() -> None:
     found = loops(INPUTS, "sum[n, *K](x[n, at[n, *K], *K]) / sum[n, *K](v[n, *K])")
-    assert "temporary y_part: T[N:N, *K]\n" in found
-    assert "write temporary sum_y_part: T[], sum over points" in found
+    assert "temporary y_partial: T[N:N, *K]\n" in found
+    assert "write temporary sum_y_partial: T[], sum over points" in found

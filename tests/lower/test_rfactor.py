@@ -31,19 +31,19 @@ def test_each_row_is_a_sum_of_its_own() -> None:
         found
         == """\
 program f
-  temporary y_part: T[...]
-  parallel [...]: f_y_part
+  temporary y_partial: T[...]
+  parallel [...]: f_y_partial
     schedule: vectorise
-    y_part[...] = sum[d:D](x[..., d] if at[...] != d else 1)
+    y_partial[...] = sum[d:D](x[..., d] if at[...] != d else 1)
   parallel rows along [...]: f_1
     schedule: vectorise(...)
-    read temporary y_part: T[...]
+    read temporary y_partial: T[...]
     write output y: T[], sum over points
     for each point of the row
-      put y: T = y_part
+      put y: T = y_partial
     or, where rows along [...] are long, with y once a row
       for each point of the row
-        fold y: T = sum(y_part)
+        fold y: T = sum(y_partial)
       put y: T = y"""
     )
 
@@ -54,33 +54,33 @@ def test_what_is_looked_up_is_looked_up_by_all_threads() -> None:
         found
         == """\
 program f
-  temporary y_part: T[N:N]
-  temporary sum_y_part: T[]
+  temporary y_partial: T[N:N]
+  temporary sum_y_partial: T[]
   temporary sum_w: T[]
-  parallel [n]: f_y_part
+  parallel [n]: f_y_partial
     schedule: vectorise(n), prefetch(x)
-    y_part[n] = x[n, at[n]]
+    y_partial[n] = x[n, at[n]]
   parallel rows along [n:N]: f_1_0
     schedule: vectorise(n)
     read input w: T[n:N]
-    read temporary y_part: T[n:N]
-    write temporary sum_y_part: T[], sum over points
+    read temporary y_partial: T[n:N]
+    write temporary sum_y_partial: T[], sum over points
     write temporary sum_w: T[], sum over points
     for each point of the row
-      put sum_y_part: T = y_part
+      put sum_y_partial: T = y_partial
       put sum_w: T = w
-    or, where rows along [n:N] are long, with sum_y_part, sum_w once a row
+    or, where rows along [n:N] are long, with sum_y_partial, sum_w once a row
       for each point of the row
-        fold sum_y_part: T = sum(y_part)
+        fold sum_y_partial: T = sum(y_partial)
         fold sum_w: T = sum(w)
-      put sum_y_part: T = sum_y_part
+      put sum_y_partial: T = sum_y_partial
       put sum_w: T = sum_w
   parallel rows along []: f_1_1
     schedule: plain loops
-    read temporary sum_y_part: T[], once a row
+    read temporary sum_y_partial: T[], once a row
     read temporary sum_w: T[], once a row
     write output y: T[], once a row
-    let y: T = -sum_y_part / sum_w
+    let y: T = -sum_y_partial / sum_w
     put y: T = y"""
     )
 
@@ -95,7 +95,7 @@ program f
     ],
 )
 def test_these_stay_whole(inputs: str, kernel: str) -> None:
-    assert "y_part" not in loops(inputs, kernel)
+    assert "y_partial" not in loops(inputs, kernel)
 
 
 @pytest.mark.parametrize("condition", ["at[n] == d or d == also[n]", "not (at[n] != d and also[n] != d)"])

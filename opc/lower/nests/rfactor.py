@@ -1,4 +1,4 @@
-"""Sums into a single number that run as loop nests: taken in parts, for which all threads work.
+"""rfactor: a sum into a single number that runs as a loop nest becomes partial sums, on which all threads work.
 
 A nest is split over the points of its target, and a single number has one. So each row of such a sum becomes a sum of its own
 or, where its terms don't lie in rows because they are looked up at computed places, each term a value of its own. Adding those
@@ -36,9 +36,9 @@ _KINDS = ("sum", "prod", "any", "all")
 """Of nothing these have a value; the report that there is no greatest of nothing names all axes."""
 
 
-def with_parts(op: Op) -> Op:
+def rfactor(op: Op) -> Op:
     """Return the op with the parts of such sums, and of other reductions, as statements ahead of them."""
-    splitter = _Splitter(op)
+    splitter = _Rfactor(op)
     for s in op.body:
         splitter.body.append(s if s.indices else replace(s, value=splitter.split(s, s.value)))
     if not splitter.temporaries:
@@ -46,7 +46,7 @@ def with_parts(op: Op) -> Op:
     return replace(op, body=tuple(splitter.body), temporaries=(*op.temporaries, *splitter.temporaries))
 
 
-class _Splitter:
+class _Rfactor:
     def __init__(self, op: Op) -> None:
         self.op = op
         self.namer = Namer(op_names(op) | index_names(op))
@@ -59,20 +59,20 @@ class _Splitter:
         match e:
             case Reduce() if _is_single(self.op, s, e):
                 inner = _row(self.op, s, e)
-                return self._parts(s, e, inner) if inner or _is_looked_up(self.op, e) else e
+                return self._rfactored(s, e, inner) if inner or _is_looked_up(self.op, e) else e
             case Call() | Cast():
                 return with_children(e, tuple(self.split(s, c) for c in children(e)))
             case _:
                 return e
 
-    def _parts(self, s: Assign, e: Reduce, inner: tuple[ReduceAxis, ...]) -> Expr:
+    def _rfactored(self, s: Assign, e: Reduce, inner: tuple[ReduceAxis, ...]) -> Expr:
         """Append the statement of the parts of a sum, and return the sum of them."""
         outer = tuple(a for a in e.axes if a not in inner)
         value: Expr = replace(e, axes=inner) if inner else e.body
         assert not isinstance(value.type, Weak), "what has a weak type is not split"
         indices = tuple(a.index if isinstance(a, Axis) else GroupRef(a.name) for a in outer)
         dims = tuple(a.extent if isinstance(a, Axis) else Group(a.name) for a in outer)
-        name = self.namer.fresh(f"{s.target}_part")
+        name = self.namer.fresh(f"{s.target}_partial")
         self.temporaries.append(replace(self.op.operand(s.target), name=name, type=value.type, dims=dims, optional=False, doc=""))
         self.body.append(Assign(name, indices, value, s.span))
         return replace(e, axes=outer, body=Read(name, bare(indices), value.type, span=e.span))
