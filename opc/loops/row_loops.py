@@ -1,7 +1,7 @@
 """Register tiling of reductions along a row, and non-temporal stores: vector loops along a row as calls of the runtime.
 
 A loop that reduces keeps several vectors of partial results in registers: it becomes a function of the place and of these, which
-`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `put_row` calls:
+`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `store_row` calls:
 where a call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has
 one value for each stretch of the row is read once a stretch.
 """
@@ -37,7 +37,7 @@ NOTHING_AHEAD = Word("opc::nothing_ahead{}")
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class NontemporalRows:
     """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that tells
     whether it is wanted; `segments` are the pointers to operands with one value for each stretch of the row."""
 
@@ -45,17 +45,19 @@ class Streams:
     segments: tuple[str, ...] = ()
 
 
-def with_row_functions(body: Body, fresh: Callable[[str], str], slow: Callable[[Expr], bool], streams: Streams | None) -> Body:
+def with_row_functions(
+    body: Body, fresh: Callable[[str], str], slow: Callable[[Expr], bool], nontemporal: NontemporalRows | None
+) -> Body:
     """Return a body whose loops along rows are calls of the runtime.
 
-    `fresh` names new variables, `slow` tells what takes longer than adding up; without `streams` no store is non-temporal.
+    `fresh` names new variables, `slow` tells what takes longer than adding up; without `nontemporal` no store is non-temporal.
     """
-    return _Rows(fresh, slow, streams).body(body)
+    return _Rows(fresh, slow, nontemporal).body(body)
 
 
 class _Rows:
-    def __init__(self, fresh: Callable[[str], str], slow: Callable[[Expr], bool], streams: Streams | None) -> None:
-        self.fresh, self.slow, self.streams = fresh, slow, streams
+    def __init__(self, fresh: Callable[[str], str], slow: Callable[[Expr], bool], nontemporal: NontemporalRows | None) -> None:
+        self.fresh, self.slow, self.nontemporal = fresh, slow, nontemporal
 
     def body(self, body: Body) -> Body:
         found: list[Statement] = []
@@ -78,7 +80,7 @@ class _Rows:
                 yield s
             elif folds:
                 yield from self._folded(s, folds)
-            elif self.streams is not None and (targets := self._stored(s)) is not None:
+            elif self.nontemporal is not None and (targets := self._stored(s)) is not None:
                 yield from self._put(s, targets)
             else:
                 yield s
@@ -107,13 +109,13 @@ class _Rows:
 
     def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
         """Return the rows that a loop stores, with the types of their elements; None where it does anything else."""
-        assert self.streams is not None, "asked where rows are stored past the caches"
+        assert self.nontemporal is not None, "asked where rows are stored past the caches"
         found: dict[str, ValueType] = {}
         for s in loop.body:
             inner = s.then[0] if isinstance(s, If) and s.static and len(s.then) == 1 else s
             if isinstance(inner, Let):
                 continue
-            if not isinstance(inner, Store | Accumulate) or inner.target.name not in self.streams.rows:
+            if not isinstance(inner, Store | Accumulate) or inner.target.name not in self.nontemporal.rows:
                 return None
             if inner.target.index != variable(loop.index):
                 return None
@@ -122,13 +124,13 @@ class _Rows:
 
     def _put(self, loop: Loop, targets: Mapping[str, ValueType]) -> Iterator[Statement]:
         """Yield a loop that stores rows."""
-        assert self.streams is not None, "asked where rows are stored past the caches"
+        assert self.nontemporal is not None, "asked where rows are stored past the caches"
         plain = {name: name.partition("#")[0].removesuffix("_row") for name in targets}
         here = {name: self.fresh(f"{plain[name]}_here") for name in targets}
         puts = {name: self.fresh(f"{plain[name]}_put") for name in targets}
         for name, of in targets.items():
-            flag = self.streams.rows[name][1]
-            yield Var(puts[name], Named("opc::row_put", (of, flag or "true")), Init((ref(name),)))
+            flag = self.nontemporal.rows[name][1]
+            yield Var(puts[name], Named("opc::row_store", (of, flag or "true")), Init((ref(name),)))
 
         def moved(e: Expr) -> Expr:
             if isinstance(e, Local) and e.name in here:
@@ -150,7 +152,7 @@ class _Rows:
         if not segments:
             step = self.fresh("step")
             yield Function(step, params, inner, inlined=True)
-            yield Do(call("put_row", tile, self._ahead(loop), ref(step), *last))
+            yield Do(call("store_row", tile, self._ahead(loop), ref(step), *last))
             return
         step, stretch = self.fresh("step_at"), self.fresh("stretch")
         values = tuple(replace(s, value=at_index(s.value, stretch)) for s in segments)
@@ -160,8 +162,8 @@ class _Rows:
         yield Do(call("put_stretches", tile, self._ahead(loop), ref(step), *last))
 
     def _reads_segment(self, s: Let) -> bool:
-        assert self.streams is not None, "asked where rows are stored past the caches"
-        return any(isinstance(n, Local) and n.name in self.streams.segments for n in walk(s.value))
+        assert self.nontemporal is not None, "asked where rows are stored past the caches"
+        return any(isinstance(n, Local) and n.name in self.nontemporal.segments for n in walk(s.value))
 
 
 def at_index(e: Expr, index: str) -> Expr:

@@ -429,9 +429,9 @@ def test_bench_of_a_schedule(opc: Opc, tmp_path: Path, monkeypatch: pytest.Monke
     assert opc("bench", one, *change).code == 0
     own, experiment = (folder / "leaky_relu/kernel/leaky_relu_loops.cpp" for folder in seen[0].values())
     assert own.is_relative_to(tmp_path / "generated" / "leaky_relu")
-    assert "opc::row_put<T, true>" in own.read_text()
-    assert "opc::row_put<T, true> y_put" not in experiment.read_text()
-    assert "opc::row_put<T, true> d_x_put" in experiment.read_text()  # another stage's is as it was
+    assert "opc::row_store<T, true>" in own.read_text()
+    assert "opc::row_store<T, true> y_put" not in experiment.read_text()
+    assert "opc::row_store<T, true> d_x_put" in experiment.read_text()  # another stage's is as it was
     before = own.read_text()
     assert opc("bench", one, *change).code == 0
     assert own.read_text() == before

@@ -112,8 +112,8 @@ extern "C" __attribute__((visibility("default"))) int decide(int64_t table, int6
   operands[0] = {memory, opc::dtype_float32, 2, {table, columns}, {columns, 1}};
   operands[1] = {memory + !in_place, opc::dtype_float32, 2, {rows, columns}, {columns, 1}};
   opc::set_target(nest, operands[1], 2, 1);
-  opc::plan_streams(nest);
-  return nest.streams + 2 * nest.far;
+  opc::plan_nontemporal(nest);
+  return nest.nontemporal + 2 * nest.far;
 }
 """
 
@@ -131,7 +131,7 @@ def decide(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("table", "rows", "columns", "in_place", "streams", "far"),
+    ("table", "rows", "columns", "in_place", "nontemporal", "far"),
     [
         (250, 64, 1024, False, True, False),
         (193, 64, 1024, False, True, False),
@@ -146,6 +146,6 @@ def decide(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ],
 )
 def test_when_rows_go_past_the_caches(
-    decide: Any, table: int, rows: int, columns: int, in_place: bool, streams: bool, far: bool
+    decide: Any, table: int, rows: int, columns: int, in_place: bool, nontemporal: bool, far: bool
 ) -> None:
-    assert decide(table, rows, columns, in_place) == streams + 2 * far
+    assert decide(table, rows, columns, in_place) == nontemporal + 2 * far

@@ -18,7 +18,7 @@ from tests.emit.test_kernel import SPECS, judged, wrong
 
 EVERYWHERE = "-DOPC_CACHE_BYTES=1"
 BEST = instruction_sets()[0]
-"""Makes a kernel stream whatever it can, however small."""
+"""Has a kernel store past the caches whatever it can, however small."""
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ kernel: |
 
 
 @pytest.mark.parametrize(
-    ("outputs", "kernel", "streams"),
+    ("outputs", "kernel", "nontemporal"),
     [
         ("y: 'T[..., D]'", "  y[..., d] = x[..., d] + 1", True),
         ("y: 'T[..., D]'", "  m[...] = max[d](x[..., d])\n  y[..., d] = x[..., d] - m[...]", True),
@@ -107,16 +107,16 @@ kernel: |
     ],
     ids=["elementwise", "behind a reduction", "kept in the output", "reduction", "two types"],
 )
-def test_which_stages_stream(outputs: str, kernel: str, streams: bool) -> None:
+def test_which_stages_store_past_the_caches(outputs: str, kernel: str, nontemporal: bool) -> None:
     family = compile_text(SUM.format(name="rows", outputs=outputs, kernel=kernel), "rows.yaml")
-    assert _streams(family.forward) == [streams]
+    assert _nontemporal(family.forward) == [nontemporal]
 
 
 def test_derivatives_of_gradients_have_one_form() -> None:
     family = load_family(SPECS / "gelu.yaml")
-    assert all(_streams(family.forward) + _streams(family.backward))
-    assert not any(_streams(family.backward_backward) + _streams(family.jvp) + _streams(family.backward_jvp))
+    assert all(_nontemporal(family.forward) + _nontemporal(family.backward))
+    assert not any(_nontemporal(family.backward_backward) + _nontemporal(family.jvp) + _nontemporal(family.backward_jvp))
 
 
-def _streams(op: Any) -> list[bool]:
+def _nontemporal(op: Any) -> list[bool]:
     return ["nontemporal" in s.schedule for v in lower(op) for s in v.program.stages if isinstance(s, RowStage)]

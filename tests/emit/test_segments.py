@@ -19,7 +19,7 @@ from tests.emit.test_rows import HEAD
 from tests.narrow import narrow
 
 EVERYWHERE = "-DOPC_CACHE_BYTES=1"
-"""Makes a kernel stream whatever it can, however small."""
+"""Has a kernel store past the caches whatever it can, however small."""
 
 SCALED = """\
 types: {T: [float16, float32, float64], I: [int32, int64]}
@@ -67,11 +67,11 @@ def laid_out(rng: np.random.Generator, layout: str, shape: tuple[int, ...], dtyp
 
 
 @pytest.mark.parametrize("variant", instruction_sets())
-@pytest.mark.parametrize("streams", [True, False])
-def test_every_layout(tmp_path: Path, variant: str, streams: bool) -> None:
+@pytest.mark.parametrize("nontemporal", [True, False])
+def test_every_layout(tmp_path: Path, variant: str, nontemporal: bool) -> None:
     forced = (f"-DOPC_FORCE_VARIANT={variant}",)
     family = compile_text(HEAD + SCALED, Path("f.yaml"))
-    library = compile_kernel(family, tmp_path, *forced, *([EVERYWHERE] if streams else []))
+    library = compile_kernel(family, tmp_path, *forced, *([EVERYWHERE] if nontemporal else []))
     rng = np.random.default_rng(11)
     for dtype, integer, bound in (("float32", "int64", 1e-6), ("float64", "int32", 1e-15), ("float16", "int32", 1e-3)):
         for shape in SHAPES:

@@ -17,7 +17,7 @@ from opc.loops.hoist import hoist
 from opc.loops.interleave import interleave
 from opc.loops.nodes import Body, Group
 from opc.loops.printer import format_body
-from opc.loops.row_loops import Streams, with_row_functions
+from opc.loops.row_loops import NontemporalRows, with_row_functions
 from opc.loops.schedule import overridden, overrides
 from opc.loops.values import call
 from opc.loops.version import version
@@ -118,8 +118,8 @@ def interleave_case() -> tuple[Body, Body]:
 
 def row_functions_case() -> tuple[Body, Body]:
     rows, stage, body = rows_of(SOFTMAX)
-    streams = Streams({rows.pointer(o): (o.type, "") for o in stage.operands if o.written})
-    return body, with_row_functions(body, rows.fresh, lambda e: False, streams)
+    nontemporal = NontemporalRows({rows.pointer(o): (o.type, "") for o in stage.operands if o.written})
+    return body, with_row_functions(body, rows.fresh, lambda e: False, nontemporal)
 
 
 def batch_case() -> tuple[Body, Body]:

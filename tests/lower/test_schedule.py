@@ -41,7 +41,7 @@ def test_what_is_printed_is_what_runs() -> None:
     [
         ("softmax", "-interleave", "interleaved_rows"),
         ("softmax", "-batch", "batches_rows"),
-        ("layer_norm", "-nontemporal", "put_row"),
+        ("layer_norm", "-nontemporal", "store_row"),
         ("layer_norm", "-prefetch", "row_ahead"),
         ("avg_pool2d", "-tile", "reduce_windows"),
         ("depthwise_conv2d", "-channels", "reduce_channels"),

@@ -311,7 +311,7 @@ class EntryText:
             positions = [n for n, o in enumerate(s.operands) if o.name in invariant]
             yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
         if "nontemporal" in s.schedule:
-            yield "  stage.streams = true;"
+            yield "  stage.nontemporal = true;"
         function = self._function(s.name)
         if s.optional:
             positions = [n for n, o in enumerate(s.operands) if o.written]

@@ -10,7 +10,7 @@ from opc.loops.conditions import propagate
 from opc.loops.interleave import interleave
 from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Body, Form, Group, Kernel, Let, Loop
-from opc.loops.row_loops import Streams, partial, reductions_of, with_row_functions
+from opc.loops.row_loops import NontemporalRows, partial, reductions_of, with_row_functions
 from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
 from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
@@ -38,8 +38,8 @@ def _kernel(op: Op, stage: RowStage) -> Kernel:
         body = interleave(loop, rows.fresh, "prefetch" in stage.schedule)
     else:
         body = (_with_used_pointers(loop, stage),)
-    streams = _streams(rows, stage) if "nontemporal" in stage.schedule else None
-    return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, streams))
+    nontemporal = _nontemporal_rows(rows, stage) if "nontemporal" in stage.schedule else None
+    return _finished(op, stage, with_row_functions(body, rows.fresh, is_slow, nontemporal))
 
 
 def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
@@ -60,13 +60,13 @@ def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
     return kernel
 
 
-def _streams(rows: RowLoops, stage: RowStage) -> Streams:
+def _nontemporal_rows(rows: RowLoops, stage: RowStage) -> NontemporalRows:
     """Return the rows that a stage stores."""
     stored = {
         rows.pointer(o): (o.type, wanted(o.name) if stage.optional else "") for o in stage.operands if o.written and o.along_row
     }
     segments = tuple(rows.pointer(o) for o in stage.operands if o.name in stage.schedule.args("segments"))
-    return Streams(stored, segments)
+    return NontemporalRows(stored, segments)
 
 
 def _batched(op: Op, stage: RowStage) -> Form:

@@ -10,9 +10,9 @@
 
 namespace opc {
 
-/* The bytes of the largest cache that this processor tells of; 0 where it tells of none, and then nothing is streamed.
+/* The bytes of the largest cache that this processor tells of; 0 where it tells of none, and then no store is non-temporal.
  *
- * For tests: -DOPC_CACHE_BYTES=1 on the file of the entry functions streams all that can be. */
+ * For tests: -DOPC_CACHE_BYTES=1 on the file of the entry functions makes all stores non-temporal that can be. */
 static inline int64_t cache_bytes() {
 #if defined(OPC_CACHE_BYTES)
   return OPC_CACHE_BYTES;
@@ -36,8 +36,8 @@ static inline int64_t cache_bytes() {
 #endif
 }
 
-/* Whoever learns that this thread is done sees what it has streamed. */
-static inline void finish_streams() {
+/* Orders non-temporal stores before whatever tells others that this thread is done. */
+static inline void fence_nontemporal() {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #endif

@@ -52,14 +52,14 @@ struct stage {
   int32_t scratch_rows; /* row buffers the tile function needs */
   bool whole_rows;
   bool has_still; /* the tile function can take operands that lack the last loop once a row, or of whole rows once a stretch along it */
-  bool streams;   /* the tile function can write its rows past the caches */
+  bool nontemporal; /* the tile function can write its rows past the caches */
   int64_t size[max_axes];
 };
 
 /* What a tile function gets: `rows` rows of `columns` values of each operand, each row contiguous, `step` elements apart. */
 struct tile {
   bool once; /* of operands that stand still there is one value a row */
-  bool streams; /* rows are written past the caches, and are not set to what sums begin with */
+  bool nontemporal; /* rows are written past the caches, and are not set to what sums begin with */
   int64_t stretch; /* columns for which operands that stand still have one value each, 0 where they have one for each column */
   int64_t rows;
   int64_t columns;
@@ -126,7 +126,7 @@ static inline void start(stage &s, const opc_context *context, operand *operands
   s.scratch_rows = 0;
   s.whole_rows = false;
   s.has_still = false;
-  s.streams = false;
+  s.nontemporal = false;
 }
 
 /* A sum may be over a range that ends before it begins: it is then over nothing. */

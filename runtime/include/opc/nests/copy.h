@@ -51,10 +51,10 @@ OPC_INLINE int64_t copy_lines(char *to, const char *from, int64_t bytes, const c
     __builtin_prefetch(ahead + i);
 #pragma GCC unroll 4
     for (int at = 0; at < int(line_bytes); at += vector_bytes) {
-      stream_vector value;
+      raw_vector value;
       memcpy(&value, from + i + at, sizeof value);
       if constexpr (Streams) {
-        stream_aligned(to + i + at, value);
+        store_nontemporal(to + i + at, value);
       } else {
         memcpy(to + i + at, &value, sizeof value);
       }
@@ -64,9 +64,9 @@ OPC_INLINE int64_t copy_lines(char *to, const char *from, int64_t bytes, const c
 }
 
 /* Copies a row, of which whole lines go past the caches where that is asked for, and asks for the bytes at `ahead`. */
-__attribute__((noinline)) static void copy_bytes(char *to, const char *from, int64_t bytes, const char *ahead, bool streams) {
+__attribute__((noinline)) static void copy_bytes(char *to, const char *from, int64_t bytes, const char *ahead, bool nontemporal) {
   int64_t done = 0;
-  if (streams) {
+  if (nontemporal) {
     done = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & (line_bytes - 1));
     if (done > bytes) done = bytes;
     copy_part(to, from, done);
@@ -84,15 +84,15 @@ OPC_INLINE void copy_short(char *to, const char *from, int64_t bytes) {
 }
 
 /* Zeroes a row, of which whole lines go past the caches where that is asked for. */
-__attribute__((noinline)) static void zero_bytes(char *to, int64_t bytes, bool streams) {
+__attribute__((noinline)) static void zero_bytes(char *to, int64_t bytes, bool nontemporal) {
   int64_t done = 0;
-  if (streams) {
-    const stream_vector zero = {};
+  if (nontemporal) {
+    const raw_vector zero = {};
     done = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & (line_bytes - 1));
     if (done > bytes) done = bytes;
     memset(to, 0, static_cast<size_t>(done));
     for (; done + line_bytes <= bytes; done += line_bytes) {
-      for (int at = 0; at < int(line_bytes); at += vector_bytes) stream_aligned(to + done + at, zero);
+      for (int at = 0; at < int(line_bytes); at += vector_bytes) store_nontemporal(to + done + at, zero);
     }
   }
   memset(to + done, 0, static_cast<size_t>(bytes - done));
@@ -119,15 +119,15 @@ class row_copies {
     const int64_t bytes = count * size;
     if (nest.far) {
       add(source, target, bytes);
-    } else if (nest.streams || bytes >= long_row) {
-      copy_bytes(target, source, bytes, source, nest.streams);
+    } else if (nest.nontemporal || bytes >= long_row) {
+      copy_bytes(target, source, bytes, source, nest.nontemporal);
     } else {
       copy_short(target, source, bytes);
     }
   }
 
   /* Zeroes `count` elements of the target. */
-  OPC_INLINED void zero(int64_t to, int64_t count) const { zero_bytes(nest.target + to * size, count * size, nest.streams); }
+  OPC_INLINED void zero(int64_t to, int64_t count) const { zero_bytes(nest.target + to * size, count * size, nest.nontemporal); }
 
  private:
   enum : int64_t { known_bytes = 2048, long_row = 512 };
@@ -141,7 +141,7 @@ class row_copies {
   /* Lets a row wait, and stores the one that has waited longest. */
   __attribute__((noinline)) void add(const char *from, char *to, int64_t bytes) {
     const bool full = last - first == most;
-    const bool asks = full && (nest.streams || bytes >= long_row); /* while that one is stored */
+    const bool asks = full && (nest.nontemporal || bytes >= long_row); /* while that one is stored */
     if (!asks) {
       for (int64_t i = 0; i < bytes; i += line_bytes) __builtin_prefetch(from + i);
     }
@@ -154,8 +154,8 @@ class row_copies {
 
   OPC_INLINED void store(const char *ahead) {
     const row &r = rows[first++ % room];
-    if (nest.streams || r.bytes >= long_row) {
-      copy_bytes(r.to, r.from, r.bytes, ahead, nest.streams);
+    if (nest.nontemporal || r.bytes >= long_row) {
+      copy_bytes(r.to, r.from, r.bytes, ahead, nest.nontemporal);
     } else {
       copy_short(r.to, r.from, r.bytes);
     }

@@ -19,7 +19,8 @@ enum : int64_t {
   nest_grain = 32768, /* steps worth a thread */
   far_bytes = 1 << 22, /* operands that are more are not kept close to a processor */
   far_results = 1 << 14, /* fewer are made of little of the operands */
-  streamed_row = 1024, /* bytes of the shortest rows that are stored past the caches: of shorter ones too much are ends of lines */
+  /* bytes of the shortest rows that are stored past the caches: of shorter ones too much are ends of lines */
+  min_nontemporal_bytes = 1024,
   few_lanes = 4, /* lanes that lie across memory */
   copy_rows = 32
 };
@@ -44,7 +45,7 @@ struct row_nest {
   int32_t outer;
   int32_t inner;
   int32_t entries; /* of the target */
-  bool streams; /* rows that are copied or zeroed are stored past the caches */
+  bool nontemporal; /* rows that are copied or zeroed are stored past the caches */
   bool far;     /* what its results are made of may lie in memory */
   bool alone; /* the group that the target ends in has one point: the index before it is the lane */
   int64_t size[max_axes];
@@ -151,7 +152,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.operand_count = 0;
   n.outer = 0;
   n.inner = 0;
-  n.streams = false;
+  n.nontemporal = false;
   n.far = false;
   n.alone = false;
   n.lanes = 1;
@@ -257,7 +258,7 @@ static void run_row_nest_range(void *argument, int64_t begin, int64_t end) {
   const row_nest_call &call = *static_cast<const row_nest_call *>(argument);
   const int64_t together = call.n->together;
   call.function(*call.n, call.arguments, begin * together, end * together < call.units ? end * together : call.units);
-  if (call.n->streams) finish_streams();
+  if (call.n->nontemporal) fence_nontemporal();
 }
 
 static int32_t outcome(const row_nest &n) {
@@ -274,7 +275,7 @@ static void split_row_nest(const row_nest &n, row_nest_function function, const 
   const int64_t groups = (units + n.together - 1) / n.together;
   if (n.context == nullptr || n.context->parallel_for == nullptr || units <= grain || groups == 1) {
     function(n, arguments, 0, units);
-    if (n.streams) finish_streams();
+    if (n.nontemporal) fence_nontemporal();
   } else {
     n.context->parallel_for(n.context->pool, groups, (grain + n.together - 1) / n.together, run_row_nest_range, &call);
   }
@@ -294,7 +295,7 @@ static inline void keep_channels(row_nest &n, int32_t channel, bool short_rows =
 /* Decides whether a nest stores rows that it copies or zeroes past the caches: as a stage does (opc/rows/nontemporal.h), in a call
  * whose tensors are more than the caches hold. But a nest may read little of a large tensor: where its results take up little of the
  * caches, they stay there. Rows that are computed are not worth a detour by a buffer, which costs more than to fetch their lines. */
-static inline void plan_streams(row_nest &n) {
+static inline void plan_nontemporal(row_nest &n) {
   int64_t moved = 0, results = 0;
   for (int32_t k = 0; k < n.operand_count; ++k) {
     const flat_operand &o = n.operands[k];
@@ -306,12 +307,12 @@ static inline void plan_streams(row_nest &n) {
   n.far = moved - results >= far_bytes && results >= far_results;
   const int64_t cache = cache_bytes();
   const bool much = cache > 0 && moved >= cache && results > 0 && results >= cache / 4;
-  n.streams = much && n.lanes * itemsize(n.stored) >= streamed_row;
+  n.nontemporal = much && n.lanes * itemsize(n.stored) >= min_nontemporal_bytes;
 }
 
 /* Runs a nest; `steps` is the work of one lane. */
 static int32_t run(row_nest &n, row_nest_function function, const void *arguments, int64_t steps) {
-  plan_streams(n);
+  plan_nontemporal(n);
   int64_t units = n.pieces;
   for (int32_t a = 0; a < n.outer; ++a) units *= n.size[a];
   const int64_t work = (steps > 0 ? steps : 1) * n.piece;

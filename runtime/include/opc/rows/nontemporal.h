@@ -8,14 +8,15 @@
 
 namespace opc {
 
-/* Decides whether a planned stage streams its outputs, all or none; `all` tells that it computes all of them, not only what is wanted.
+/* Decides whether a planned stage stores its outputs past the caches, all or none; `all` tells that it computes all of them, not only
+ * what is wanted.
  *
- * Sums are streamed whose elements take in one point each: they need not be set to zero before. */
-static void plan_streams(runner &r, bool all) {
+ * Sums are stored so whose elements take in one point each: they need not be set to zero before. */
+static void plan_nontemporal(runner &r, bool all) {
   const stage &s = *r.s;
   int64_t moved = 0;
-  r.streams = s.streams;
-  for (int32_t k = 0; k < s.operand_count && r.streams; ++k) {
+  r.nontemporal = s.nontemporal;
+  for (int32_t k = 0; k < s.operand_count && r.nontemporal; ++k) {
     const operand &o = s.operands[k];
     const passing &p = r.pass[k];
     if (p.data != nullptr) {
@@ -26,18 +27,18 @@ static void plan_streams(runner &r, bool all) {
     if (o.what == role_input || !o.along_row) continue;
     /* What is dropped is written to a buffer that stays in the caches; what is written in place is in them already. */
     if (p.data == nullptr) {
-      r.streams = !all;
+      r.nontemporal = !all;
       continue;
     }
-    const bool formed = o.computed == dtype_float32; /* is_streamed in opc/rows/stores.h */
-    r.streams = formed && !p.staged && p.along && (o.what == role_output || p.own);
+    const bool formed = o.computed == dtype_float32; /* is_nontemporal in opc/rows/stores.h */
+    r.nontemporal = formed && !p.staged && p.along && (o.what == role_output || p.own);
     for (int32_t i = 0; i < s.operand_count; ++i) {
-      if (i != k && r.pass[i].data == p.data) r.streams = false;
+      if (i != k && r.pass[i].data == p.data) r.nontemporal = false;
     }
   }
   const int64_t cache = cache_bytes();
   const bool long_rows = !s.whole_rows || r.columns >= narrow_columns; /* the ends of short ones would be most of what is stored */
-  r.streams = r.streams && long_rows && cache > 0 && moved >= cache;
+  r.nontemporal = r.nontemporal && long_rows && cache > 0 && moved >= cache;
 }
 
 }  // namespace opc

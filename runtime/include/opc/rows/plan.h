@@ -56,7 +56,7 @@ struct runner {
   bool once;        /* operands that stand still along the rows are passed once a row */
   int64_t stretch;  /* columns along the last axis, for which such operands of whole rows are passed once; 0: they are spread */
   bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
-  bool streams;     /* outputs are written past the caches */
+  bool nontemporal; /* outputs are written past the caches */
   bool failed;
   passing pass[max_operands];
 };

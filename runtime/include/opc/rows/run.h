@@ -54,7 +54,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   const stage &s = *r.s;
   tile t;
   t.once = r.once;
-  t.streams = r.streams;
+  t.nontemporal = r.nontemporal;
   t.stretch = r.stretch;
   t.most_rows = r.pieces > 1 || r.outer == 0 ? 1 : r.tile_rows < r.size[r.outer - 1] ? r.tile_rows : r.size[r.outer - 1];
   t.scratch = memory + r.scratch;
@@ -100,7 +100,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
         t.data[k] = is_partial(o, p) ? r.partials + p.partial + (chunk * p.partial_count + offset[k]) * itemsize(o.computed)
                                     : p.data + offset[k] * itemsize(o.stored);
         t.step[k] = p.row_stride;
-        if (p.own && !r.streams) clear(o, p, t.data[k], rows, columns);
+        if (p.own && !r.nontemporal) clear(o, p, t.data[k], rows, columns);
         continue;
       }
       t.data[k] = memory + p.buffer;
@@ -146,7 +146,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
       });
     }
   }
-  if (r.streams) finish_streams();
+  if (r.nontemporal) fence_nontemporal();
 }
 
 /* Makes a chunk's partial results those of nothing, where its thread has them in the cache. */
@@ -276,7 +276,7 @@ static int32_t run_one(const stage &s, const row_functions &rows, tile_function 
     if (optional[i] != wanted) r.pass[optional[i]].data = nullptr;
   }
   plan(r);
-  plan_streams(r, wanted < 0);
+  plan_nontemporal(r, wanted < 0);
   if (!s.whole_rows && r.columns == 0) r.units = 0;
   for (int32_t k = 0; k < s.operand_count; ++k) {
     if (is_partial(s.operands[k], r.pass[k]) && r.pass[k].data != nullptr) return run_reductions(r);

@@ -1,4 +1,4 @@
-/* Rows that are put element by element, where asked for past the caches.
+/* Stores of rows, element by element: non-temporal ones where that is asked for.
  *
  * A line of memory that is stored whole by such stores is not fetched before, which is a third of the traffic of a loop that reads one
  * tensor and writes another. Compilers make no such stores of a vectorised loop; here they get the value of one vector at a time.
@@ -20,26 +20,26 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-typedef long long stream_vector __attribute__((vector_size(vector_bytes), may_alias));
+typedef long long raw_vector __attribute__((vector_size(vector_bytes), may_alias));
 
 /* The bytes from an address up to the next whole vector. */
 OPC_INLINE int64_t bytes_to_vector(const void *address) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(address) & (vector_bytes - 1));
 }
 
-/* An output of a loop that puts: its row, and of a streamed row the values of one vector. */
+/* An output of a loop that stores: its row, and for non-temporal stores the values of one vector. */
 template <typename T, bool Wanted>
-struct row_put {
+struct row_store {
   typedef T type;
   static constexpr bool wanted = Wanted;
   T *row;
   T lane[vector_bytes / sizeof(T)];
-  OPC_INLINED explicit row_put(T *to) : row(to) {}
+  OPC_INLINED explicit row_store(T *to) : row(to) {}
 };
 
 /* Stores a vector past the caches. */
-OPC_INLINE void stream_aligned(void *to, stream_vector value) {
-  stream_vector *target = static_cast<stream_vector *>(to);
+OPC_INLINE void store_nontemporal(void *to, raw_vector value) {
+  raw_vector *target = static_cast<raw_vector *>(to);
 #if defined(OPC_STORES_ARE_WATCHED)
   *target = value; /* sanitizers see ordinary stores only */
 #elif defined(__clang__)
@@ -56,14 +56,14 @@ OPC_INLINE void stream_aligned(void *to, stream_vector value) {
 }
 
 /* Stores the lanes of an output from element `at` on: past the caches where that is aligned. */
-template <typename Put>
-OPC_INLINE void stream_lanes(const Put &put, int64_t at) {
-  if constexpr (Put::wanted) {
-    stream_vector value;
-    memcpy(&value, put.lane, sizeof value);
-    typename Put::type *to = put.row + at;
+template <typename Store>
+OPC_INLINE void store_lanes(const Store &store, int64_t at) {
+  if constexpr (Store::wanted) {
+    raw_vector value;
+    memcpy(&value, store.lane, sizeof value);
+    typename Store::type *to = store.row + at;
     if (bytes_to_vector(to) == 0) {
-      stream_aligned(to, value);
+      store_nontemporal(to, value);
     } else {
       memcpy(to, &value, sizeof value);
     }
@@ -75,82 +75,84 @@ template <typename T>
 constexpr T nothing = T(-T(0));
 
 /* Runs `step` at elements [begin, end), at each of which it finds its outputs as sums begin. */
-template <typename Step, typename... Puts>
-OPC_INLINE void put_afresh(int64_t begin, int64_t end, const Step &step, Puts &...puts) {
+template <typename Step, typename... Stores>
+OPC_INLINE void store_initialised(int64_t begin, int64_t end, const Step &step, Stores &...stores) {
   for (int64_t i = begin; i < end; ++i) {
-    (..., (puts.row[i] = nothing<typename Puts::type>));
-    step(i, puts.row[i]...);
+    (..., (stores.row[i] = nothing<typename Stores::type>));
+    step(i, stores.row[i]...);
   }
 }
 
-/* Runs `step` at elements [begin, end) of a row and streams the outputs; the row `aligned` is the one whose lines are stored whole, as
- * others' are that lie alike. */
-template <int Lanes, typename T, typename Ahead, typename Step, typename... Puts>
-OPC_INLINE void stream_range(int64_t begin, int64_t end, const T *aligned, const Ahead &ahead, const Step &step, Puts &...puts) {
+/* Runs `step` at elements [begin, end) of a row with non-temporal stores of the outputs; the row `aligned` is the one whose lines are
+ * stored whole, as others' are that lie alike. */
+template <int Lanes, typename T, typename Ahead, typename Step, typename... Stores>
+OPC_INLINE void store_range_nontemporal(int64_t begin, int64_t end, const T *aligned, const Ahead &ahead, const Step &step,
+                                        Stores &...stores) {
   int64_t i = begin + bytes_to_vector(aligned + begin) * Lanes / vector_bytes;
   if (i > end) i = end;
-  put_afresh(begin, i, step, puts...);
+  store_initialised(begin, i, step, stores...);
   for (; i + Lanes <= end; i += Lanes) {
     ahead(i);
     OPC_SIMD_LANES
     for (int lane = 0; lane < Lanes; ++lane) {
-      (..., (puts.lane[lane] = nothing<typename Puts::type>));
-      step(i + lane, puts.lane[lane]...);
+      (..., (stores.lane[lane] = nothing<typename Stores::type>));
+      step(i + lane, stores.lane[lane]...);
     }
-    (stream_lanes(puts, i), ...);
+    (store_lanes(stores, i), ...);
   }
-  put_afresh(i, end, step, puts...);
+  store_initialised(i, end, step, stores...);
 }
 
-/* Whether rows of a type are streamed: those that large tensors are made of. A form more of each loop takes its time to compile. */
+/* Whether rows of a type are stored so: those that large tensors are made of. Each form of a loop takes time to compile. */
 template <typename T>
-constexpr bool is_streamed = T(0.5) != T(0) && sizeof(T) == 4;
+constexpr bool is_nontemporal = T(0.5) != T(0) && sizeof(T) == 4;
 
 /* The first row of some outputs that is wanted. */
-template <typename Put, typename... Puts>
-OPC_INLINE const typename Put::type *first_wanted(const Put &put, const Puts &...puts) {
-  if constexpr (Put::wanted || sizeof...(Puts) == 0) {
-    return put.row;
+template <typename Store, typename... Stores>
+OPC_INLINE const typename Store::type *first_wanted(const Store &store, const Stores &...stores) {
+  if constexpr (Store::wanted || sizeof...(Stores) == 0) {
+    return store.row;
   } else {
-    return first_wanted(puts...);
+    return first_wanted(stores...);
   }
 }
 
 /* Runs `step` at elements [begin, end) of a row with the outputs' elements there; all outputs have one type. */
-template <typename Ahead, typename Step, typename Put, typename... Puts>
-OPC_INLINE void put_range(const tile &t, int64_t begin, int64_t end, const Ahead &ahead, const Step &step, Put &put, Puts &...puts) {
-  typedef typename Put::type T;
+template <typename Ahead, typename Step, typename Store, typename... Stores>
+OPC_INLINE void store_range(const tile &t, int64_t begin, int64_t end, const Ahead &ahead, const Step &step, Store &store,
+                            Stores &...stores) {
+  typedef typename Store::type T;
   constexpr int lanes = vector_bytes / int(sizeof(T));
-  if constexpr (is_streamed<T>) {
-    if (t.streams) return stream_range<lanes>(begin, end, first_wanted(put, puts...), ahead, step, put, puts...);
+  if constexpr (is_nontemporal<T>) {
+    if (t.nontemporal) return store_range_nontemporal<lanes>(begin, end, first_wanted(store, stores...), ahead, step, store, stores...);
   }
   if constexpr (looks_ahead<Ahead>) {
     for (; begin + lanes <= end; begin += lanes) {
       ahead(begin);
       OPC_SIMD_LANES
-      for (int64_t i = begin; i < begin + lanes; ++i) step(i, put.row[i], puts.row[i]...);
+      for (int64_t i = begin; i < begin + lanes; ++i) step(i, store.row[i], stores.row[i]...);
     }
   }
   OPC_SIMD
-  for (int64_t i = begin; i < end; ++i) step(i, put.row[i], puts.row[i]...);
+  for (int64_t i = begin; i < end; ++i) step(i, store.row[i], stores.row[i]...);
 }
 
 /* Runs `step` at each element of a row. */
-template <typename Ahead, typename Step, typename... Puts>
-OPC_INLINE void put_row(const tile &t, const Ahead &ahead, const Step &step, Puts &...puts) {
-  put_range(t, 0, t.columns, ahead, step, puts...);
+template <typename Ahead, typename Step, typename... Stores>
+OPC_INLINE void store_row(const tile &t, const Ahead &ahead, const Step &step, Stores &...stores) {
+  store_range(t, 0, t.columns, ahead, step, stores...);
 }
 
 /* Runs a step at each element of a row: `step_at(k)` is the one with element k of each operand that stands still, which is that of a
  * whole stretch of columns, or of column k only. */
-template <typename Ahead, typename StepAt, typename... Puts>
-OPC_INLINE void put_stretches(const tile &t, const Ahead &ahead, const StepAt &step_at, Puts &...puts) {
+template <typename Ahead, typename StepAt, typename... Stores>
+OPC_INLINE void put_stretches(const tile &t, const Ahead &ahead, const StepAt &step_at, Stores &...stores) {
   if (t.stretch == 0) {
-    put_row(t, ahead, [&](int64_t i, auto &...here) OPC_INLINED { step_at(i)(i, here...); }, puts...);
+    store_row(t, ahead, [&](int64_t i, auto &...here) OPC_INLINED { step_at(i)(i, here...); }, stores...);
     return;
   }
   for (int64_t k = 0; k * t.stretch < t.columns; ++k) {
-    put_range(t, k * t.stretch, (k + 1) * t.stretch, ahead, step_at(k), puts...);
+    store_range(t, k * t.stretch, (k + 1) * t.stretch, ahead, step_at(k), stores...);
   }
 }
 
