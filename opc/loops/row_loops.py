@@ -3,7 +3,7 @@
 A loop that reduces keeps several vectors of partial results in registers: it becomes a function of the place and of these, which
 `fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `store_row` calls:
 where a call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has
-one value for each stretch of the row is read once a stretch.
+one value for each segment of the row is read once a segment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTHING_AHEAD = Word("opc::nothing_ahead{}")
 @dataclass(frozen=True, slots=True)
 class NontemporalRows:
     """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that tells
-    whether it is wanted; `segments` are the pointers to operands with one value for each stretch of the row."""
+    whether it is wanted; `segments` are the pointers to operands with one value for each segment of the row."""
 
     rows: Mapping[str, tuple[ValueType, str]]
     segments: tuple[str, ...] = ()
@@ -154,12 +154,12 @@ class _Rows:
             yield Function(step, params, inner, inlined=True)
             yield Do(call("store_row", tile, self._ahead(loop), ref(step), *last))
             return
-        step, stretch = self.fresh("step_at"), self.fresh("stretch")
-        values = tuple(replace(s, value=at_index(s.value, stretch)) for s in segments)
+        step, segment = self.fresh("step_at"), self.fresh("segment")
+        values = tuple(replace(s, value=at_index(s.value, segment)) for s in segments)
         yield Function(
-            step, (("int64_t", stretch),), values, Lambda(params, inner, tuple(s.name for s in segments)), inlined=True
+            step, (("int64_t", segment),), values, Lambda(params, inner, tuple(s.name for s in segments)), inlined=True
         )
-        yield Do(call("put_stretches", tile, self._ahead(loop), ref(step), *last))
+        yield Do(call("store_segments", tile, self._ahead(loop), ref(step), *last))
 
     def _reads_segment(self, s: Let) -> bool:
         assert self.nontemporal is not None, "asked where rows are stored past the caches"

@@ -79,8 +79,8 @@ def _rows(stage: RowStage) -> Iterator[str]:
     for one in stage.passes:
         yield from _pass(stage, one)
     if stage.once is not None:
-        still = ", ".join(o.name for o in stage.once.operands if not o.along_row)
-        yield f"    or, where rows along {_loops(stage.once.row)} are long, with {still} once a row"
+        invariant = ", ".join(o.name for o in stage.once.operands if not o.along_row)
+        yield f"    or, where rows along {_loops(stage.once.row)} are long, with {invariant} once a row"
         for one in stage.once.passes:
             yield from (f"  {line}" for line in _pass(stage.once, one))
 

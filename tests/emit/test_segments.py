@@ -1,4 +1,4 @@
-"""Operands that stand still along stretches of whole rows: the same answers in every layout, and which stages take them so."""
+"""Inner-invariant operands of whole rows: the same answers in every layout, and which stages take them so."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_group_norm_without_what_lies_between(tmp_path: Path) -> None:
         assert (memory[offset + x.size :] == 7).all()
 
 
-def still(family: Family) -> list[tuple[str, ...]]:
+def inner_invariant(family: Family) -> list[tuple[str, ...]]:
     return [s.schedule.args("segments") for v in lower(family.forward) for s in v.program.stages if isinstance(s, RowStage)]
 
 
@@ -129,14 +129,14 @@ def still(family: Family) -> list[tuple[str, ...]]:
 )
 def test_which_stages_do(kernel: str, found: list[tuple[str, ...]]) -> None:
     head = "types: {T: [float32]}\ninputs: {x: 'T[N, C, *S]', w: 'T[C]'}\noutputs: {y: 'T[N, C, *S]'}\nkernel: |\n"
-    assert still(compile_text(HEAD + head + kernel + "\n", Path("f.yaml"))) == found
+    assert inner_invariant(compile_text(HEAD + head + kernel + "\n", Path("f.yaml"))) == found
 
 
-def test_the_loop_over_a_stretch_has_one_value_of_it() -> None:
+def test_the_loop_over_a_segment_has_one_value_of_it() -> None:
     files = kernel_files(compile_text(HEAD + SCALED, Path("f.yaml")))
     (loops,) = [text for name, text in files.items() if name.endswith("_loops.cpp")]
     function = loops[loops.rindex("void f(") :]
-    assert "opc::put_stretches(" in function
+    assert "opc::store_segments(" in function
     inner = function[function.index("return [&, w, mask, shift](") :]
     assert "w_row[" not in inner
     assert "x_row[i]" in inner

@@ -306,10 +306,10 @@ class EntryText:
             yield self._add_operand(o, axes, op)
         if s.once is not None:
             positions = [n for n, o in enumerate(s.once.operands) if not o.along_row]
-            yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
+            yield f"  opc::mark_inner_invariant(stage, {{{', '.join(map(str, positions))}}});"
         if invariant := s.schedule.args("segments"):
             positions = [n for n, o in enumerate(s.operands) if o.name in invariant]
-            yield f"  opc::stand_still(stage, {{{', '.join(map(str, positions))}}});"
+            yield f"  opc::mark_inner_invariant(stage, {{{', '.join(map(str, positions))}}});"
         if "nontemporal" in s.schedule:
             yield "  stage.nontemporal = true;"
         function = self._function(s.name)

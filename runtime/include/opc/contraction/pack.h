@@ -1,7 +1,7 @@
 /* Packing the factors of contractions into panels. For the files compiled once for each instruction-set variant.
  *
  * A panel is packed line by line, along its points or, where inner points lie together, along these and then transposed. A line falls
- * into stretches of elements that lie evenly apart, whose guards leave out a beginning and an end.
+ * into segments of elements that lie evenly apart, whose guards leave out a beginning and an end.
  */
 #ifndef OPC_CONTRACTION_PACK_H
 #define OPC_CONTRACTION_PACK_H
@@ -12,9 +12,9 @@
 namespace opc {
 inline namespace OPC_VARIANT {
 
-/* A stretch of one line of a block that is packed: points, or inner points, that lie `move` elements apart, and whose indices are
+/* A segment of one line of a block that is packed: points, or inner points, that lie `move` elements apart, and whose indices are
  * step[g] apart in each guard. */
-struct stretch {
+struct segment {
   int32_t first, count;
   int64_t move;
   int64_t step[max_guards];
@@ -28,19 +28,19 @@ struct packed_line {
   const int64_t *across;
   const int64_t *guard_along[max_guards];
   const int64_t *guard_across[max_guards];
-  int32_t stretches;
-  stretch list[line_points];
+  int32_t segments;
+  segment list[line_points];
 };
 
-static void find_stretches(const packing &p, bool points, int64_t first, int64_t count, packed_line &line) {
+static void find_segments(const packing &p, bool points, int64_t first, int64_t count, packed_line &line) {
   line.along = (points ? p.point : p.inner) + first;
   line.across = points ? p.inner : p.point;
-  line.stretches = 0;
+  line.segments = 0;
   for (int32_t g = 0; g < p.guards; ++g) {
     line.guard_along[g] = (points ? p.guard[g].point : p.guard[g].inner) + first;
     line.guard_across[g] = points ? p.guard[g].inner : p.guard[g].point;
   }
-  stretch *last = nullptr;
+  segment *last = nullptr;
   for (int64_t i = 0; i < count; ++i) {
     bool follows = last != nullptr;
     int64_t step[max_guards];
@@ -55,7 +55,7 @@ static void find_stretches(const packing &p, bool points, int64_t first, int64_t
       follows = follows && (last->count == 1 || moved == last->move);
     }
     if (!follows) {
-      last = &line.list[line.stretches++];
+      last = &line.list[line.segments++];
       last->first = static_cast<int32_t>(i);
       last->count = 1;
       last->move = 1;
@@ -68,10 +68,10 @@ static void find_stretches(const packing &p, bool points, int64_t first, int64_t
   }
 }
 
-/* How good a direction is to pack along: long stretches, of elements that lie together. */
+/* How good a direction is to pack along: long segments, of elements that lie together. */
 static inline int64_t worth(const packed_line &line, int64_t length) {
-  const int64_t average = length / (line.stretches > 0 ? line.stretches : 1);
-  return (average < 16 ? average : 16) * (line.stretches > 0 && line.list[0].move == 1 ? 4 : 1);
+  const int64_t average = length / (line.segments > 0 ? line.segments : 1);
+  return (average < 16 ? average : 16) * (line.segments > 0 && line.list[0].move == 1 ? 4 : 1);
 }
 
 /* Copies `count` elements in pieces of Bytes, the last of which may overlap the one before. */
@@ -83,7 +83,7 @@ OPC_INLINE void copy_pieces(T *to, const T *from, int64_t count) {
 }
 
 template <typename T>
-OPC_INLINE void copy_stretch(T *to, const T *from, int64_t count) {
+OPC_INLINE void copy_segment(T *to, const T *from, int64_t count) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
   if (bytes >= 64) return copy_pieces<64>(to, from, count);
   if (bytes >= 32) return copy_pieces<32>(to, from, count);
@@ -92,7 +92,7 @@ OPC_INLINE void copy_stretch(T *to, const T *from, int64_t count) {
 }
 
 template <typename T, typename Stored>
-OPC_INLINE void copy_stretch(T *to, const Stored *from, int64_t count) {
+OPC_INLINE void copy_segment(T *to, const Stored *from, int64_t count) {
   OPC_SIMD
   for (int64_t i = 0; i < count; ++i) to[i] = load(from + i);
 }
@@ -117,7 +117,7 @@ OPC_INLINE void copy_strided(float *to, const float *from, int64_t count, int64_
 }
 
 template <typename T>
-OPC_INLINE void clear_stretch(T *to, int64_t count) {
+OPC_INLINE void clear_segment(T *to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
@@ -133,8 +133,8 @@ static void pack_guarded_lines(const packing &p, const packed_line &line, int64_
     stride[g] = p.guard[g].stride;
     across[g] = line.guard_across[g] + first;
   }
-  for (int32_t n = 0; n < line.stretches; ++n) {
-    const stretch &s = line.list[n];
+  for (int32_t n = 0; n < line.segments; ++n) {
+    const segment &s = line.list[n];
     const int64_t length = s.count;
     const int64_t along = line.along[s.first];
     for (int g = 0; g < guards; ++g) start[g] = p.guard[g].base + line.guard_along[g][s.first];
@@ -161,17 +161,17 @@ static void pack_guarded_lines(const packing &p, const packed_line &line, int64_
         }
       }
       if (s.move != 1 && begin < end) {
-        clear_stretch(row, begin);
+        clear_segment(row, begin);
         copy_strided(row + begin, from + at + begin * s.move, end - begin, s.move);
-        clear_stretch(row + end, length - end);
+        clear_segment(row + end, length - end);
       } else if (begin == 0 && end == length) {
-        copy_stretch(row, from + at, length);
+        copy_segment(row, from + at, length);
       } else if (begin >= end) {
-        clear_stretch(row, length);
+        clear_segment(row, length);
       } else {
-        clear_stretch(row, begin);
-        copy_stretch(row + begin, from + at + begin, end - begin);
-        clear_stretch(row + end, length - end);
+        clear_segment(row, begin);
+        copy_segment(row + begin, from + at + begin, end - begin);
+        clear_segment(row + end, length - end);
       }
     }
   }
@@ -232,7 +232,7 @@ static void pack_across(const packing &p, const packed_line &line, const packed_
     const int64_t count = panel.count - i < 4 ? panel.count - i : 4;
     const T *rows[4], *next[4];
     for (int64_t r = 0; r < count; ++r) {
-      if (as_stored && p.guards == 0 && line.stretches == 1 && line.list[0].move == 1) {
+      if (as_stored && p.guards == 0 && line.segments == 1 && line.list[0].move == 1) {
         const T *from = reinterpret_cast<const T *>(p.from) + p.inner[0];
         const int64_t point = panel.first + i + r;
         rows[r] = from + p.point[point];
@@ -273,7 +273,7 @@ static void pack_panel(const packing &p, const packed_panel<T> &panel, bool divi
   for (int64_t k = 0; k < p.depth && panel.count < panel.width; ++k) {
     for (int64_t i = panel.count; i < panel.width; ++i) panel.to[k * panel.width + i] = 0;
   }
-  find_stretches(p, true, panel.first, panel.count, points);
+  find_segments(p, true, panel.first, panel.count, points);
   if (divided) {
     for (int64_t k = 0; k < p.depth; ++k) {
       for (int64_t i = 0; i < panel.count; ++i) {
@@ -292,7 +292,7 @@ static void pack_stored(const packing &p) {
   bool divided = false;
   for (int32_t g = 0; g < p.guards; ++g) divided = divided || p.guard[g].divisor != 1;
   packed_line points, inner;
-  find_stretches(p, false, 0, p.depth, inner);
+  find_segments(p, false, 0, p.depth, inner);
   for (int64_t first = 0; first < p.count; first += p.width) {
     const int64_t count = p.count - first < p.width ? p.count - first : p.width;
     const int64_t width = (count + p.grain - 1) / p.grain * p.grain;
@@ -329,13 +329,13 @@ static void copy_box(const padded_copy &job) {
       const int64_t held = left > 0 ? (left - 1) / line.step + 1 : 0;
       if (held < end - begin) end = begin + held;
     }
-    clear_stretch(to, begin);
+    clear_segment(to, begin);
     if (begin < end && move == 1) {
-      copy_stretch(to + begin, from + place + begin, end - begin);
+      copy_segment(to + begin, from + place + begin, end - begin);
     } else if (begin < end) {
       copy_strided(to + begin, from + place + begin * move, end - begin, move);
     }
-    clear_stretch(to + end, line.count - end);
+    clear_segment(to + end, line.count - end);
     more = false;
     for (int32_t i = job.loops - 2; i >= 0 && !more; --i) {
       const auto &loop = job.loop[i];

@@ -36,7 +36,7 @@ struct operand {
   dtype computed;
   role what;
   bool along_row;
-  bool still;               /* lacks the last loop of the stage */
+  bool inner_invariant;     /* lacks the last loop of the stage */
   int64_t count;            /* elements of the tensor */
   int64_t stride[max_axes]; /* in elements, for each axis of the stage */
 };
@@ -51,16 +51,17 @@ struct stage {
   int32_t rank;
   int32_t scratch_rows; /* row buffers the tile function needs */
   bool whole_rows;
-  bool has_still; /* the tile function can take operands that lack the last loop once a row, or of whole rows once a stretch along it */
+  /* the tile function can take operands that lack the last loop once a row, or of whole rows once a segment along it */
+  bool has_inner_invariant;
   bool nontemporal; /* the tile function can write its rows past the caches */
   int64_t size[max_axes];
 };
 
 /* What a tile function gets: `rows` rows of `columns` values of each operand, each row contiguous, `step` elements apart. */
 struct tile {
-  bool once; /* of operands that stand still there is one value a row */
+  bool once; /* of inner-invariant operands there is one value a row */
   bool nontemporal; /* rows are written past the caches, and are not set to what sums begin with */
-  int64_t stretch; /* columns for which operands that stand still have one value each, 0 where they have one for each column */
+  int64_t segment; /* columns for which inner-invariant operands have one value each, 0 where they have one for each column */
   int64_t rows;
   int64_t columns;
   int64_t most_rows; /* that a tile of this call may have */
@@ -125,7 +126,7 @@ static inline void start(stage &s, const opc_context *context, operand *operands
   s.rank = 0;
   s.scratch_rows = 0;
   s.whole_rows = false;
-  s.has_still = false;
+  s.has_inner_invariant = false;
   s.nontemporal = false;
 }
 
@@ -160,7 +161,7 @@ static inline operand &add_operand(stage &s, role what, bool along_row, char *da
   o.computed = computed;
   o.what = what;
   o.along_row = along_row;
-  o.still = false;
+  o.inner_invariant = false;
   o.count = 0;
   for (int32_t a = 0; a < s.rank; ++a) o.stride[a] = 0;
   return o;
@@ -168,9 +169,9 @@ static inline operand &add_operand(stage &s, role what, bool along_row, char *da
 
 /* Marks the operands that lack the last loop of the stage. */
 template <int32_t Count>
-static inline void stand_still(stage &s, const int32_t (&which)[Count]) {
-  s.has_still = true;
-  for (int32_t k : which) s.operands[k].still = true;
+static inline void mark_inner_invariant(stage &s, const int32_t (&which)[Count]) {
+  s.has_inner_invariant = true;
+  for (int32_t k : which) s.operands[k].inner_invariant = true;
 }
 
 /* Gives an operand the strides of its tensor: along each axis of the stage the sum of those of the tensor's axes that lie on it, none

@@ -23,7 +23,7 @@ constexpr int max_batched_columns = (int(vector_bytes) < int(line_bytes) ? Vecto
  * the order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only if so told. */
 template <int Lanes, int Vectors, bool Whole = true>
 OPC_INLINE bool batches_rows(const tile &t) {
-  const bool is_short = t.columns < max_batched_columns<Lanes, Vectors> && t.stretch == 0;
+  const bool is_short = t.columns < max_batched_columns<Lanes, Vectors> && t.segment == 0;
   return is_short && 2 * t.most_rows >= Lanes && (Whole || t.columns % Lanes != 0);
 }
 

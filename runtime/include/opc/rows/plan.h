@@ -23,7 +23,7 @@ struct passing {
   bool staged;
   bool own;   /* a sum whose elements take in one point each: it needs no partial results */
   bool along; /* the tile function gets rows of it */
-  int32_t row_axes;      /* axes of such a row: the stage's, but for the last where it is passed once a stretch */
+  int32_t row_axes;      /* axes of such a row: the stage's, but for the last where it is passed once a segment */
   int64_t columns;       /* elements of such a row */
   bool constant;         /* staged, with one value everywhere: the buffer is filled once */
   int64_t row_stride;    /* elements from row to row in the tensor */
@@ -53,8 +53,8 @@ struct runner {
   int64_t chunks;
   char *partials;
   bool join_rows;   /* every operand's rows follow each other: a tile is one long row */
-  bool once;        /* operands that stand still along the rows are passed once a row */
-  int64_t stretch;  /* columns along the last axis, for which such operands of whole rows are passed once; 0: they are spread */
+  bool once;        /* inner-invariant operands along the rows are passed once a row */
+  int64_t segment;  /* columns along the last axis, for which such operands of whole rows are passed once; 0: they are spread */
   bool join_pieces; /* nothing is staged: the pieces of a row that one thread gets make one tile */
   bool nontemporal; /* outputs are written past the caches */
   bool failed;
@@ -91,14 +91,14 @@ static int32_t collapse(runner &r, int32_t begin, int32_t end, int32_t to) {
 
 /* Sets whether an operand is staged, and its strides from row to row and along a row. */
 static void plan_operand(const operand &o, const runner &r, passing &p) {
-  const bool once_a_stretch = r.stretch != 0 && o.still;
-  p.row_axes = r.row_axes - once_a_stretch;
-  p.columns = once_a_stretch ? r.columns / r.stretch : r.columns;
+  const bool once_a_segment = r.segment != 0 && o.inner_invariant;
+  p.row_axes = r.row_axes - once_a_segment;
+  p.columns = once_a_segment ? r.columns / r.segment : r.columns;
   const int32_t last = r.outer + p.row_axes - 1;
   p.row_stride = r.outer > 0 ? p.stride[r.outer - 1] : 0;
   p.column_stride = p.row_axes > 0 ? p.stride[last] : 1;
   p.constant = false;
-  p.along = o.along_row && !(r.once && o.still);
+  p.along = o.along_row && !(r.once && o.inner_invariant);
   if (p.data == nullptr) {
     p.staged = true; /* what is computed is dropped, and what is loaded counts in no lane: it has memory all the same */
     p.row_stride = 0;
@@ -125,7 +125,7 @@ static inline bool is_repeated(const runner &r, int32_t k, int32_t axis) {
   const passing &p = r.pass[k];
   const int32_t last = r.outer + r.row_axes - 1;
   if (o.what != role_input || p.data == nullptr || !o.along_row || p.stride[axis] != 0 || p.stride[last] != 0) return false;
-  if (r.stretch != 0 && o.still) return false;
+  if (r.segment != 0 && o.inner_invariant) return false;
   bool moves = false;
   for (int32_t a = 0; a <= last; ++a) moves = moves || p.stride[a] != 0;
   return moves;
@@ -153,12 +153,12 @@ static void reorder(runner &r) {
   }
 }
 
-/* Whether operands that stand still are the same all along the last axis, which is long enough for loops of its own. */
-static bool have_stretches(const runner &r, int64_t columns) {
-  if (!r.s->has_still || r.row_axes == 0 || columns < narrow_columns) return false;
+/* Whether inner-invariant operands are the same all along the last axis, which is long enough for loops of its own. */
+static bool have_segments(const runner &r, int64_t columns) {
+  if (!r.s->has_inner_invariant || r.row_axes == 0 || columns < narrow_columns) return false;
   for (int32_t k = 0; k < r.s->operand_count; ++k) {
     const bool moves = r.pass[k].data != nullptr && r.pass[k].stride[r.outer + r.row_axes - 1] != 0;
-    if (r.s->operands[k].still && moves) return false;
+    if (r.s->operands[k].inner_invariant && moves) return false;
   }
   return true;
 }
@@ -177,9 +177,9 @@ static void plan(runner &r) {
   r.columns = 1;
   for (int32_t a = r.outer; a < r.outer + r.row_axes; ++a) r.columns *= r.size[a];
 
-  const int64_t stretch = r.row_axes > 0 ? r.size[r.outer + r.row_axes - 1] : 1;
-  r.once = !s.whole_rows && have_stretches(r, r.columns);
-  r.stretch = s.whole_rows && have_stretches(r, stretch) ? stretch : 0;
+  const int64_t segment = r.row_axes > 0 ? r.size[r.outer + r.row_axes - 1] : 1;
+  r.once = !s.whole_rows && have_segments(r, r.columns);
+  r.segment = s.whole_rows && have_segments(r, segment) ? segment : 0;
   reorder(r);
 
   bool any_own = false; /* passed where they lie */

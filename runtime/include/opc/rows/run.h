@@ -55,7 +55,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   tile t;
   t.once = r.once;
   t.nontemporal = r.nontemporal;
-  t.stretch = r.stretch;
+  t.segment = r.segment;
   t.most_rows = r.pieces > 1 || r.outer == 0 ? 1 : r.tile_rows < r.size[r.outer - 1] ? r.tile_rows : r.size[r.outer - 1];
   t.scratch = memory + r.scratch;
   t.scratch_pitch = r.scratch_pitch;

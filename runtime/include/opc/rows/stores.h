@@ -143,16 +143,16 @@ OPC_INLINE void store_row(const tile &t, const Ahead &ahead, const Step &step, S
   store_range(t, 0, t.columns, ahead, step, stores...);
 }
 
-/* Runs a step at each element of a row: `step_at(k)` is the one with element k of each operand that stands still, which is that of a
- * whole stretch of columns, or of column k only. */
+/* Runs a step at each element of a row: `step_at(k)` is the one with element k of each inner-invariant operand, which is that of a
+ * whole segment of columns, or of column k only. */
 template <typename Ahead, typename StepAt, typename... Stores>
-OPC_INLINE void put_stretches(const tile &t, const Ahead &ahead, const StepAt &step_at, Stores &...stores) {
-  if (t.stretch == 0) {
+OPC_INLINE void store_segments(const tile &t, const Ahead &ahead, const StepAt &step_at, Stores &...stores) {
+  if (t.segment == 0) {
     store_row(t, ahead, [&](int64_t i, auto &...here) OPC_INLINED { step_at(i)(i, here...); }, stores...);
     return;
   }
-  for (int64_t k = 0; k * t.stretch < t.columns; ++k) {
-    store_range(t, k * t.stretch, (k + 1) * t.stretch, ahead, step_at(k), stores...);
+  for (int64_t k = 0; k * t.segment < t.columns; ++k) {
+    store_range(t, k * t.segment, (k + 1) * t.segment, ahead, step_at(k), stores...);
   }
 }
 
