@@ -30,7 +30,7 @@ from opc.loops.nodes import (
     with_bodies,
     with_own_values,
 )
-from opc.loops.row_loops import fold_type, parameter, reductions_of, taken
+from opc.loops.row_loops import parameter, reduction_type, reductions_of, taken
 from opc.loops.values import (
     Choice,
     Construct,
@@ -68,17 +68,17 @@ class Row:
 def batch(
     groups: list[Group],
     rows: list[Row],
-    keeps: list[tuple[str, ValueType]],
+    buffers: list[tuple[str, ValueType]],
     fresh: Callable[[str], str],
     lanes: Expr,
     vectors: int,
 ) -> Body:
     """Return groups of statements on one row as loops over several rows at a time.
 
-    `keeps` are row buffers; `lanes` is how many rows go together, `vectors` how many vectors long rows are at most; `fresh` names
-    new variables.
+    `buffers` are row buffers; `lanes` is how many rows go together, `vectors` how many vectors long rows are at most; `fresh`
+    names new variables.
     """
-    return _Batch(rows, fresh, lanes, vectors).run(groups, keeps)
+    return _Batch(rows, fresh, lanes, vectors).run(groups, buffers)
 
 
 class _Batch:
@@ -88,9 +88,9 @@ class _Batch:
         self.columns: set[str] = set()
         self.arrays: dict[str, tuple[str, ValueType]] = {}
         self.written: dict[str, str] = {}
-        self.folds: dict[str, str] = {}
+        self.reductions: dict[str, str] = {}
 
-    def run(self, groups: list[Group], keeps: list[tuple[str, ValueType]]) -> Body:
+    def run(self, groups: list[Group], buffers: list[tuple[str, ValueType]]) -> Body:
         """Return the function's body."""
         head: list[Statement] = [Let(self.lanes, Named("int"), self.count)]
         for r in self.rows:
@@ -103,13 +103,13 @@ class _Batch:
                     self.written[r.name] = array
                 else:
                     self.arrays[r.name] = (array, r.type)
-        for name, of in keeps:
+        for name, of in buffers:
             head += self._columns(name, of)
         for g in groups:
             for name, of in self._row_values(g):
                 self.arrays[name] = (self.fresh(f"{name.partition('#')[0]}_of"), of)
                 head.append(Buffer(self.arrays[name][0], of, variable(self.lanes), aligned=True))
-        body = [*self._taken(), *(s for g in groups for s in self._group(g)), *self._put()]
+        body = [*self._taken(), *(s for g in groups for s in self._group(g)), *self._stores()]
         loop = Loop(How.SERIAL, self.first, number(0), Member("@tile", "rows"), tuple(body), step=variable(self.lanes))
         return (*head, loop)
 
@@ -123,12 +123,12 @@ class _Batch:
 
     def _row_values(self, g: Group) -> Iterator[tuple[str, ValueType]]:
         """Yield the values of the row that need an array: other reductions than extremes are in their partial results."""
-        folds = {name: f for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
+        reductions = {name: f for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
         for s in g.body:
             if isinstance(s, Let) and not isinstance(s.kind, Named | Pointer):
                 yield s.name, s.kind
-            elif isinstance(s, Var) and s.name in folds and folds[s.name].kind in ("max", "min"):
-                yield s.name, folds[s.name].target.type
+            elif isinstance(s, Var) and s.name in reductions and reductions[s.name].kind in ("max", "min"):
+                yield s.name, reductions[s.name].target.type
 
     def _args(self, r: Row) -> tuple[Expr, ...]:
         target = r.name if r.along else self.written.get(r.name) or self.arrays[r.name][0]
@@ -140,11 +140,11 @@ class _Batch:
                 take = Do(call("load_batch" if r.along else "load_values", *self._args(r), types=(ref(self.lanes),)))
                 yield If(Present(r.optional), (take,)) if r.optional else take
 
-    def _put(self) -> Iterator[Statement]:
+    def _stores(self) -> Iterator[Statement]:
         for r in self.rows:
             if r.written:
-                put = Do(call("store_batch" if r.along else "store_values", *self._args(r), types=(ref(self.lanes),)))
-                yield If(Local(r.flag, DType.BOOL), (put,), static=True) if r.flag else put
+                store = Do(call("store_batch" if r.along else "store_values", *self._args(r), types=(ref(self.lanes),)))
+                yield If(Local(r.flag, DType.BOOL), (store,), static=True) if r.flag else store
 
     def _group(self, g: Group) -> Iterator[Statement]:
         """Yield a pass."""
@@ -166,24 +166,24 @@ class _Batch:
                 yield Store(Local(array, of, variable(self.lane)), Local(s.name, of))
 
     def _along(self, loop: Loop) -> Iterator[Statement]:
-        folds = reductions_of(loop)
-        for name, f in folds.items():
-            self.folds[name] = self.fresh(f"{name.partition('#')[0]}_fold")
-            yield Var(self.folds[name], fold_type(f, ref(self.lanes)))
+        reductions = reductions_of(loop)
+        for name, f in reductions.items():
+            self.reductions[name] = self.fresh(f"{name.partition('#')[0]}_reduction")
+            yield Var(self.reductions[name], reduction_type(f, ref(self.lanes)))
         step = self.fresh("step")
         params = (("int64_t", loop.index), ("int64_t", self.place), ("int", self.lane))
         body = [
-            *self._values_here(loop.body, set(folds)),
+            *self._values_here(loop.body, set(reductions)),
             *(self._at_lane(s, variable(self.place)) for s in taken(loop.body, self.fresh)),
         ]
-        yield Function(step, (*params, *((parameter(f), n) for n, f in folds.items())), tuple(body), inlined=True)
-        own = tuple(ref(self.folds[n]) for n in folds)
+        yield Function(step, (*params, *((parameter(f), n) for n, f in reductions.items())), tuple(body), inlined=True)
+        own = tuple(ref(self.reductions[n]) for n in reductions)
         yield Do(call("reduce_batch", loop.high, ref(step), *own, types=(ref(self.lanes),)))
-        for name, f in folds.items():
+        for name, f in reductions.items():
             if name in self.arrays:
-                yield Do(call("values_of", ref(self.folds[name]), ref(self.arrays[name][0])))
+                yield Do(call("values_of", ref(self.reductions[name]), ref(self.arrays[name][0])))
             else:  # a copy would be one of integers, for which what loads it as a vector would wait
-                self.arrays[name] = (f"{self.folds[name]}", f.target.type)
+                self.arrays[name] = (f"{self.reductions[name]}", f.target.type)
 
     def _values_here(self, body: Sequence[Statement], made: set[str]) -> Iterator[Statement]:
         """Yield the declarations of the values of the row that statements use and do not make."""
@@ -193,7 +193,7 @@ class _Batch:
             if name not in self.arrays or name in made:
                 continue
             array, of = self.arrays[name]
-            value: Expr = Local(array, of, variable(self.lane), "lane" if array in self.folds.values() else "")
+            value: Expr = Local(array, of, variable(self.lane), "lane" if array in self.reductions.values() else "")
             if name in optional:
                 value = Choice(Present(optional[name]), value, Construct(of, zero(of)))
             yield Let(name, of, value)

@@ -24,9 +24,10 @@ _HEADERS: Mapping[str, str] = {
     ),
     "nests/products": "add_products product_sum",
     "rows/loops": (
-        "max_batched_columns columns_at count_lanes exp_below reduce_batch fold_row batches_rows blend choose key_value max_key "
-        "min_key minimum prefetch store_batch store_row store_segments store_values quotient row row_ahead interleaved_rows "
-        "scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_fold row_store"
+        "max_batched_columns columns_at count_lanes exp_below reduce_batch reduce_row batches_rows blend choose key_value "
+        "max_key min_key minimum prefetch store_batch store_row store_segments store_values quotient row row_ahead "
+        "interleaved_rows scratch_row load_batch load_values values_of extreme key peeled_range row_extreme row_reduction "
+        "row_store"
     ),
     "cuda/tile": "block_reduce first_thread",
     "nests/windows": "combine fetch_ahead fetch_share reach reduce_windows window_row",

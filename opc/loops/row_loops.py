@@ -1,7 +1,7 @@
 """Register tiling of reductions along a row, and non-temporal stores: vector loops along a row as calls of the runtime.
 
 A loop that reduces keeps several vectors of partial results in registers: it becomes a function of the place and of these, which
-`fold_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `store_row` calls:
+`reduce_row` calls. One that only stores rows becomes a function of the place and of the elements there, which `store_row` calls:
 where a call moves more memory than the caches hold, it stores them past these. With inner-invariant segments an operand that has
 one value for each segment of the row is read once a segment.
 """
@@ -69,38 +69,38 @@ class _Rows:
         return tuple(found)
 
     def _group(self, body: Body) -> Iterator[Statement]:
-        folds: dict[str, Accumulate] = {}
+        reductions: dict[str, Accumulate] = {}
         for s in body:
             if isinstance(s, Loop):
-                folds = reductions_of(s)
+                reductions = reductions_of(s)
         for s in body:
-            if isinstance(s, Var) and s.name in folds:
+            if isinstance(s, Var) and s.name in reductions:
                 continue
             if not isinstance(s, Loop):
                 yield s
-            elif folds:
-                yield from self._folded(s, folds)
+            elif reductions:
+                yield from self._reduced(s, reductions)
             elif self.nontemporal is not None and (targets := self._stored(s)) is not None:
-                yield from self._put(s, targets)
+                yield from self._stores(s, targets)
             else:
                 yield s
 
     def _ahead(self, loop: Loop) -> Expr:
         return ref(loop.ahead) if loop.ahead else NOTHING_AHEAD
 
-    def _folded(self, loop: Loop, folds: Mapping[str, Accumulate]) -> Iterator[Statement]:
+    def _reduced(self, loop: Loop, reductions: Mapping[str, Accumulate]) -> Iterator[Statement]:
         """Yield a loop that reduces, and the results."""
-        lanes = call("count_lanes", types=tuple(dict.fromkeys(partial(f) for f in folds.values())))
-        names = {name: self.fresh(f"{name}_fold") for name in folds}
-        for name, f in folds.items():
-            yield Var(names[name], fold_type(f, lanes))
+        lanes = call("count_lanes", types=tuple(dict.fromkeys(partial(f) for f in reductions.values())))
+        names = {name: self.fresh(f"{name}_reduction") for name in reductions}
+        for name, f in reductions.items():
+            yield Var(names[name], reduction_type(f, lanes))
         step = self.fresh("step")
-        params = tuple((parameter(f), name) for name, f in folds.items())
+        params = tuple((parameter(f), name) for name, f in reductions.items())
         yield Function(step, (("int64_t", loop.index), *params), taken(loop.body, self.fresh), inlined=True)
         quick = () if any(self.slow(n) for v in values_of(loop.body) for n in walk(v)) else ("true",)
         args = loop.high, self._ahead(loop), ref(step), *(ref(n) for n in names.values())
-        yield Do(call("fold_row", *args, types=(lanes, *quick)))
-        for name, f in folds.items():
+        yield Do(call("reduce_row", *args, types=(lanes, *quick)))
+        for name, f in reductions.items():
             of = f.target.type
             value: Expr = Local(names[name], of, None, "result()" if is_extreme(f) else "value")
             if f.kind in ("max", "min") and not is_extreme(f):
@@ -122,15 +122,15 @@ class _Rows:
             found[inner.target.name] = inner.target.type
         return found or None
 
-    def _put(self, loop: Loop, targets: Mapping[str, ValueType]) -> Iterator[Statement]:
+    def _stores(self, loop: Loop, targets: Mapping[str, ValueType]) -> Iterator[Statement]:
         """Yield a loop that stores rows."""
         assert self.nontemporal is not None, "asked where rows are stored past the caches"
         plain = {name: name.partition("#")[0].removesuffix("_row") for name in targets}
         here = {name: self.fresh(f"{plain[name]}_here") for name in targets}
-        puts = {name: self.fresh(f"{plain[name]}_put") for name in targets}
+        stores = {name: self.fresh(f"{plain[name]}_store") for name in targets}
         for name, of in targets.items():
             flag = self.nontemporal.rows[name][1]
-            yield Var(puts[name], Named("opc::row_store", (of, flag or "true")), Init((ref(name),)))
+            yield Var(stores[name], Named("opc::row_store", (of, flag or "true")), Init((ref(name),)))
 
         def moved(e: Expr) -> Expr:
             if isinstance(e, Local) and e.name in here:
@@ -148,7 +148,7 @@ class _Rows:
         segments = [s for s in loop.body if isinstance(s, Let) and self._reads_segment(s)]
         inner = changed(tuple(s for s in loop.body if s not in segments))
         tile = Word("tile")
-        last = tuple(ref(n) for n in puts.values())
+        last = tuple(ref(n) for n in stores.values())
         if not segments:
             step = self.fresh("step")
             yield Function(step, params, inner, inlined=True)
@@ -198,9 +198,9 @@ def parameter(f: Accumulate) -> Named | Reference:
     return Named("opc::extreme", (f"opc::joins_{f.kind}", of)) if is_extreme(f) else Reference(of)
 
 
-def fold_type(f: Accumulate, lanes: Expr) -> Named:
+def reduction_type(f: Accumulate, lanes: Expr) -> Named:
     """Return the type of a reduction with so many partial results."""
-    return Named("opc::row_extreme" if is_extreme(f) else "opc::row_fold", (f"opc::joins_{f.kind}", partial(f), lanes))
+    return Named("opc::row_extreme" if is_extreme(f) else "opc::row_reduction", (f"opc::joins_{f.kind}", partial(f), lanes))
 
 
 def taken(body: Body, fresh: Callable[[str], str]) -> Body:

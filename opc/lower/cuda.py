@@ -31,7 +31,7 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
         raise Unsupported("it is no stage of points or rows")
     if any(o.reduction is not None for o in stage.operands):
         raise Unsupported("it adds up over points")
-    if stage.keeps:
+    if stage.buffers:
         raise Unsupported("it keeps values in buffers of rows")
     plain = replace(stage, once=None, schedule=Schedule(), passes=tuple(replace(p, peeled=None) for p in stage.passes))
     rows = RowLoops(op, plain, vectors=False)

@@ -6,7 +6,7 @@ from opc.ir.expr import Call, Const, Expr, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_expr
 from opc.loops.schedule import Decisions, Override
-from opc.lower.loop_ir import Fold, IndexLoop, Loop, RowStage
+from opc.lower.loop_ir import IndexLoop, Loop, RowAccumulate, RowStage
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.rows.peel import with_peeled_points
 from opc.lower.rows.stores import segments, stores_rows, stores_rows_alone
@@ -44,9 +44,9 @@ def _by_passes(stage: RowStage, decisions: Decisions) -> RowStage:
     """Return a stage with several rows going through a pass before the next one, where there are several passes."""
     loops = [p for p in stage.passes if p.body]
     # A buffer of kept values holds one row.
-    if stage.whole_rows and len(loops) > 1 and not stage.keeps and decisions.take("interleave"):
-        folds = any(isinstance(a, Fold) for a in loops[1].body)
-        if folds or ("nontemporal" in stage.schedule and stores_rows_alone(loops[1])):
+    if stage.whole_rows and len(loops) > 1 and not stage.buffers and decisions.take("interleave"):
+        reductions = any(isinstance(a, RowAccumulate) for a in loops[1].body)
+        if reductions or ("nontemporal" in stage.schedule and stores_rows_alone(loops[1])):
             decisions.take("prefetch")
     return replace(stage, schedule=decisions.schedule)
 
@@ -60,14 +60,14 @@ def _batched(op: Op, stage: RowStage, decisions: Decisions) -> RowStage:
     their reductions, so that rows of whole vectors are left as they are.
     """
     loops = [p for p in stage.passes if p.body]
-    folding = [p for p in loops if any(isinstance(a, Fold) for a in p.body)]
+    reducing = [p for p in loops if any(isinstance(a, RowAccumulate) for a in p.body)]
     added = any(o.written and o.reduction is not None for o in stage.operands)
     peeled = any(p.peeled is not None for p in stage.passes)
-    if not stage.whole_rows or stage.once is not None or not folding or added or peeled:
+    if not stage.whole_rows or stage.once is not None or not reducing or added or peeled:
         return stage
-    slow = any(is_slow(e) for p in folding for a in p.body for e in walk(a.value))
-    folds = sum(isinstance(a, Fold) for p in loops for a in p.body)
-    whole = sum(o.along_row for o in stage.operands) <= 2 * folds
+    slow = any(is_slow(e) for p in reducing for a in p.body for e in walk(a.value))
+    reductions = sum(isinstance(a, RowAccumulate) for p in loops for a in p.body)
+    whole = sum(o.along_row for o in stage.operands) <= 2 * reductions
     decisions.take("batch", "4" if slow else "3", *(("whole",) if whole else ()), worth=runs_often(op))
     return replace(stage, schedule=decisions.schedule)
 

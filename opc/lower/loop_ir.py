@@ -112,7 +112,7 @@ class StageOperand:
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class RowLet:
     """A local value, at each point of the row or (in a pass's prologue) once a row."""
 
     name: str
@@ -122,7 +122,7 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class RowBuffer:
     """A value of each point of the row, kept for later passes: in a row buffer, or in the row of the product `host`, which is
     written only when the value is no longer needed."""
 
@@ -134,7 +134,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class RowAccumulate:
     """A reduction along the row; its result is a value of the row once the pass is over."""
 
     name: str
@@ -145,7 +145,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class RowStore:
     """Writes a product: `value` to the operand's place."""
 
     name: str
@@ -154,7 +154,7 @@ class Put:
     source: Assign
 
 
-Action: TypeAlias = Let | Keep | Fold | Put
+Action: TypeAlias = RowLet | RowBuffer | RowAccumulate | RowStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Pass:
     Where the condition `peeled` holds, at one point of a row at most, that point is computed by itself.
     """
 
-    prologue: tuple[Let | Put, ...]
+    prologue: tuple[RowLet | RowStore, ...]
     body: tuple[Action, ...]
     peeled: Expr | None = None
 
@@ -211,9 +211,9 @@ class RowStage:
     refusals: tuple[Refusal, ...] = ()
 
     @property
-    def keeps(self) -> tuple[Keep, ...]:
+    def buffers(self) -> tuple[RowBuffer, ...]:
         """The values that need a row buffer."""
-        return tuple(a for p in self.passes for a in p.body if isinstance(a, Keep) and a.host is None)
+        return tuple(a for p in self.passes for a in p.body if isinstance(a, RowBuffer) and a.host is None)
 
     @property
     def products(self) -> tuple[StageOperand, ...]:

@@ -14,12 +14,12 @@ from opc.lower.contractions.factors import AxisIndex
 from opc.lower.loop_ir import (
     Action,
     ContractionStage,
-    Fold,
-    Keep,
-    Let,
     NestStage,
     Pass,
     Program,
+    RowAccumulate,
+    RowBuffer,
+    RowLet,
     RowStage,
     StageOperand,
 )
@@ -105,8 +105,8 @@ def _contraction(stage: ContractionStage) -> Iterator[str]:
             guards += [" + ".join(p.index for p in g.parts) for g in f.guards]
             if guards:
                 yield f"      {f.read.operand} guarded in {', '.join(guards)}"
-    (put,) = stage.epilogue.passes[0].body
-    yield f"    {_action(stage.epilogue, put)}"
+    (store,) = stage.epilogue.passes[0].body
+    yield f"    {_action(stage.epilogue, store)}"
 
 
 def _pass(stage: RowStage, one: Pass) -> Iterator[str]:
@@ -123,15 +123,15 @@ def _action(stage: RowStage, action: Action) -> str:
     # Every operand is read at one place only, which its own line above tells.
     value = format_expr(action.value).replace("[()]", "")
     match action:
-        case Let():
+        case RowLet():
             text = f"let {action.name}: {action.type} = {value}"
-        case Keep():
+        case RowBuffer():
             where = "" if action.host is None else f" in {action.host}"
-            text = f"keep {action.name}{where}: {action.type} = {value}"
-        case Fold():
-            text = f"fold {action.name}: {action.type} = {action.kind}({value})"
+            text = f"buffer {action.name}{where}: {action.type} = {value}"
+        case RowAccumulate():
+            text = f"accumulate {action.name}: {action.type} = {action.kind}({value})"
         case _:
-            text = f"put {action.name}: {action.type} = {value}"
+            text = f"store {action.name}: {action.type} = {value}"
     return text + condition
 
 

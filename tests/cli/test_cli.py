@@ -195,9 +195,9 @@ def test_show(opc: Opc, tmp_path: Path) -> None:
     assert "FLOP/B" in gradient
     loops = opc("show", one, "--loops").out
     assert "program softmax\n  parallel whole rows of [*A, *B] along [n:N]" in loops
-    assert "fold m: T = max(x)" in loops
+    assert "accumulate m: T = max(x)" in loops
     assert "    schedule: interleave, prefetch, batch(4, whole)\n" in loops
-    assert "          fold_row<count_lanes<T>()>(tile.columns, ahead, step, y_sum_fold)\n" in loops
+    assert "          reduce_row<count_lanes<T>()>(tile.columns, ahead, step, y_sum_reduction)\n" in loops
     c = opc("show", one, "--c").out
     assert "int32_t opc_softmax(" in c
 

@@ -29,10 +29,10 @@ def test_a_read_modulo_a_size_that_broadcasts_is_regular() -> None:
         "    read input scale: T[n:N]\n"
         "    write output y: T[*A, n:N, *B]\n"
         "    for each point of the row\n"
-        "      put y: T = x * scale\n"
+        "      store y: T = x * scale\n"
         "    or, where rows along [*B] are long, with scale once a row\n"
         "      for each point of the row\n"
-        "        put y: T = x * scale\n"
+        "        store y: T = x * scale\n"
     )
 
 

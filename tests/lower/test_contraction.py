@@ -21,7 +21,7 @@ LINEAR_LOOPS = """\
 program f
   contraction in blocks [..., o]: f_y
     for k in 0..K: y_sum += x[..., k] * w[o, k]
-    put y: T = maximum(y_sum + (b if present(b) else 0), 0)
+    store y: T = maximum(y_sum + (b if present(b) else 0), 0)
 """
 
 CONV = """\
@@ -39,7 +39,7 @@ program f
   contraction in blocks [n, o, i]: f_y
     for c in 0..C, k in 0..K: y_sum += pad(x[n, c, i*stride + k*dilation - 1], 0) * w[o, c, k]
       x guarded in i*stride + k*dilation - 1
-    put y: T = y_sum
+    store y: T = y_sum
 """
 
 FACTORS = """\
@@ -62,7 +62,7 @@ program f
   temporary y_all: T[L:L, S:S]
   contraction in blocks [i, j]: f_y_all
     for e in 0..E: y_all_sum += q[i, e] * k[j, e]
-    put y_all: T = 2 * y_all_sum + (mask if present(mask) else 0)
+    store y_all: T = 2 * y_all_sum + (mask if present(mask) else 0)
   parallel [i, j]: f_y
     schedule: vectorise(j), split
     y[i, j] = y_all[i, j] if j <= i else -inf
@@ -83,7 +83,7 @@ def test_golden(text: str, expected: str) -> None:
 def test_factors_that_are_no_reads_are_stored_first() -> None:
     found = loops(FACTORS)
     assert "y_sum += factor[m, k] * w[k, n]" in found
-    assert "put factor: T = e * s" in found
+    assert "store factor: T = e * s" in found
 
 
 def test_a_factor_varies_with_the_axes_of_all_sums_around_it() -> None:

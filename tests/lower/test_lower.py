@@ -42,8 +42,8 @@ program f
     write output v: T[...]
     for each point of the row
       let s: T = exp(x)
-      put u: T = s - y
-      put v: T = s * y
+      store u: T = s - y
+      store v: T = s * y
 """
 
 ROW = """\
@@ -60,10 +60,10 @@ program f
     read input x: T[..., k:D]
     write output y: T[..., i:D]
     for each point of the row
-      keep e in y: T = exp(x)
-      fold y_sum: T = sum(e)
+      buffer e in y: T = exp(x)
+      accumulate y_sum: T = sum(e)
     for each point of the row
-      put y: T = e / y_sum
+      store y: T = e / y_sum
 """
 
 SCALE = """\
@@ -82,8 +82,8 @@ program f_backward
     write output d_x: T[..., i:D]
     write output d_w: T[i:D], sum over points
     for each point of the row
-      put d_x: T = w * d_y  if d_x wanted
-      put d_w: T = x * d_y  if d_w wanted
+      store d_x: T = w * d_y  if d_x wanted
+      store d_w: T = x * d_y  if d_w wanted
 """
 
 WHOLE = """\
@@ -100,18 +100,18 @@ program f
     read input x: T[...]
     write temporary y_sum: T[], sum over points
     for each point of the row
-      put y_sum: T = x * x
+      store y_sum: T = x * x
     or, where rows along [...] are long, with y_sum once a row
       for each point of the row
-        fold y_sum: T = sum(x * x)
-      put y_sum: T = y_sum
+        accumulate y_sum: T = sum(x * x)
+      store y_sum: T = y_sum
   parallel rows along [...]: f_1
     schedule: nontemporal
     read input x: T[...]
     read temporary y_sum: T[], once a row
     write output y: T[...]
     for each point of the row
-      put y: T = x / y_sum
+      store y: T = x / y_sum
 """
 
 BROADCAST = """\
@@ -131,8 +131,8 @@ program f_backward
     write output d_a: T[...@a], sum over points
     write output d_b: T[...@b], sum over points
     for each point of the row
-      put d_a: T = b * d_y  if d_a wanted
-      put d_b: T = a * d_y  if d_b wanted
+      store d_a: T = b * d_y  if d_a wanted
+      store d_b: T = a * d_y  if d_b wanted
 """
 
 CASES = """\
@@ -151,7 +151,7 @@ program f when mode == 'slow'
     read input x: T[...]
     write output y: T[...]
     for each point of the row
-      put y: T = exp(x)
+      store y: T = exp(x)
 
 program f when mode == 'fast' and flip
   parallel rows along [...]: f_fast_flip
@@ -159,7 +159,7 @@ program f when mode == 'fast' and flip
     read input x: T[...]
     write output y: T[...]
     for each point of the row
-      put y: T = -x
+      store y: T = -x
 
 program f when mode == 'fast' and not flip
   parallel rows along [...]: f_fast_not_flip
@@ -167,7 +167,7 @@ program f when mode == 'fast' and not flip
     read input x: T[...]
     write output y: T[...]
     for each point of the row
-      put y: T = x
+      store y: T = x
 """
 
 BOTH = """\
@@ -185,9 +185,9 @@ program f
     write output y: T[j:M], sum over points
     write output z: T[i:N], once a row
     for each point of the row
-      fold z: T = max(x)
-      put y: T = x
-    put z: T = z
+      accumulate z: T = max(x)
+      store y: T = x
+    store z: T = z
 """
 
 REVERSED = """\
@@ -251,7 +251,7 @@ program f
     read temporary y_sum: int64[v:V]
     write output y: T[v:V]
     for each point of the row
-      put y: T = x + y_sum
+      store y: T = x + y_sum
 """
 
 CUMSUM = """\
@@ -388,7 +388,7 @@ def test_sums_over_points_of_whole_rows_are_folds() -> None:
     loops = program("instance_norm", "instance_norm_backward")
     assert "parallel whole rows of [n:N, c:C] along [*S]" in loops
     assert "write temporary d_scale_sum: T[c:C], once a row, sum over points" in loops
-    assert "fold d_scale_sum: T = sum((x - mean) * rstd * d_y)" in loops
+    assert "accumulate d_scale_sum: T = sum((x - mean) * rstd * d_y)" in loops
 
 
 def test_a_group_of_one_point_leaves_the_axis_before_it_as_the_lane() -> None:

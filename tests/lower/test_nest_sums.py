@@ -34,7 +34,7 @@ program f
     read temporary sum_y_partial2: T[], once a row
     write output y: T[], once a row
     let y: T = sum_y_partial / sum_y_partial2
-    put y: T = y"""
+    store y: T = y"""
     )
 
 

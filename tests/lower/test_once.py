@@ -21,11 +21,11 @@ def test_values_of_what_lacks_the_last_axis_are_computed_once_a_row() -> None:
     )
     assert text.endswith(
         "    for each point of the row\n"
-        "      put y: T = x * exp(k)\n"
+        "      store y: T = x * exp(k)\n"
         "    or, where rows along [*S] are long, with k once a row\n"
         "      let hoisted: T = exp(k)\n"
         "      for each point of the row\n"
-        "        put y: T = x * hoisted\n"
+        "        store y: T = x * hoisted\n"
     )
 
 
@@ -39,7 +39,7 @@ def test_sums_over_pieces_that_lie_apart_are_folded_piece_by_piece() -> None:
     )
     assert "  parallel rows along [n:N, c:C, *S]: f_0\n" in text
     assert "    write temporary sum_x: T[c:C], sum over points\n" in text
-    assert "        fold sum_x: T = sum(x)\n" in text
+    assert "        accumulate sum_x: T = sum(x)\n" in text
     assert "  parallel rows along [c:C]: f_1\n    schedule: nontemporal\n" in text
 
 
@@ -68,13 +68,13 @@ def test_sums_of_all_points_are_folded_in_registers() -> None:
     )
     assert text.endswith(
         "    for each point of the row\n"
-        "      put y: T = -x\n"
-        "      put total: T = x\n"
+        "      store y: T = -x\n"
+        "      store total: T = x\n"
         "    or, where rows along [...] are long, with total once a row\n"
         "      for each point of the row\n"
-        "        fold total: T = sum(x)\n"
-        "        put y: T = -x\n"
-        "      put total: T = total\n"
+        "        accumulate total: T = sum(x)\n"
+        "        store y: T = -x\n"
+        "      store total: T = total\n"
     )
 
 

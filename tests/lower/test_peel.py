@@ -33,10 +33,10 @@ def test_the_one_point_that_a_condition_names_is_peeled() -> None:
     assert "schedule: peel(c == cast(int64, t)), " in text
     assert text.endswith(
         "    for each point of the row\n"
-        "      keep e in y: T = exp(x - e_max)\n"
-        "      fold y_sum: T = sum(e)\n"
+        "      buffer e in y: T = exp(x - e_max)\n"
+        "      accumulate y_sum: T = sum(e)\n"
         "    for each point of the row\n"
-        "      put y: T = e / y_sum - (1 if c == cast(int64, t) else 0)\n"
+        "      store y: T = e / y_sum - (1 if c == cast(int64, t) else 0)\n"
     )
 
 
@@ -46,7 +46,7 @@ def test_what_holds_at_several_points_is_tested_at_each() -> None:
         "outputs: {y: 'T[N, C]'}\n"
         "kernel: 'y[n, c] = x[n, c] / sum[k:C](x[n, k]) if c < t[n] else 0'\n"
     )
-    assert text.endswith("    for each point of the row\n      put y: T = x / y_sum if c < cast(int64, t) else 0\n")
+    assert text.endswith("    for each point of the row\n      store y: T = x / y_sum if c < cast(int64, t) else 0\n")
 
 
 def test_an_index_has_the_name_that_its_loop_has_in_the_stage() -> None:
@@ -57,8 +57,8 @@ def test_an_index_has_the_name_that_its_loop_has_in_the_stage() -> None:
         "  y[n, c] = x[n, c] / sum[k:C](x[n, k]) + c\n"
         "  z[i, j] = x[i, j] - sum[k:C](x[i, k]) - j\n"
     )
-    assert "put y: T = x / y_sum + c\n" in text
-    assert "put z: T = x - y_sum - c\n" in text
+    assert "store y: T = x / y_sum + c\n" in text
+    assert "store z: T = x - y_sum - c\n" in text
 
 
 def test_only_the_index_of_the_row_is_known() -> None:
@@ -88,7 +88,7 @@ kernel: |
 
 def test_what_a_pass_over_rows_waits_for_runs_first() -> None:
     text = loops(SUM_FIRST)
-    assert text.index("put y_sum2: T = w") < text.index("fold e_max")
+    assert text.index("store y_sum2: T = w") < text.index("accumulate e_max")
     assert text.count("exp(") == 1
 
 

@@ -40,11 +40,11 @@ program f
     read temporary y_partial: T[...]
     write output y: T[], sum over points
     for each point of the row
-      put y: T = y_partial
+      store y: T = y_partial
     or, where rows along [...] are long, with y once a row
       for each point of the row
-        fold y: T = sum(y_partial)
-      put y: T = y"""
+        accumulate y: T = sum(y_partial)
+      store y: T = y"""
     )
 
 
@@ -67,21 +67,21 @@ program f
     write temporary sum_y_partial: T[], sum over points
     write temporary sum_w: T[], sum over points
     for each point of the row
-      put sum_y_partial: T = y_partial
-      put sum_w: T = w
+      store sum_y_partial: T = y_partial
+      store sum_w: T = w
     or, where rows along [n:N] are long, with sum_y_partial, sum_w once a row
       for each point of the row
-        fold sum_y_partial: T = sum(y_partial)
-        fold sum_w: T = sum(w)
-      put sum_y_partial: T = sum_y_partial
-      put sum_w: T = sum_w
+        accumulate sum_y_partial: T = sum(y_partial)
+        accumulate sum_w: T = sum(w)
+      store sum_y_partial: T = sum_y_partial
+      store sum_w: T = sum_w
   parallel rows along []: f_1_1
     schedule: plain loops
     read temporary sum_y_partial: T[], once a row
     read temporary sum_w: T[], once a row
     write output y: T[], once a row
     let y: T = -sum_y_partial / sum_w
-    put y: T = y"""
+    store y: T = y"""
     )
 
 

@@ -46,7 +46,9 @@ def test_statements_on_the_axis_share_rows_with_those_on_its_parts() -> None:
     assert "parallel whole rows of [n:N, c_part:G] along [c_point:P, *S]" in text
     assert "schedule: nontemporal, segments(k), " in text
     # A sum for each part of a row stays out of the rows: it is folded along the last axes.
-    assert text.endswith("s once a row\n      for each point of the row\n        fold s: T = sum(x)\n      put s: T = s\n")
+    assert text.endswith(
+        "s once a row\n      for each point of the row\n        accumulate s: T = sum(x)\n      store s: T = s\n"
+    )
 
 
 def test_an_axis_that_may_have_more_points_than_its_parts_stays_one() -> None:

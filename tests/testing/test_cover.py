@@ -24,7 +24,12 @@ def test_a_cover_has_all_and_nothing_superfluous() -> None:
 def test_features_are_constructs_loops_types_and_ranks() -> None:
     relu, softmax = (features(load_family(SPECS / f"{name}.yaml")) for name in ("leaky_relu", "softmax"))
     assert {"attribute Attribute.kind=float", "op with inplace", "rank *", "type input bfloat16"} <= relu
-    assert {"language Reduce.kind=sum", "language Call.fn=exp", "loops RowStage.whole_rows", "loops Fold.kind=max"} <= softmax
+    assert {
+        "language Reduce.kind=sum",
+        "language Call.fn=exp",
+        "loops RowStage.whole_rows",
+        "loops RowAccumulate.kind=max",
+    } <= softmax
     assert "language Reduce.kind=sum" not in relu
 
 

@@ -299,7 +299,7 @@ class EntryText:
         for loop in s.outer:
             yield self._add_axis(loop, axes)
         if s.whole_rows:
-            yield f"  opc::begin_row(stage, {len(s.keeps)});"
+            yield f"  opc::begin_row(stage, {len(s.buffers)});"
         for loop in s.row:
             yield self._add_axis(loop, axes)
         for o in s.operands:

@@ -16,7 +16,7 @@ from opc.loops.verify import verify_kernel
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import TILE, RowLoops, loaded, type_variables, wanted
 from opc.lower.heuristics import is_slow as is_expensive
-from opc.lower.loop_ir import Fold, Keep, RowStage
+from opc.lower.loop_ir import RowAccumulate, RowBuffer, RowStage
 from opc.records import replace
 
 
@@ -45,10 +45,10 @@ def _kernel(op: Op, stage: RowStage) -> Kernel:
 def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
     """Return the loop over rows, with the buffers of what a row keeps behind the pointers to its operands."""
     before = tuple(s for s in loop.body if not isinstance(s, Group))
-    keeps = tuple(
-        Let(k.name, Pointer(k.type), call("scratch_row", TILE, number(n), types=(k.type,))) for n, k in enumerate(stage.keeps)
+    buffers = tuple(
+        Let(k.name, Pointer(k.type), call("scratch_row", TILE, number(n), types=(k.type,))) for n, k in enumerate(stage.buffers)
     )
-    return replace(loop, body=(*before, *keeps, *loop.body[len(before) :]))
+    return replace(loop, body=(*before, *buffers, *loop.body[len(before) :]))
 
 
 def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
@@ -88,7 +88,7 @@ def _batched(op: Op, stage: RowStage) -> Form:
         for k, o in enumerate(stage.operands)
     ]
     lanes = call("count_lanes", types=tuple(dict.fromkeys(_widths(stage, groups))))
-    body = batch(groups, operands, [(k.name, k.type) for k in stage.keeps], rows.fresh, lanes, int(vectors))
+    body = batch(groups, operands, [(k.name, k.type) for k in stage.buffers], rows.fresh, lanes, int(vectors))
     kernel = _finished(op, stage, body)
     taken = call("batches_rows", TILE, type=DType.BOOL, types=(lanes, vectors, *(() if whole else ("false",))))
     return Form(taken, "batched_", "", kernel)
@@ -97,12 +97,12 @@ def _batched(op: Op, stage: RowStage) -> Form:
 def _widths(stage: RowStage, groups: list[Group]) -> list[ValueType | Named]:
     """Return the types of the values along rows: as many rows go together as the widest has lanes."""
     found: list[ValueType | Named] = [o.type for o in stage.operands if o.along_row]
-    folds = {name: f for g in groups for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
+    reductions = {name: f for g in groups for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
     for p in stage.passes:
         for a in p.body:
-            if isinstance(a, Fold):
-                found.append(partial(folds[a.name]))
-            elif isinstance(a, Keep):
+            if isinstance(a, RowAccumulate):
+                found.append(partial(reductions[a.name]))
+            elif isinstance(a, RowBuffer):
                 found.append(a.type)
     return found
 

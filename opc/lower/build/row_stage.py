@@ -18,8 +18,7 @@ from opc.loops.nodes import Accumulate, Body, Comment, Group, How, If, Let, Loop
 from opc.loops.values import Choice, Construct, Deref, Init, Local, Member, Named, Pointer, Word, call, compare, number, variable
 from opc.lower.build.reduction import start_of
 from opc.lower.build.row_values import Facts, RowValues
-from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Pass, Put, RowStage, StageOperand
-from opc.lower.loop_ir import Let as Value
+from opc.lower.loop_ir import Action, IndexLoop, Pass, RowAccumulate, RowBuffer, RowLet, RowStage, RowStore, StageOperand
 from opc.lower.rows.peel import peeled_point, where
 
 TILE = Word("tile")
@@ -60,7 +59,7 @@ class RowLoops:
         loop = stage.row[0] if len(stage.row) == 1 else None
         self.index = loop.index if stage.whole_rows and isinstance(loop, IndexLoop) else "i"
         along = frozenset(o.name for o in stage.operands if o.along_row)
-        made = frozenset(a.name for p in stage.passes for a in p.body if isinstance(a, Value | Keep))
+        made = frozenset(a.name for p in stage.passes for a in p.body if isinstance(a, RowLet | RowBuffer))
         self.varying = along | made
         self.values = RowValues(op, along, Facts(), vectors)
         self.count = 0
@@ -110,10 +109,10 @@ class RowLoops:
         if p.peeled is not None:
             body += self.peeled(p, p.peeled)
         elif p.body:
-            body += [Var(f.name, f.type, start_of(f.kind, f.type)) for f in p.body if isinstance(f, Fold)]
+            body += [Var(f.name, f.type, start_of(f.kind, f.type)) for f in p.body if isinstance(f, RowAccumulate)]
             body.append(Loop(How.VECTOR, self.index, number(0), COLUMNS, self.along(p.body, p)))
         for a in p.body:
-            if isinstance(a, Fold):
+            if isinstance(a, RowAccumulate):
                 self.values.values[a.name] = Local(a.name, a.type)
         return Group(tuple(body))
 
@@ -156,7 +155,7 @@ class RowLoops:
 
         They are loaded whatever is chosen: under a choice, a load is a branch to the compiler, which then leaves the loop scalar.
         """
-        kept = {a.name: a for q in self.stage.passes for a in q.body if isinstance(a, Keep) and q is not p}
+        kept = {a.name: a for q in self.stage.passes for a in q.body if isinstance(a, RowBuffer) and q is not p}
         for name in dict.fromkeys(r.operand for a in actions for r in reads(a.value)):
             if name in kept:
                 source, of, local = self.buffer(kept[name]), kept[name].type, f"{name}_here#0"
@@ -173,30 +172,30 @@ class RowLoops:
             yield Let(local, of, element)
             self.values.values[name] = Local(local, of)
 
-    def buffer(self, keep: Keep) -> str:
+    def buffer(self, buffered: RowBuffer) -> str:
         """Return the pointer to the row that a kept value stands in."""
-        return keep.name if keep.host is None else self.pointer(self.stage.operand(keep.host))
+        return buffered.name if buffered.host is None else self.pointer(self.stage.operand(buffered.host))
 
     def action(self, a: Action, at: Expr) -> Iterator[Statement]:
         """Yield what computes a value at a point, or once a row."""
         value = self.values.value(a.value)
         match a:
-            case Value():
+            case RowLet():
                 yield Let(a.name, a.type, value)
                 self.values.values[a.name] = Local(a.name, a.type)
-            case Keep():
+            case RowBuffer():
                 target = Local(self.buffer(a), a.type, at)
                 self.values.values[a.name] = target
                 yield self.if_wanted(Store(target, value), self.stage.needed.get(a.name, frozenset()))
-            case Fold():
+            case RowAccumulate():
                 yield Accumulate(Local(a.name, a.type), a.kind, value)
-            case Put():
+            case RowStore():
                 operand = self.stage.operand(a.name)
                 target = Local(self.pointer(operand), operand.type, at if operand.along_row else number(0))
                 # Partial sums, to which each row adds.
-                put = Accumulate(target, "sum", value) if operand.reduction == "sum" else Store(target, value)
+                store = Accumulate(target, "sum", value) if operand.reduction == "sum" else Store(target, value)
                 own = frozenset([a.name]) if self.stage.optional else self.stage.needed.get(a.name, frozenset())
-                yield self.if_wanted(put, own)
+                yield self.if_wanted(store, own)
 
     def if_wanted(self, s: Statement, needed: frozenset[str]) -> Statement:
         """Return a statement that is carried out where one of some products is wanted."""
@@ -211,12 +210,12 @@ class RowLoops:
     def inverses(self, p: Pass) -> Iterator[Statement]:
         """Take in what a pass keeps and reduces, and yield the inverses of sums that it divides by."""
         facts = self.values.facts
-        facts.kept |= {a.name: a.value for a in p.body if isinstance(a, Keep)}
+        facts.kept |= {a.name: a.value for a in p.body if isinstance(a, RowBuffer)}
         found = dict.fromkeys(facts.divisor(e) for a in p.body for e in walk(a.value)) if self.values.vectors else ()
         self.values.inverses = {name: f"{name}_inverse#0" for name in found if name is not None}
         for name, inverse in self.values.inverses.items():
             of = self.values.values[name].type
             yield Let(inverse, of, Call("div", (Construct(of, Const(1, of)), Local(name, of)), of))
         for a in p.body:
-            if isinstance(a, Fold):
+            if isinstance(a, RowAccumulate):
                 facts.learn(a)

@@ -14,7 +14,7 @@ from opc.ir.dtypes import is_floating
 from opc.ir.expr import Call, Const, Expr, Present, Read, Select, children, reads, with_children
 from opc.ir.op import Op
 from opc.loops.values import As, Local, call
-from opc.lower.loop_ir import Fold
+from opc.lower.loop_ir import RowAccumulate
 from opc.records import dataclass, replace
 
 
@@ -30,7 +30,7 @@ class Facts:
     kept: dict[str, Expr] = field(default_factory=dict)
     exponential_sums: set[str] = field(default_factory=set)
 
-    def learn(self, f: Fold) -> None:
+    def learn(self, f: RowAccumulate) -> None:
         """Take in what a reduction along the row tells."""
         value = self.exponential(f.value)
         if f.kind == "max":

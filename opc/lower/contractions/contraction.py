@@ -32,7 +32,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, DimSpec, Group, Op, Operand
 from opc.lower.alone import of_statement
 from opc.lower.contractions.terms import Shape, conjuncts, is_invariant, multiplicands, terms_of
-from opc.lower.loop_ir import ContractionStage, Pass, Put, RowStage, StageOperand, Term
+from opc.lower.loop_ir import ContractionStage, Pass, RowStage, RowStore, StageOperand, Term
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
 
@@ -74,8 +74,8 @@ def _contraction(op: Op, assign: Assign) -> ContractionStage | None:
         return StageOperand(n, kind, op.operand(n).type, (), True, written)
 
     operands = (StageOperand(total, "sum", place.type, (), True), *(operand(n) for n in others), operand(assign.target, True))
-    put = Put(assign.target, target.type, value, replace(assign, value=_named(assign.value, place, total)))
-    epilogue = RowStage("", (), (), False, operands, (Pass((), (put,)),), (), {})
+    store = RowStore(assign.target, target.type, value, replace(assign, value=_named(assign.value, place, total)))
+    epilogue = RowStage("", (), (), False, operands, (Pass((), (store,)),), (), {})
     places = (*others.items(), (assign.target, bare(assign.indices)))
     return ContractionStage("", assign, total, place.type, terms, epilogue, places)
 

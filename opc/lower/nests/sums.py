@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Read, reads
 from opc.ir.op import Op
-from opc.lower.loop_ir import ContractionStage, Lanes, NestStage, Program, Put, RowStage, Stage, Temporary
+from opc.lower.loop_ir import ContractionStage, Lanes, NestStage, Program, RowStage, RowStore, Stage, Temporary
 from opc.lower.nests.flat import holds_reduction, period
 from opc.records import replace
 
@@ -59,7 +59,7 @@ def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:
     domain = {*s.outer, *s.row}
     for p in s.passes:
         for a in (*p.prologue, *p.body):
-            if not (isinstance(a, Put) and isinstance(a.value, Read)):
+            if not (isinstance(a, RowStore) and isinstance(a.value, Read)):
                 return {}
             name, to = a.value.operand, s.operand(a.name)
             # Of a temporary that runs over a loop twice the stage adds up a diagonal.

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from opc.ir.expr import Call, Cast, Expr, IndexValue, Place, Read, Reduce, Select, StrConst, children, walk, with_children
 from opc.ir.op import Assign
-from opc.lower.loop_ir import Fold, Keep, Let, Pass, Put, RowStage
+from opc.lower.loop_ir import Pass, RowAccumulate, RowBuffer, RowLet, RowStage, RowStore
 from opc.records import replace
 from opc.transform.indices import Namer
 
@@ -30,7 +30,7 @@ class _Hoister:
     def __init__(self, namer: Namer, invariant: frozenset[str]) -> None:
         self.namer, self.invariant = namer, invariant
         self.values: dict[Expr, Read] = {}
-        self.lets: list[Let] = []
+        self.lets: list[RowLet] = []
 
     def run(self, passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
         """Return passes with such values, and those of operands `invariant` along the row, in their prologues."""
@@ -41,14 +41,14 @@ class _Hoister:
         body = tuple(self._action(a) for a in p.body)
         return replace(p, prologue=(*p.prologue, *self.lets), body=body)
 
-    def _action(self, action: Let | Keep | Fold | Put) -> Let | Keep | Fold | Put:
+    def _action(self, action: RowLet | RowBuffer | RowAccumulate | RowStore) -> RowLet | RowBuffer | RowAccumulate | RowStore:
         return replace(action, value=self._value(action.value, action.source))
 
     def _value(self, e: Expr, source: Assign) -> Expr:
         if self._is_invariant(e) and isinstance(e, Call | Select | Cast) and _costs(e):
             if e not in self.values:
                 name = self.namer.fresh("hoisted")
-                self.lets.append(Let(name, e.type, e, source))
+                self.lets.append(RowLet(name, e.type, e, source))
                 self.values[e] = Read(name, (), e.type, span=e.span)
             return self.values[e]
         return with_children(e, tuple(self._value(c, source) for c in children(e)))

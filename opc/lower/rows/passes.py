@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from opc.ir.expr import Call, Expr, Read, reads, rewrite, walk
 from opc.ir.function import DEAR
 from opc.ir.functions import FUNCTIONS
-from opc.lower.loop_ir import Action, Fold, Keep, Let, Loop, Pass, Put, Step
+from opc.lower.loop_ir import Action, Loop, Pass, RowAccumulate, RowBuffer, RowLet, RowStore, Step
 from opc.records import replace
 
 EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEAR)
@@ -19,32 +19,32 @@ EXPENSIVE = frozenset(name for name, row in FUNCTIONS.items() if row.cost == DEA
 
 
 def build_passes(
-    body: list[Step], folds: set[str], row: frozenset[Loop], puts: list[tuple[str, Step]], memory: Mapping[str, str]
+    body: list[Step], reductions: set[str], row: frozenset[Loop], stores: list[tuple[str, Step]], memory: Mapping[str, str]
 ) -> tuple[Pass, ...]:
-    """Return the passes that compute the steps of `body` and write `puts`.
+    """Return the passes that compute the steps of `body` and write `stores`.
 
-    `folds` are the steps that reduce along the row; other reductions of `body` are sums over points, which only their put carries
-    out. `memory` names the temporaries that hold steps of earlier stages.
+    `reductions` are the steps that reduce along the row; other reductions of `body` are sums over points, which only their put
+    carries out. `memory` names the temporaries that hold steps of earlier stages.
     """
-    return _Builder(body, folds, row, puts, memory).run()
+    return _Builder(body, reductions, row, stores, memory).run()
 
 
 class _Builder:
     def __init__(
         self,
         body: list[Step],
-        folds: set[str],
+        reductions: set[str],
         row: frozenset[Loop],
-        puts: list[tuple[str, Step]],
+        stores: list[tuple[str, Step]],
         memory: Mapping[str, str],
     ) -> None:
-        self.body, self.folds, self.row, self.puts = body, folds, row, puts
+        self.body, self.reductions, self.row, self.stores = body, reductions, row, stores
         self.step = {s.target: s for s in body}
         self.memory = memory
         self.read_here = {n for s in body for n in self._reads(s)}
         self.level: dict[str, int] = {}
         for s in body:
-            after = [self.level[n] + (n in folds) for n in self._reads(s)]
+            after = [self.level[n] + (n in reductions) for n in self._reads(s)]
             self.level[s.target] = max(after, default=0)
 
     def _reads(self, s: Step) -> list[str]:
@@ -68,8 +68,8 @@ class _Builder:
         uses = self._uses(keeps)
         last = max(
             [
-                *(self._write_level(s) for _, s in self.puts),
-                *(self.level[n] for n in self.folds),
+                *(self._write_level(s) for _, s in self.stores),
+                *(self.level[n] for n in self.reductions),
                 *(p for passes in uses.values() for p in passes),
             ],
             default=0,
@@ -79,20 +79,20 @@ class _Builder:
 
     def _hosts(self) -> dict[str, Step]:
         """Return the products a kept value may be stored in until they are written: rows of outputs."""
-        return {name: s for name, s in self.puts if s.reduction is None and self._along_row(s)}
+        return {name: s for name, s in self.stores if s.reduction is None and self._along_row(s)}
 
     def _write_level(self, s: Step) -> int:
         """The pass a product is written in; the result of a reduction is there in the next pass's prologue."""
-        return self.level[s.target] + (s.target in self.folds)
+        return self.level[s.target] + (s.target in self.reductions)
 
     def _uses(self, keeps: set[str] | frozenset[str] = frozenset()) -> dict[str, list[int]]:
         """Return the passes in which each value of the row is used, from the roots down."""
         uses: dict[str, set[int]] = {s.target: set() for s in self.body if self._is_value(s.target)}
-        for name in self.folds:
+        for name in self.reductions:
             if name in self.step:
                 self._mark(name, self.level[name], uses, keeps)
-        for _, s in self.puts:
-            if s.target not in self.folds and self._along_row(s):
+        for _, s in self.stores:
+            if s.target not in self.reductions and self._along_row(s):
                 if s.reduction is None:
                     uses[s.target].add(self.level[s.target])
                 self._mark(s.target, self.level[s.target], uses, keeps)
@@ -115,36 +115,36 @@ class _Builder:
         return found or any(self._is_value(n) and self._expensive(n, keeps) for n in reads)
 
     def _pass(self, at: int, uses: Mapping[str, list[int]], keeps: set[str]) -> Pass:
-        prologue: list[Let | Put] = []
+        prologue: list[RowLet | RowStore] = []
         body: list[Action] = []
         writes: list[Action] = []
         value_of = {s.target: self._value(s.value) for s in self.body}
         for s in self.body:
             value = value_of[s.target]
             if not self._along_row(s) and self.level[s.target] == at:
-                prologue.append(Let(s.target, s.type, value, s.source))
-            elif s.target in self.folds and self.level[s.target] == at and s.reduction is not None:
-                body.append(Fold(s.target, s.reduction.kind, s.type, value, s.source))
+                prologue.append(RowLet(s.target, s.type, value, s.source))
+            elif s.target in self.reductions and self.level[s.target] == at and s.reduction is not None:
+                body.append(RowAccumulate(s.target, s.reduction.kind, s.type, value, s.source))
             elif at in uses.get(s.target, ()) and not self._is_only_written(s, uses[s.target]):
                 if s.target in keeps and uses[s.target][0] == at:
-                    body.append(Keep(s.target, s.type, value, s.source))
+                    body.append(RowBuffer(s.target, s.type, value, s.source))
                 elif s.target not in keeps:
-                    body.append(Let(s.target, s.type, value, s.source))
-        for name, s in self.puts:
+                    body.append(RowLet(s.target, s.type, value, s.source))
+        for name, s in self.stores:
             if self._write_level(s) != at:
                 continue
-            if s.reduction is not None and s.target not in self.folds:
-                writes.append(Put(name, s.type, value_of[s.target], s.source))
-            elif self._along_row(s) and s.target not in self.folds:
+            if s.reduction is not None and s.target not in self.reductions:
+                writes.append(RowStore(name, s.type, value_of[s.target], s.source))
+            elif self._along_row(s) and s.target not in self.reductions:
                 only = self._is_only_written(s, uses[s.target])
-                writes.append(Put(name, s.type, value_of[s.target] if only else Read(s.target, (), s.type), s.source))
+                writes.append(RowStore(name, s.type, value_of[s.target] if only else Read(s.target, (), s.type), s.source))
             else:
-                prologue.append(Put(name, s.type, Read(s.target, (), s.type), s.source))
+                prologue.append(RowStore(name, s.type, Read(s.target, (), s.type), s.source))
         return Pass(tuple(prologue), (*body, *writes))
 
     def _is_only_written(self, s: Step, uses: list[int]) -> bool:
         """Whether a value is written once and used for nothing else, so that it needs no name."""
-        return len(uses) == 1 and s.target not in self.read_here and sum(t is s for _, t in self.puts) == 1
+        return len(uses) == 1 and s.target not in self.read_here and sum(t is s for _, t in self.stores) == 1
 
     def _value(self, e: Expr) -> Expr:
         """Return `e` with reads of earlier stages' steps turned to their temporaries."""
@@ -163,10 +163,11 @@ def _hosted(passes: list[Pass], uses: Mapping[str, list[int]], hosts: Mapping[st
     for name, where in uses.items():
         last = passes[where[-1]].body
         readers = [a for a in last if any(r.operand == name for r in reads(a.value))]
-        kind = next(a.type for p in passes for a in p.body if isinstance(a, Keep) and a.name == name)
-        host = readers[-1] if readers and isinstance(readers[-1], Put) else None
+        kind = next(a.type for p in passes for a in p.body if isinstance(a, RowBuffer) and a.name == name)
+        host = readers[-1] if readers and isinstance(readers[-1], RowStore) else None
         if host is not None and host.name in hosts and hosts[host.name].type == kind and host.name not in taken.values():
             taken[name] = host.name
     return [
-        replace(p, body=tuple(replace(a, host=taken.get(a.name)) if isinstance(a, Keep) else a for a in p.body)) for p in passes
+        replace(p, body=tuple(replace(a, host=taken.get(a.name)) if isinstance(a, RowBuffer) else a for a in p.body))
+        for p in passes
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from opc.ir.affine import Affine
 from opc.ir.expr import Const, Expr, Read, Select, reads, rewrite, walk
 from opc.lower.guards import one_place
-from opc.lower.loop_ir import Action, Fold, IndexLoop, Keep, Let, Pass, RowStage
+from opc.lower.loop_ir import Action, IndexLoop, Pass, RowAccumulate, RowBuffer, RowLet, RowStage
 from opc.records import replace
 
 
@@ -20,13 +20,13 @@ def with_peeled_points(stage: RowStage) -> RowStage:
         return stage
     index = row.index
     varying = {o.name for o in stage.operands if o.along_row}
-    varying |= {a.name for p in stage.passes for a in p.body if isinstance(a, Let | Keep)}
+    varying |= {a.name for p in stage.passes for a in p.body if isinstance(a, RowLet | RowBuffer)}
     return replace(stage, passes=tuple(replace(p, peeled=_condition(p, index, varying)) for p in stage.passes))
 
 
 def _condition(p: Pass, index: str, varying: set[str]) -> Expr | None:
     """Return the condition at whose one point a pass is peeled; one that folds is a single loop."""
-    if any(isinstance(a, Fold) for a in p.body):
+    if any(isinstance(a, RowAccumulate) for a in p.body):
         return None
     conditions = (e.cond for a in p.body for e in walk(a.value) if isinstance(e, Select))
     return next((c for c in conditions if peeled_point(c, index) and not any(r.operand in varying for r in reads(c))), None)

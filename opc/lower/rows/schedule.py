@@ -46,7 +46,7 @@ class Plan:
 
     key: _Key
     produced: list[Step]
-    folds: set[str]
+    reductions: set[str]
 
     @property
     def targets(self) -> set[str]:
@@ -213,9 +213,9 @@ class _Scheduler:
         """Whether something along the rows needs what is folded along them."""
         behind = set[str]()
         for s in self.steps:  # what a step reads comes before it
-            if any(n in plan.folds or n in behind for n in self.made_of[s.target]):
+            if any(n in plan.reductions or n in behind for n in self.made_of[s.target]):
                 behind.add(s.target)
-        along = [s for s in plan.produced if s.target in plan.folds or set(s.loops) & plan.key.row]
+        along = [s for s in plan.produced if s.target in plan.reductions or set(s.loops) & plan.key.row]
         return any(s.target in behind for s in along)
 
     def _plan(self, key: _Key, memory: Mapping[str, str], waiting: Collection[str]) -> Plan:
@@ -235,7 +235,7 @@ class _Scheduler:
                     plan.produced.append(s)
             elif key.whole and s.reduction.broadcast is None and (loops, frozenset(s.reduction.loops)) == (key.outer, key.row):
                 available.add(s.target)
-                plan.folds.add(s.target)
+                plan.reductions.add(s.target)
                 plan.produced.append(s)
             elif self.domains[s.target] == key.full and not (key.whole and _lies_apart(s, key.row)):
                 plan.produced.append(s)
@@ -279,7 +279,7 @@ class _Scheduler:
             key = _Key(plan.key.full - {last}, frozenset([last]), True)
             once = self._stage(replace(plan, key=key), kept, memory, name)
             if any(not o.along_row and (o.loops or o.reduction == "sum") for o in once.operands):
-                return replace(stage, once=once) if len(once.passes) <= 2 and not once.keeps else stage
+                return replace(stage, once=once) if len(once.passes) <= 2 and not once.buffers else stage
             if not isinstance(last, GroupLoop):
                 break
         return stage
@@ -293,34 +293,34 @@ class _Scheduler:
         body = [s for s in self.steps if s.target in needed and s.target not in memory]
 
         products: list[StageOperand] = []
-        puts: list[tuple[str, Step]] = []
+        stores: list[tuple[str, Step]] = []
         for s in plan.produced:
-            accumulates = s.reduction is not None and s.target not in plan.folds
-            along_row = not self._folds_first(plan, s) if accumulates else bool(set(s.loops) & plan.key.row)
+            accumulates = s.reduction is not None and s.target not in plan.reductions
+            along_row = not self._reduces_first(plan, s) if accumulates else bool(set(s.loops) & plan.key.row)
             kind = s.reduction.kind if accumulates and s.reduction is not None else None
             names: list[tuple[str, str, ValueType]] = []
             names += [(s.target, "output", self.op.output(s.target).type)] if s.target in self.outputs else []
             names += [(kept[s.target], "temporary", s.type)] if s.target in kept else []
             for product, where, stored in names:
                 products.append(StageOperand(product, where, stored, s.loops, along_row, True, kind))
-                puts.append((product, s))
+                stores.append((product, s))
         inputs = self._stage_inputs(body, memory, plan.key)
         here = {s.target: _seen_in(s, plan.key.full, row) for s in body}
         # What folds along these rows may serve steps of other stages alone.
-        folds = {n for n in plan.folds if n in here} | {s.target for s in plan.produced if self._folds_first(plan, s)}
+        reductions = {n for n in plan.reductions if n in here} | {s.target for s in plan.produced if self._reduces_first(plan, s)}
         passes = build_passes(
-            list(here.values()), folds, plan.key.row, [(product, here[s.target]) for product, s in puts], memory
+            list(here.values()), reductions, plan.key.row, [(product, here[s.target]) for product, s in stores], memory
         )
         optional = self._optional(products)
         return RowStage(
             name, outer, row, plan.key.whole, (*inputs, *products), passes, optional,
-            self._needed(body, puts, optional, memory), refusals=_refusals(plan.produced),
+            self._needed(body, stores, optional, memory), refusals=_refusals(plan.produced),
         )  # fmt: skip
 
-    def _folds_first(self, plan: Plan, s: Step) -> bool:
+    def _reduces_first(self, plan: Plan, s: Step) -> bool:
         """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
         r = s.reduction
-        if r is None or s.target in plan.folds or r.kind != "sum" or r.broadcast is not None:
+        if r is None or s.target in plan.reductions or r.kind != "sum" or r.broadcast is not None:
             return False
         return plan.key.whole and plan.key.row <= set(r.loops)
 
@@ -352,12 +352,12 @@ class _Scheduler:
         return tuple(p.name for p in products) if len(products) > 1 and leaves and optional else ()
 
     def _needed(
-        self, body: list[Step], puts: list[tuple[str, Step]], optional: tuple[str, ...], memory: Mapping[str, str]
+        self, body: list[Step], stores: list[tuple[str, Step]], optional: tuple[str, ...], memory: Mapping[str, str]
     ) -> dict[str, frozenset[str]]:
         """Return for each step of the body the products it is there for, unless all need it."""
         if not optional:
             return {}
-        closures = {name: self._closure([s.target], frozenset(memory)) for name, s in puts}
+        closures = {name: self._closure([s.target], frozenset(memory)) for name, s in stores}
         every = frozenset(optional)
         needs = {s.target: frozenset(p for p, c in closures.items() if s.target in c) for s in body}
         return {name: n for name, n in needs.items() if n != every}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from opc.ir.expr import reads
-from opc.lower.loop_ir import Fold, Keep, Pass, Put, RowStage
+from opc.lower.loop_ir import Pass, RowAccumulate, RowBuffer, RowStage, RowStore
 
 
 def stores_rows_alone(p: Pass) -> bool:
     """Whether a pass does nothing along the row but compute values and store them."""
-    return p.peeled is None and any(isinstance(a, Put) for a in p.body) and not any(isinstance(a, Fold | Keep) for a in p.body)
+    return (
+        p.peeled is None
+        and any(isinstance(a, RowStore) for a in p.body)
+        and not any(isinstance(a, RowAccumulate | RowBuffer) for a in p.body)
+    )
 
 
 def stores_rows(stage: RowStage) -> bool:
@@ -18,8 +22,8 @@ def stores_rows(stage: RowStage) -> bool:
     of what is stored there, and has the axes of the stage, so that it may turn out to take in one each.
     """
     rows = [o for o in stage.operands if o.written and o.along_row]
-    stored = [a.name for p in stage.passes if stores_rows_alone(p) for a in p.body if isinstance(a, Put)]
-    kept = any(isinstance(a, Keep) and a.host is not None for p in stage.passes for a in p.body)
+    stored = [a.name for p in stage.passes if stores_rows_alone(p) for a in p.body if isinstance(a, RowStore)]
+    kept = any(isinstance(a, RowBuffer) and a.host is not None for p in stage.passes for a in p.body)
     axes = len(stage.outer) + len(stage.row)
     summed = all(o.reduction is None or (o.reduction == "sum" and len(o.loops) == axes) for o in rows)
     alike = summed and len({o.type for o in rows}) == 1

@@ -110,7 +110,7 @@ struct joins_all {
 
 /* A reduction along a row: partial results of the lanes of a vector, then the result. */
 template <typename Joins, typename T, int Lanes>
-struct row_fold {
+struct row_reduction {
   typedef Joins joins;
   T lane[Lanes];
   T value;
@@ -155,17 +155,18 @@ OPC_INLINE T join_lanes(T *lane) {
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void start_fold(row_fold<Joins, T, Lanes> &fold) {
+OPC_INLINE void start_reduction(row_reduction<Joins, T, Lanes> &reduction) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Joins::template identity<T>;
+  for (int i = 0; i < Lanes; ++i) reduction.lane[i] = Joins::template identity<T>;
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void start_fold(row_extreme<Joins, T, Lanes> &fold) {
+OPC_INLINE void start_reduction(row_extreme<Joins, T, Lanes> &reduction) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) fold.lane[i] = Joins::template identity<T>;
+  for (int i = 0; i < Lanes; ++i) reduction.lane[i] = Joins::template identity<T>;
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) fold.nan[i] = 1; /* zeros would be stored by halves of a vector, which no load of it waits for gladly */
+  /* zeros would be stored by halves of a vector, which no load of it waits for gladly */
+  for (int i = 0; i < Lanes; ++i) reduction.nan[i] = 1;
 }
 
 template <typename Joins, int Lanes, typename T>
@@ -175,33 +176,33 @@ OPC_INLINE void join_vectors(T *a, const T *b, const T *c, const T *d) {
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void join_folds(row_fold<Joins, T, Lanes> &a, const row_fold<Joins, T, Lanes> &b, const row_fold<Joins, T, Lanes> &c,
-                           const row_fold<Joins, T, Lanes> &d) {
+OPC_INLINE void join_reductions(row_reduction<Joins, T, Lanes> &a, const row_reduction<Joins, T, Lanes> &b,
+                                const row_reduction<Joins, T, Lanes> &c, const row_reduction<Joins, T, Lanes> &d) {
   join_vectors<Joins, Lanes>(a.lane, b.lane, c.lane, d.lane);
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void join_folds(row_extreme<Joins, T, Lanes> &a, const row_extreme<Joins, T, Lanes> &b, const row_extreme<Joins, T, Lanes> &c,
-                           const row_extreme<Joins, T, Lanes> &d) {
+OPC_INLINE void join_reductions(row_extreme<Joins, T, Lanes> &a, const row_extreme<Joins, T, Lanes> &b,
+                                const row_extreme<Joins, T, Lanes> &c, const row_extreme<Joins, T, Lanes> &d) {
   join_vectors<Joins, Lanes>(a.lane, b.lane, c.lane, d.lane);
   join_vectors<joins_any, Lanes>(a.nan, b.nan, c.nan, d.nan);
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void join_fold(row_fold<Joins, T, Lanes> &fold) {
-  fold.value = join_lanes<Joins, Lanes>(fold.lane);
+OPC_INLINE void join_reduction(row_reduction<Joins, T, Lanes> &reduction) {
+  reduction.value = join_lanes<Joins, Lanes>(reduction.lane);
 }
 
 /* Joins keys, in which NaNs come first: one join, not two. */
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void join_fold(row_extreme<Joins, T, Lanes> &fold) {
+OPC_INLINE void join_reduction(row_extreme<Joins, T, Lanes> &reduction) {
   constexpr key<T> first = Joins::template identity<T> < T(0) ? limits<key<T>>::highest : limits<key<T>>::lowest;
   key<T> keys[Lanes];
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) keys[i] = fold.nan[i] < 0 ? first : order_key(fold.lane[i]);
+  for (int i = 0; i < Lanes; ++i) keys[i] = reduction.nan[i] < 0 ? first : order_key(reduction.lane[i]);
   const key<T> joined = join_lanes<Joins, Lanes>(keys);
-  fold.any_nan = joined == first ? key<T>(-1) : key<T>(1);
-  fold.value = key_value<T>(joined);
+  reduction.any_nan = joined == first ? key<T>(-1) : key<T>(1);
+  reduction.value = key_value<T>(joined);
 }
 
 /* Asks memory for what a pointer points to. It must not be a call: a loop with one is not vectorised. */
@@ -226,9 +227,10 @@ OPC_INLINE void look_ahead(const Ahead &ahead, int64_t i, int nth) {
 }
 
 /* Runs `step` with four vectors of partial results in turn, so that no step waits for the one before. */
-template <int Lanes, typename Ahead, typename Step, typename... Folds>
-struct four_folds {
-  OPC_INLINE int64_t run(int64_t columns, const Ahead &ahead, const Step &step, Folds &...a, Folds... b, Folds... c, Folds... d) {
+template <int Lanes, typename Ahead, typename Step, typename... Reductions>
+struct unrolled_reduction {
+  OPC_INLINE int64_t run(int64_t columns, const Ahead &ahead, const Step &step, Reductions &...a, Reductions... b, Reductions... c,
+                         Reductions... d) {
     int64_t i = 0;
     for (; i + 4 * Lanes <= columns; i += 4 * Lanes) {
       for (int nth = 0; nth < 4; ++nth) look_ahead<Lanes>(ahead, i, nth);
@@ -241,36 +243,38 @@ struct four_folds {
       OPC_SIMD_PARTS
       for (int lane = 0; lane < Lanes; ++lane) step(i + 3 * Lanes + lane, d.at(lane)...);
     }
-    (join_folds(a, b, c, d), ...);
+    (join_reductions(a, b, c, d), ...);
     return i;
   }
 };
 
 /* Runs `step` at elements [i, columns) and joins the partial results. */
-template <int Lanes, typename Ahead, typename Step, typename... Folds>
-OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
+template <int Lanes, typename Ahead, typename Step, typename... Reductions>
+OPC_INLINE void finish_row(int64_t i, int64_t columns, const Ahead &ahead, const Step &step, Reductions &...reductions) {
   for (; i + Lanes <= columns; i += Lanes) {
     ahead(i);
     OPC_SIMD_PARTS
-    for (int lane = 0; lane < Lanes; ++lane) step(i + lane, folds.at(lane)...);
+    for (int lane = 0; lane < Lanes; ++lane) step(i + lane, reductions.at(lane)...);
   }
-  (join_fold(folds), ...);
-  for (; i < columns; ++i) step(i, folds.last()...);
+  (join_reduction(reductions), ...);
+  for (; i < columns; ++i) step(i, reductions.last()...);
 }
 
 /* Runs `step` at each element of a row with the partial results it adds to. Unlike those of an OpenMP reduction, these start and end
  * in vectors, which tells in short rows. A step that is `quick` takes less time than adding up. */
-template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Folds>
-OPC_INLINE void fold_row(int64_t columns, const Ahead &ahead, const Step &step, Folds &...folds) {
-  (start_fold(folds), ...);
+template <int Lanes, bool Quick = false, typename Ahead, typename Step, typename... Reductions>
+OPC_INLINE void reduce_row(int64_t columns, const Ahead &ahead, const Step &step, Reductions &...reductions) {
+  (start_reduction(reductions), ...);
   if constexpr (Quick) {
     /* An end of its own: else the partial results of short rows, too, would be kept in memory from their start on. */
     if (columns >= 64 * Lanes) {
-      const int64_t done = four_folds<Lanes, Ahead, Step, Folds...>::run(columns, ahead, step, folds..., folds..., folds..., folds...);
-      return finish_row<Lanes>(done, columns, ahead, step, folds...);
+      const int64_t done =
+          unrolled_reduction<Lanes, Ahead, Step, Reductions...>::run(columns, ahead, step, reductions..., reductions..., reductions...,
+                                                                     reductions...);
+      return finish_row<Lanes>(done, columns, ahead, step, reductions...);
     }
   }
-  finish_row<Lanes>(0, columns, ahead, step, folds...);
+  finish_row<Lanes>(0, columns, ahead, step, reductions...);
 }
 
 /* The most rows that are interleaved. */

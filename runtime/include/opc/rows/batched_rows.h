@@ -1,8 +1,8 @@
 /* Batched rows: as many short rows at once as a vector has lanes, each row in a lane.
  *
- * A row of a vector or less leaves lanes idle, and each of its folds ends in joins of the lanes that wait for each other. Turned over,
- * its values stand one below the other: a fold is then one operation a column for all rows, whatever their length, and nothing is left
- * to join.
+ * A row of a vector or less leaves lanes idle, and each of its reductions ends in joins of the lanes that wait for each other. Turned
+ * over, its values stand one below the other: a reduction is then one operation a column for all rows, whatever their length, and
+ * nothing is left to join.
  */
 #ifndef OPC_ROWS_BATCHED_ROWS_H
 #define OPC_ROWS_BATCHED_ROWS_H
@@ -66,35 +66,35 @@ OPC_INLINE void store_values(const tile &t, int operand, int64_t first, const T 
 }
 
 /* A pointer to an array of columns of which compilers do not know that it is that array: GCC writes the places in one it knows as integers,
- * to which any store may go, and then leaves the partial results of folds in memory. */
+ * to which any store may go, and then leaves the partial results of reductions in memory. */
 template <typename T>
 OPC_INLINE T *columns_at(T *columns) {
   return static_cast<T *>(__builtin_assume_aligned(__builtin_launder(columns), line_bytes));
 }
 
 /* Runs `step` at each element of a batch: with the column, the place of the element, the lane, and its partial results. */
-template <int Lanes, typename Step, typename... Folds>
-OPC_INLINE void reduce_batch(int64_t columns, const Step &step, Folds &...folds) {
-  (start_fold(folds), ...);
+template <int Lanes, typename Step, typename... Reductions>
+OPC_INLINE void reduce_batch(int64_t columns, const Step &step, Reductions &...reductions) {
+  (start_reduction(reductions), ...);
   for (int64_t n = 0; n < columns; ++n) {
     OPC_SIMD_LANES
-    for (int lane = 0; lane < Lanes; ++lane) step(n, n * Lanes + lane, lane, folds.at(lane)...);
+    for (int lane = 0; lane < Lanes; ++lane) step(n, n * Lanes + lane, lane, reductions.at(lane)...);
   }
 }
 
 /* The results of a maximum or minimum of a batch: of keys, or of floating values. */
 template <typename Joins, typename Key, int Lanes, typename T>
-OPC_INLINE void values_of(const row_fold<Joins, Key, Lanes> &fold, T *values) {
+OPC_INLINE void values_of(const row_reduction<Joins, Key, Lanes> &reduction, T *values) {
   OPC_SIMD
-  for (int i = 0; i < Lanes; ++i) values[i] = key_value<T>(fold.lane[i]);
+  for (int i = 0; i < Lanes; ++i) values[i] = key_value<T>(reduction.lane[i]);
 }
 
 template <typename Joins, typename T, int Lanes>
-OPC_INLINE void values_of(const row_extreme<Joins, T, Lanes> &fold, T *values) {
+OPC_INLINE void values_of(const row_extreme<Joins, T, Lanes> &reduction, T *values) {
   OPC_SIMD
   for (int i = 0; i < Lanes; ++i) {
-    const T value = fold.lane[i];
-    values[i] = fold.nan[i] < 0 ? T(__builtin_nan("")) : value;
+    const T value = reduction.lane[i];
+    values[i] = reduction.nan[i] < 0 ? T(__builtin_nan("")) : value;
   }
 }
 

@@ -57,8 +57,8 @@ struct joins_terms : joins_sum {
 template <typename T>
 static T sum_row(const void *from, int64_t count) {
   const T *values = static_cast<const T *>(from);
-  row_fold<joins_terms, T, count_lanes<T>()> sum;
-  fold_row<count_lanes<T>(), true>(count, nothing_ahead{}, [=](int64_t i, T &to) OPC_INLINED { to += values[i]; }, sum);
+  row_reduction<joins_terms, T, count_lanes<T>()> sum;
+  reduce_row<count_lanes<T>(), true>(count, nothing_ahead{}, [=](int64_t i, T &to) OPC_INLINED { to += values[i]; }, sum);
   return sum.value;
 }
 

@@ -195,14 +195,14 @@ static int32_t split(runner &r, int64_t count, int64_t grain) {
   return r.failed ? fail(context, OPC_OUT_OF_MEMORY, "no memory for %lld bytes of row buffers", (long long)r.buffer_bytes) : OPC_OK;
 }
 
-struct fold_call {
+struct reduction_call {
   const runner *r;
   int32_t operand;
 };
 
 /* Combines the partial results of elements [begin, end) of an operand, and stores the results. */
 static void fold_range(void *argument, int64_t begin, int64_t end) {
-  const fold_call &call = *static_cast<const fold_call *>(argument);
+  const reduction_call &call = *static_cast<const reduction_call *>(argument);
   const runner &r = *call.r;
   const operand &o = r.s->operands[call.operand];
   const passing &p = r.pass[call.operand];
@@ -244,7 +244,7 @@ static int32_t run_reductions(runner &r) {
   for (int32_t k = 0; k < s.operand_count && code == OPC_OK; ++k) {
     const operand &o = s.operands[k];
     if (r.pass[k].data == nullptr || !is_partial(o, r.pass[k])) continue;
-    fold_call call = {&r, k};
+    reduction_call call = {&r, k};
     const int64_t count = r.pass[k].partial_count, grain = 2 * grain_elements / r.chunks + 1;
     if (r.context->parallel_for == nullptr || count <= grain) {
       fold_range(&call, 0, count);
