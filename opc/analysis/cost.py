@@ -25,8 +25,8 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -265,7 +265,9 @@ def _conjuncts(e: Expr) -> Iterator[Expr]:
 
 def _is_static(e: Expr) -> bool:
     """Whether a condition is known when the op is called."""
-    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(
+        isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)
+    )
 
 
 def _is_index(e: Expr) -> bool:

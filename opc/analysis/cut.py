@@ -20,9 +20,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -198,7 +198,7 @@ class Cut:
             case IndexValue():
                 self.uncut(e.value, cut)
                 return _WHOLE
-            case Place():
+            case GroupIndex():
                 if GroupSize(e.group) == self.along:
                     raise _SpreadError
                 return _WHOLE

@@ -28,9 +28,9 @@ from opc.ir.expr import (
     Call,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -57,7 +57,9 @@ def own_entries(e: Reduce) -> tuple[Entry, ...]:
 
 def is_uniform(e: Expr) -> bool:
     """Whether an expression reads no element and no index: it has one value in a whole call."""
-    return not any(isinstance(n, Read | Reduce | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(
+        isinstance(n, Read | Reduce | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)
+    )
 
 
 def is_number(e: Expr, value: float) -> bool:

@@ -95,7 +95,7 @@ class IndexValue(Node):
 
 @remembering
 @dataclass(frozen=True, slots=True)
-class Place(Node):
+class GroupIndex(Node):
     """Which point of an axis group this is, counted in row-major order from 0 (weak int)."""
 
     group: str
@@ -290,7 +290,9 @@ def with_parts(node: Any, fields: tuple[str, ...], new: Iterable[Any]) -> Any:
     return replace(node, **changed)
 
 
-Expr: TypeAlias = Const | StrConst | AttrRef | IndexValue | Place | Read | Call | Select | Reduce | Cast | Present | Extension
+Expr: TypeAlias = (
+    Const | StrConst | AttrRef | IndexValue | GroupIndex | Read | Call | Select | Reduce | Cast | Present | Extension
+)
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -427,7 +429,7 @@ def free_indices(e: Expr) -> frozenset[str]:
 def free_groups(e: Expr) -> frozenset[str]:
     """Return the axis groups that `e` uses and does not reduce away whole."""
     match e:
-        case Place():
+        case GroupIndex():
             return frozenset((e.group,))
         case Read():
             found = {i.name for i in e.indices if isinstance(i, GroupRef)}

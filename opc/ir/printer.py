@@ -16,9 +16,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     Extension,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -62,7 +62,7 @@ def _format(e: Expr) -> tuple[str, int]:
         case IndexValue():
             alone = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
             return str(e.value), _ATOM if alone and "//" not in str(e.value) else _SUM
-        case Place():
+        case GroupIndex():
             return f"position({GroupRef(e.group)})", _ATOM
         case Read():
             text = f"{e.operand}[{', '.join(_index(i) for i in e.indices)}]" if e.indices else f"{e.operand}[()]"

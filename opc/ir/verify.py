@@ -15,9 +15,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -174,7 +174,7 @@ class _Verifier:
                 self._need(e.type is wanted, f"the attribute '{e.name}' has type {e.type}")
             case IndexValue():
                 self._affine(e.value)
-            case Place():
+            case GroupIndex():
                 self._need(e.group in self.groups, f"the group of {GroupRef(e.group)} is not known")
             case Read():
                 self._read(e)

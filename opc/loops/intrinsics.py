@@ -13,7 +13,7 @@ from opc.loops.nodes import Body, Buffer, Kernel, Let, Scope, Statement, Var, ow
 from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 
 _HEADERS: Mapping[str, str] = {
-    "nests/points": "advance group_offset group_place locate outside report store limits",
+    "nests/points": "advance group_offset group_index locate outside report store limits",
     "nests/loops": (
         "add_row add_shared clip constant fetch_row fill finish_phases finish_row greatest least max_identity min_identity "
         "next_of part_begin part_end quotient_up result_row row_at search_row target_of target_unit terms_begin terms_end "

@@ -97,10 +97,10 @@ def inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affin
 def is_known_inside(read: Read, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> bool:
     """Whether each index of a read is one that is within the extent of its axis wherever it stands."""
     pairs = zip(read.indices, sizes, strict=True)
-    return all(isinstance(i, Affine) and (bounded.get(i) == s or _is_place(i.constant, s.constant)) for i, s in pairs)
+    return all(isinstance(i, Affine) and (bounded.get(i) == s or _is_index(i.constant, s.constant)) for i, s in pairs)
 
 
-def _is_place(index: int | None, size: int | None) -> bool:
+def _is_index(index: int | None, size: int | None) -> bool:
     return index is not None and size is not None and 0 <= index < size
 
 
@@ -154,7 +154,7 @@ def replace_node(e: Expr, node: Expr, new: Expr) -> Expr:
     return with_children(e, tuple(replace_node(c, node, new) for c in children(e)))
 
 
-def one_place(cond: Expr, index: str, is_known: Callable[[Expr], bool]) -> tuple[Affine, Expr] | None:
+def one_index(cond: Expr, index: str, is_known: Callable[[Expr], bool]) -> tuple[Affine, Expr] | None:
     """Return what a condition asks of an index where one place alone may hold it: the index plus the first is the second.
 
     `is_known` tells whether a value can be found ahead of the loop over the index.

@@ -76,7 +76,7 @@ class Reduction:
 class Step:
     """`target[loops] = value`, or the reduction of `value` over further loops. `value` holds no reduction.
 
-    A maximum or minimum is `asked` for at all points of some loops, at each place that no condition leaves out.
+    A maximum or minimum is `asked` for at all points of some loops, at each point that no condition leaves out.
     """
 
     target: str
@@ -146,7 +146,7 @@ class RowAccumulate:
 
 @dataclass(frozen=True, slots=True)
 class RowStore:
-    """Writes a product: `value` to the operand's place."""
+    """Stores a product: `value` to the operand's element."""
 
     name: str
     type: ValueType
@@ -246,7 +246,7 @@ class Lanes:
 
     `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
     reduction is vectorised along an axis of its own. `looked_up` are the operands of which rows of elements are fetched from
-    places found lane by lane, `inner` the indices along which these stay.
+    indices found lane by lane, `inner` the target's indices along which these do not change.
     """
 
     statement: Flat
@@ -263,26 +263,27 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A search that finds the places of a scatter in what it reads: they are `places` at the point of its axes that it found."""
+    """A search that finds the indices of a scatter in what it reads: they are `scatter_indices` at the point of its axes that it
+    found."""
 
     search: Reduce
-    places: tuple[Affine, ...]
+    scatter_indices: tuple[Affine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """A sum run as one pass over its terms, each added at the place that it names.
+    """A sum run as one pass over its terms, each added at the index that it names.
 
-    `places` are the computed positions along the target's indices that the terms name; `guards` the other conditions for a term
-    `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes. `lane` is
-    the last index of the target when no place is computed along it. `window` is there when the places are found in windows of a
-    row, tile by tile; `row` is an axis of the sum along which places and terms are computed in rows, and then added.
-    `shared` tells that threads may take some of the terms each and add to the same elements atomically.
+    `scatter_indices` are the computed positions along the target's indices that the terms name; `guards` the other conditions for
+    a term `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes.
+    `lane` is the last index of the target when no index is computed along it. `window` is there when the indices are found in
+    windows of a row, tile by tile; `row` is an axis of the sum along which indices and terms are computed in rows, and then
+    added. `shared` tells that threads may take some of the terms each and add to the same elements atomically.
     """
 
     statement: Flat
     sum: Reduce
-    places: tuple[tuple[str, Expr], ...]
+    scatter_indices: tuple[tuple[str, Expr], ...]
     guards: tuple[Affine | Expr, ...]
     body: Expr
     lane: str | None
@@ -339,8 +340,8 @@ class Term:
 class ContractionStage:
     """A sum of products at each point of a target, in blocks, and what is done with it.
 
-    `epilogue` is the elementwise stage that takes strips of the sum, its first operand, and writes the target, its last; `places`
-    tells where each other operand stands, by the indices of the target.
+    `epilogue` is the elementwise stage that takes strips of the sum, its first operand, and writes the target, its last;
+    `operand_indices` are those of each other operand, in terms of the target's.
     """
 
     name: str
@@ -349,7 +350,7 @@ class ContractionStage:
     type: ValueType
     terms: tuple[Term, ...]
     epilogue: RowStage
-    places: tuple[tuple[str, tuple[Affine | GroupRef, ...]], ...]
+    operand_indices: tuple[tuple[str, tuple[Affine | GroupRef, ...]], ...]
 
 
 Stage: TypeAlias = RowStage | NestStage | ContractionStage

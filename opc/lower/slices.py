@@ -7,7 +7,7 @@ stay in cache and there are only as many of them as threads.
 from __future__ import annotations
 
 from opc.ir.affine import Affine, FloorDiv, GroupSize, Minimum, Mod, parts_of
-from opc.ir.expr import Expr, GroupAxis, GroupRef, IndexValue, Place, Read, Reduce, walk
+from opc.ir.expr import Expr, GroupAxis, GroupIndex, GroupRef, IndexValue, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Group, Op
 from opc.lower.loop_ir import GroupLoop, Program
 
@@ -45,7 +45,7 @@ def _stays(op: Op, e: Expr, group: GroupRef) -> bool:
             case IndexValue():
                 if _counts(node.value, group):
                     return False
-            case Place():
+            case GroupIndex():
                 if node.group == group.name:
                     return False
     return True

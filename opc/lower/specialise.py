@@ -19,8 +19,8 @@ from opc.ir.expr import (
     Call,
     Const,
     Expr,
+    GroupIndex,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -117,7 +117,7 @@ def _compared(op: Op) -> Iterator[tuple[str, int | float]]:
 
 def _work(e: Expr) -> Expr:
     """Return what is done with operands: an expression without the numbers that a call fixes."""
-    if not any(isinstance(n, Read | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)):
+    if not any(isinstance(n, Read | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e)):
         return Const(0, Weak.INT)
     return with_children(e, tuple(_work(c) for c in children(e)))
 

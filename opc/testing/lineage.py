@@ -25,9 +25,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -204,7 +204,7 @@ class _Walk:
                 return self.env.attribute(e.name, e.element)
             case IndexValue():
                 return e.value.evaluate(self.symbol(scope))
-            case Place():
+            case GroupIndex():
                 return self.position(scope.groups[e.group], self.env.groups.get((e.group, None), ()))
             case Present():
                 return e.operand in self.env.present

@@ -9,9 +9,9 @@ from opc.ir.expr import (
     Call,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -46,7 +46,7 @@ def form(e: Expr) -> int:
     match e:
         case Const():
             own: object = e.value
-        case AttrRef() | Place() | Present():
+        case AttrRef() | GroupIndex() | Present():
             own = e
         case IndexValue():
             own = _terms(e.value)

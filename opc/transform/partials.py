@@ -23,9 +23,9 @@ from opc.ir.expr import (
     Cast,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     ReduceAxis,
@@ -179,7 +179,7 @@ class Differentiator:
         position: Expr = ZERO
         for i, a in enumerate(e.axes):
             below = product(b.extent if isinstance(b, Axis) else Affine.of(GroupSize(b.name)) for b in e.axes[i + 1 :])
-            here = IndexValue(Affine.of(Index(a.index))) if isinstance(a, Axis) else Place(a.name)
+            here = IndexValue(Affine.of(Index(a.index))) if isinstance(a, Axis) else GroupIndex(a.name)
             position = algebra.add(position, algebra.mul(here, scalar.index_value(below)))
         where = rename_bound(Reduce(f"arg{e.kind}", e.axes, e.body, DType.INT64), self._clear_of(e))
         return scalar.select(scalar.raw("eq", position, where), ONE, ZERO)

@@ -15,8 +15,8 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -61,7 +61,7 @@ def is_zero(e: Expr) -> bool:
 def is_leaf(e: Expr) -> bool:
     """Whether `e` costs nothing to write or compute twice: a literal, attribute, index or plain read."""
     match e:
-        case Const() | StrConst() | AttrRef() | IndexValue() | Place() | Present():
+        case Const() | StrConst() | AttrRef() | IndexValue() | GroupIndex() | Present():
             return True
         case Read():
             return not children(e)

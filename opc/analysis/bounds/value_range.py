@@ -18,9 +18,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -76,7 +76,7 @@ class Values:
                 return Range((Affine.of(int(e.value)),), (Affine.of(int(e.value)),))
             case IndexValue():
                 return Range((e.value,), (e.value,))
-            case Place():
+            case GroupIndex():
                 return Range((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
             case Cast(type=DType.INT64) if is_whole(e.arg.type):
                 return self.range(e.arg, ranges)

@@ -20,9 +20,9 @@ from opc.ir.expr import (
     Cast,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Reduce,
     ReduceAxis,
@@ -165,7 +165,7 @@ class CallTyper:
             hint = f"{GroupRef(name)} stands on the left or under a reduction where its points are told apart"
             self._error(f"there are no points of {GroupRef(name)} here", tree.span, hint)
             return None
-        return Place(name, tree.span)
+        return GroupIndex(name, tree.span)
 
     # reductions
 

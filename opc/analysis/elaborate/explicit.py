@@ -11,7 +11,7 @@ from opc.analysis.shapes.plan import undetermined
 from opc.diagnostics import Diagnostics, did_you_mean
 from opc.ir.affine import Affine, Dim, GroupSize
 from opc.ir.dtypes import Acc, ElementType, TypeVar, is_floating
-from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupRef, IndexValue, Place, Present, Read, Reduce, walk
+from opc.ir.expr import Axis, BroadcastAxis, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Read, Reduce, walk
 from opc.ir.op import Assign, Derivation, Group, Op, Operand, Role
 from opc.ir.rules import reduction_type
 from opc.records import replace
@@ -181,7 +181,7 @@ def _missing(op: Op, bound: set[Dim | Group]) -> set[Dim | Group]:
             match e:
                 case IndexValue():
                     sizes.append(e.value)
-                case Place():
+                case GroupIndex():
                     groups.add(Group(e.group))
                 case Reduce():
                     sizes += [a.extent for a in e.axes if isinstance(a, Axis)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opc.ir.affine import Affine, GroupSize
-from opc.ir.expr import Expr, GroupAxis, IndexValue, Place, Read, Reduce, walk
+from opc.ir.expr import Expr, GroupAxis, GroupIndex, IndexValue, Read, Reduce, walk
 from opc.ir.op import AttributeKind, Family, Group, Op, Operand
 from opc.records import dataclass
 
@@ -63,7 +63,8 @@ def _batchable(op: Op, name: str) -> bool:
     if any(isinstance(d, Group) and d.name == name for d in inner):
         return False
     return not any(s == GroupSize(name) for a in _sizes(op) for s in a.atoms()) and not any(
-        (isinstance(e, Reduce) and GroupAxis(name) in e.axes) or (isinstance(e, Place) and e.group == name) for e in _nodes(op)
+        (isinstance(e, Reduce) and GroupAxis(name) in e.axes) or (isinstance(e, GroupIndex) and e.group == name)
+        for e in _nodes(op)
     )
 
 

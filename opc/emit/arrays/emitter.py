@@ -38,9 +38,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -89,7 +89,7 @@ class ArrayEmitter(ABC):
         """An integer expression over indices, sizes and attributes."""
 
     @abstractmethod
-    def place_of(self, e: Place, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
         """Which point of a group this is."""
 
     @abstractmethod
@@ -276,7 +276,7 @@ class ArrayEmitter(ABC):
                 return self.attribute(e)
             case IndexValue():
                 return self.index_value(e, scope)
-            case Place():
+            case GroupIndex():
                 return self.place_of(e, scope)
             case Read():
                 return self.read(e, scope)

@@ -20,9 +20,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -108,7 +108,7 @@ class ExprText(AffineDialect):
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
-    def place(self, e: Place) -> Text:
+    def group_index(self, e: GroupIndex) -> Text:
         """Return which point of a group this is; only where groups are walked point by point."""
         raise TypeError(f"{GroupRef(e.group)} is one loop here")
 
@@ -155,8 +155,8 @@ class ExprText(AffineDialect):
                 return self._cast(e)
             case Present():
                 return Text(self.present(e.operand), _ATOM, DType.BOOL)
-            case Place():
-                return self.place(e)
+            case GroupIndex():
+                return self.group_index(e)
             case Reduce() if self.reduce is not None:
                 return self.reduce(e)
             case _:

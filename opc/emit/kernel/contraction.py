@@ -47,7 +47,7 @@ class ContractionText:
                 yield f"  const opc::axes {name} = opc::add_axis(stage, {self._size(dim)});"
         yield f"  const opc::dtype computed = {self.computed(s.type)};"
         yield "  opc::add_sum(stage, computed);"
-        for operand, (name, indices) in zip(s.epilogue.operands[1:], s.places, strict=True):
+        for operand, (name, indices) in zip(s.epilogue.operands[1:], s.operand_indices, strict=True):
             yield self._operand(name, indices, operand.written)
         yield f"  opc::term terms[{len(s.terms)}];"
         yield "  opc::contraction sum;"

@@ -85,7 +85,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
 
 
 def _lanes_lines(s: NestStage, text: KernelText) -> Iterator[str]:
-    """Yield the lines that set the target of a nest whose lanes find places."""
+    """Yield the lines that set the target of a nest whose lanes find indices."""
     nest = text.nest
     assert nest is not None, "a nest stage has the text of a nest"
     entries, target = len(nest.declared.dims), len(nest.operands) - 1
@@ -113,12 +113,12 @@ def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterat
     for n, plan in enumerate(s.plans):
         assert isinstance(plan, Scatter), "all plans of a scatter are scatters"
         entries = plan.statement.indices
-        places = [entries.index(i) for i, _ in plan.places]
-        outer = [k for k, i in enumerate(entries) if i != plan.lane and k not in places]
+        scatter_indices = [entries.index(i) for i, _ in plan.scatter_indices]
+        outer = [k for k, i in enumerate(entries) if i != plan.lane and k not in scatter_indices]
         lane = -1 if plan.lane is None else len(entries) - 1
         lists = [f"  const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"]
-        lists.append(f"  const int32_t places[] = {{{', '.join(map(str, places))}}};")
-        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {len(places)}, places, {lane}"
+        lists.append(f"  const int32_t indices[] = {{{', '.join(map(str, scatter_indices))}}};")
+        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {len(scatter_indices)}, indices, {lane}"
         call = f"opc::set_scatter(nest, operands[{target}], {counts}, {steps(s, scalar)});"
         if len(s.plans) > 1:
             yield "  if (nest.alone) {" if n == 1 else "  if (!nest.alone) {"

@@ -37,9 +37,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -89,7 +89,7 @@ class NumpyOperations(NumpySizes):
             text = self.named_once(self.expand(text, missing))
         return Text(text, ATOM, frozenset((name,)))
 
-    def place_of(self, e: Place, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
         """As `ArrayEmitter.place_of` says."""
         sizes = self.group_in(GroupRef(e.group), scope)
         text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")

@@ -24,7 +24,7 @@ from opc.emit.python.layout import laid_out
 from opc.emit.python.text import WIDTH, docstring, quoted
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, ValueType, Weak, candidates, is_bool, is_floating, is_integer
-from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupRef, IndexValue, Place, Present, Reduce, Select, StrConst
+from opc.ir.expr import AttrRef, Call, Cast, Const, Expr, GroupIndex, GroupRef, IndexValue, Present, Reduce, Select, StrConst
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Assign, AttributeKind, Group, Op, Operand
 from opc.records import dataclass, replace
@@ -220,7 +220,7 @@ class _OnnxEmitter(OnnxWindows):
         missing = missing_entries(scope.frame, (name,))
         return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
 
-    def place_of(self, e: Place, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
         entry = GroupRef(e.group)
         text = self.unflatten(f"{BUILDER}.arange({self.flat_size(entry, scope)})", (entry,), scope)
         missing = missing_entries(scope.frame, (entry,))

@@ -41,9 +41,9 @@ from opc.loops.values import (
     sum_of,
     variable,
 )
-from opc.lower.build.context import NEST, Known, PlaceKey, Range
+from opc.lower.build.context import NEST, GatherKey, Known, Range
 from opc.lower.guards import inside, is_known_inside
-from opc.lower.nests.gather_indices import is_looked_up, is_tested, place_entries
+from opc.lower.nests.gather_indices import gathered_entries, is_looked_up, is_tested
 from opc.records import replace
 
 NOWHERE = Word("opc::nowhere")
@@ -134,36 +134,36 @@ class Accesses:
         if optional:
             absent = Call("not", (Present(e.operand),), DType.BOOL)
             body.append(If(absent, (Result(Const(0, e.type)),)))
-        places: dict[int, Expr] = {}
+        indices: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
         for n in range(len(e.indices)) if e.pad is not None else self._checks(e):
             index = e.indices[n]
             assert not isinstance(index, GroupRef), "a flat statement has no groups"
             at = self.nest.fresh(f"{e.operand}_at")
             body.append(Let(at, Weak.INT, self.index(index)))
-            places[n] = variable(at)
+            indices[n] = variable(at)
             self.inner.add(at)
-            outside = call("outside", places[n], self.nest.size(e.operand, n), type=DType.BOOL)
+            outside = call("outside", indices[n], self.nest.size(e.operand, n), type=DType.BOOL)
             if e.pad is not None:
                 body.append(If(outside, (Result(self.branch(e.pad)),)))
             else:
-                body.append(Refuse(outside, self.nest.outside(e.operand, n, places[n])))
-        load = self.load(e, places)
+                body.append(Refuse(outside, self.nest.outside(e.operand, n, indices[n])))
+        load = self.load(e, indices)
         self.lazy = lazy
         return Block(tuple(body), load, e.type)
 
-    def load(self, e: Read, places: dict[int, Expr]) -> Load:
-        """Return the load of an element, whose computed indices are in `places`."""
-        return Load(e.operand, self.offset(e, places), e.type, e.operand in self.nest.gathered)
+    def load(self, e: Read, indices: dict[int, Expr]) -> Load:
+        """Return the load of an element, whose computed indices are in `indices`."""
+        return Load(e.operand, self.offset(e, indices), e.type, e.operand in self.nest.gathered)
 
-    def offset(self, e: Read, places: dict[int, Expr]) -> Expr:
+    def offset(self, e: Read, indices: dict[int, Expr]) -> Expr:
         """Return the offset of an element: the sum of its indices times strides."""
         unit = self.known.units[e.operand] if e.indices else 0
         terms = []
         for n, index in enumerate(e.indices):
             assert not isinstance(index, GroupRef), "a flat statement has no groups"
-            at = places[n] if n in places else self.index(index)
-            if not (isinstance(index, Affine) and not index.terms and n not in places):
+            at = indices[n] if n in indices else self.index(index)
+            if not (isinstance(index, Affine) and not index.terms and n not in indices):
                 terms.append(product_of(at, None if n == unit else self.nest.stride(e.operand, n)))
         return sum_of(terms)
 
@@ -179,7 +179,7 @@ class Accesses:
         others = replace(e, indices=(*e.indices[:unit], *e.indices[unit + 1 :]))
         return step is not None and step.constant == 1 and self.over.lane not in free_indices(others)
 
-    def places(self, e: Read) -> tuple[Body, dict[int, Expr]]:
+    def indices(self, e: Read) -> tuple[Body, dict[int, Expr]]:
         """Return the statements that compute and test the computed indices of a read, and the variables they are in."""
         body: list[Statement] = []
         found: dict[int, Expr] = {}
@@ -196,41 +196,41 @@ class Accesses:
     def _row(self, e: Read) -> str:
         """Have the row that a read runs along looked up, and return the pointer to it."""
         if e not in self._rows:
-            body, places = self.places(e)
+            body, indices = self.indices(e)
             name = self._rows[e] = self.nest.fresh(f"{e.operand}_row")
             lane = self.over.lane
             start = map_lane(e, lane)
             buffer = self.nest.fresh(f"{e.operand}_row_buffer")
-            args = (NEST, self.nest.number_of(e.operand), self.offset(start, places), self.over.low, self.over.high)
+            args = (NEST, self.nest.number_of(e.operand), self.offset(start, indices), self.over.low, self.over.high)
             pointer = call("row_at", *args, Local(buffer, e.type), type=e.type)
             self.before += [*body, Buffer(buffer, e.type, "opc::nest_lanes"), Let(name, pointer_to(e), pointer)]
         return self._rows[e]
 
-    def place_key(self, e: Read) -> PlaceKey:
+    def gather_key(self, e: Read) -> GatherKey:
         """Return what finds the place of a read that is looked up."""
-        entries = place_entries(self.nest.op, e, self.over.lane, self.known.bounded)
+        entries = gathered_entries(self.nest.op, e, self.over.lane, self.known.bounded)
         return e.operand, tuple((n, e.indices[n]) for n in entries)
 
-    def place_loop(self, e: Read, row: str) -> Loop:
+    def gather_index_loop(self, e: Read, row: str) -> Loop:
         """Return the loop that finds the places of a looked-up read and puts them into a row."""
         body: list[Statement] = []
-        names = self._place_names(e, body)
+        names = self._index_names(e, body)
         unit = self.known.units[e.operand]
-        place = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
+        position = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
         for n, at in reversed(names.items()):
             if self._is_tested(e, n):
-                place = Choice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, place)
-        body.append(Store(Local(row, Weak.INT, variable(self.over.lane)), place))
+                position = Choice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
+        body.append(Store(Local(row, Weak.INT, variable(self.over.lane)), position))
         return Loop(How.VECTOR, self.over.lane, self.over.low, self.over.high, tuple(body))
 
     def _is_tested(self, e: Read, entry: int) -> bool:
         return is_tested(e, entry, self.nest.sizes(e.operand), self.known.bounded)
 
-    def _place_names(self, e: Read, body: list[Statement]) -> dict[int, Expr]:
-        """Append the indices that make a place, and return the variables that hold them by entry."""
+    def _index_names(self, e: Read, body: list[Statement]) -> dict[int, Expr]:
+        """Append the indices of the entries that vary or are tested, and return the variables that hold them by entry."""
         names: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
-        for n, index in self.place_key(e)[1]:
+        for n, index in self.gather_key(e)[1]:
             assert not isinstance(index, GroupRef), "a flat statement has no groups"
             at = self.nest.fresh(f"{e.operand}_at")
             body.append(Let(at, Weak.INT, self.index(index)))
@@ -243,16 +243,16 @@ class Accesses:
         """Have a row of elements fetched from places of their own, and return the array that holds them."""
         if e in self._rows:
             return self._rows[e]
-        key = self.place_key(e)
-        places = self.known.places.get(key)
-        if places is None:
-            places = self.nest.fresh(f"{e.operand}_places")
-            self.before += [Buffer(places, Weak.INT, self.known.row_size), self.place_loop(e, places)]
+        key = self.gather_key(e)
+        indices = self.known.indices.get(key)
+        if indices is None:
+            indices = self.nest.fresh(f"{e.operand}_indices")
+            self.before += [Buffer(indices, Weak.INT, self.known.row_size), self.gather_index_loop(e, indices)]
         moving = dict(key[1])
         start = replace(e, indices=tuple(Affine.of(0) if n in moving else i for n, i in enumerate(e.indices)))
         other = Const(0, e.type) if e.pad is None else self.branch(e.pad)
         name = self._rows[e] = self.nest.fresh(f"{e.operand}_row")
-        args = (NEST, self.nest.number_of(e.operand), self.offset(start, {}), Local(places, Weak.INT))
+        args = (NEST, self.nest.number_of(e.operand), self.offset(start, {}), Local(indices, Weak.INT))
         row = Local(name, e.type)
         fetch = call("fetch_row", *args, self.over.low, self.over.high, Construct(e.type, other), row, type=DType.BOOL)
         self.before.append(Buffer(name, e.type, self.known.row_size))
@@ -265,7 +265,7 @@ class Accesses:
     def _refusal(self, e: Read) -> Body:
         """Return the statements that report the first of a row's places that lies outside."""
         body: list[Statement] = []
-        for n, at in self._place_names(e, body).items():
+        for n, at in self._index_names(e, body).items():
             if self._is_tested(e, n):
                 outside = call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL)
                 body.append(If(outside, (Do(self.nest.outside(e.operand, n, at)),)))

@@ -46,16 +46,16 @@ class ChannelBlocks:
         """Return the tables of what counts at each row and each column."""
         axes, of = self.windows.axes, (self.of,)
         sizes: list[Expr] = []
-        places: list[Function] = []
+        taps: list[Function] = []
         if len(axes) == 1:
             sizes += [number(1), number(1)]
             params = ("int64_t", self.nest.fresh("row")), ("int64_t", self.nest.fresh("tap"))
-            places.append(Function(self.nest.fresh("tap_of"), params, (), number(0), returns=Weak.INT))
+            taps.append(Function(self.nest.fresh("tap_of"), params, (), number(0), returns=Weak.INT))
         for a in axes:
             sizes += [Member("@nest", "size", self.plan.statement.indices.index(a.index)), IndexValue(a.axis.extent)]
-            places.append(self._place(a))
+            taps.append(self._tap(a))
         held = self.nest.size(self.windows.element.operand, len(self.windows.element.indices) - 1)
-        place_functions = (ref(p.name) for p in places)
+        place_functions = (ref(p.name) for p in taps)
         weighted = "true" if self.windows.weight else "false"
         find = call(
             "fill_channel_tables", ref(self.tables), held, *sizes, *place_functions, type=DType.BOOL, types=(self.of, weighted)
@@ -64,18 +64,18 @@ class ChannelBlocks:
         whole = compare("eq", Member("@nest", "pieces"), number(1))
         memory = Named("opc::channel_memory")
         return (
-            *places,
+            *taps,
             Var(self.tables, Named("opc::channel_tables")),
             Let(self.found, DType.BOOL, Call("and", (Call("and", (whole, many), DType.BOOL), find), DType.BOOL)),
             Let(self.memory, memory, Construct(memory, Local(self.found, DType.BOOL))),
         )
 
-    def _place(self, a: WindowAxis) -> Function:
+    def _tap(self, a: WindowAxis) -> Function:
         """Return a function that tells the place of a point of a window, or -1."""
         params = ("int64_t", a.index), ("int64_t", a.axis.index)
-        place = self.windows.element.indices[_entry(self.windows.element, a)]
-        assert isinstance(place, Affine), "an element of a plane lies at an affine place"
-        value: Expr = IndexValue(place)
+        position = self.windows.element.indices[_entry(self.windows.element, a)]
+        assert isinstance(position, Affine), "an element of a plane lies at an affine place"
+        value: Expr = IndexValue(position)
         if a.guards:
             value = Choice(condition(self.known, a.guards), value, number(-1))
         return Function(self.nest.fresh("tap_of"), params, (), value, returns=Weak.INT)
@@ -88,7 +88,7 @@ class ChannelBlocks:
         from_here = call("channels_from", NEST, Word("at"), number(self.channel), left, types=of)
         term = number(1) if windows.term is None else IndexValue(windows.term.extent)
         members = (term, number(int(windows.padded)), *map(self._operand, windows.operands))
-        args = NEST, ref(self.tables), ref(described), ref(self.memory), variable(count), variable("@place"), ref(finish)
+        args = NEST, ref(self.tables), ref(described), ref(self.memory), variable(count), variable("@offset"), ref(finish)
         done = call("reduce_channels", *args, type=DType.BOOL, types=(f"opc::combine::{windows.combine}",))
         last = call("to_last_unit", NEST, Word("at"), number(self.channel), variable(count))
         behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
@@ -105,10 +105,10 @@ class ChannelBlocks:
         def stride(index: str) -> Expr:
             return self.nest.stride(r.operand, r.indices.index(Affine.of(Index(index))))
 
-        places = (
+        taps = (
             Affine.of(0) if n in entries or (term and i == Affine.of(Index(term.index))) else i for n, i in enumerate(r.indices)
         )
-        offset = Accesses(self.known, NO_RANGE).offset(replace(r, indices=tuple(places)), {})
+        offset = Accesses(self.known, NO_RANGE).offset(replace(r, indices=tuple(taps)), {})
         row = self.nest.stride(r.operand, entries[0]) if len(entries) > 1 else number(0)
         return Init((Address(r.operand, offset), stride(self.windows.vector), row, stride(term.index) if term else number(0)))
 

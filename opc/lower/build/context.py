@@ -45,7 +45,7 @@ class Variable:
     """The function of the variable's that returns its value, of one that is no plain value."""
 
 
-PlaceKey: TypeAlias = tuple[str, tuple[tuple[int, Affine | GroupRef | Expr], ...]]
+GatherKey: TypeAlias = tuple[str, tuple[tuple[int, Affine | GroupRef | Expr], ...]]
 """An operand, and the entries of a read of it that make its place in a row."""
 
 
@@ -135,8 +135,8 @@ class Known:
 
     `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
     that name; `units` tells the entry along which each operand is contiguous; `given` are the optional operands known to be
-    present; `row_lane` is the lane that has no more than `row_size` points; `places` are the variables that hold rows of places,
-    found before, by what finds them.
+    present; `row_lane` is the lane that has no more than `row_size` points; `indices` are the variables that hold rows of
+    indices, found before, by what finds them.
     """
 
     nest: Nest
@@ -146,7 +146,7 @@ class Known:
     given: frozenset[str] = frozenset()
     row_lane: str = ""
     row_size: str = "opc::nest_lanes"
-    places: dict[PlaceKey, str] = field(default_factory=dict)
+    indices: dict[GatherKey, str] = field(default_factory=dict)
 
     @property
     def positive(self) -> Callable[[Affine], bool]:

@@ -1,4 +1,4 @@
-"""Places found lane by lane, once for all the rows in which they stay the same: ahead of the loops of a unit of work."""
+"""Indices computed from data: found for a row at a time ahead of the loops that gather, and once for all rows that share them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from opc.loops.values import call, compare, variable
 from opc.lower.build.access import Accesses
 from opc.lower.build.context import Known, Range
 from opc.lower.loop_ir import Lanes
-from opc.lower.nests.gather_indices import MOST_PLACES, axis_bounds, indices_of, looked_up
+from opc.lower.nests.gather_indices import MAX_GATHERS, axis_bounds, indices_of, looked_up
 
 
-def rows_of_places(known: Known, plan: Lanes, value: Expr, over: Range, indices: set[str]) -> tuple[Body, Body]:
-    """Return the declarations of what holds the places in a row of a value, and the loops that find them.
+def gather_index_rows(known: Known, plan: Lanes, value: Expr, over: Range, indices: set[str]) -> tuple[Body, Body]:
+    """Return the buffers for the computed indices of the reads in a value, and the loops that fill them.
 
-    `indices` are those that are known where the loops stand: what the value's own loops have a part in finding is left to them.
-    Where the unit goes on from the one before it along indices that the places don't depend on, these stand.
+    `indices` are the loop indices known there; what also depends on the value's own loops is computed in those. A unit that
+    differs from the one before it only along indices that these do not depend on uses the same buffers again.
     """
     known.bounded |= axis_bounds(value)
     accesses = Accesses(known, over)
     rows: list[Statement] = []
     declarations: list[Statement] = []
     for e in looked_up(known.nest.op, value, over.lane, known.bounded):
-        key = accesses.place_key(e)
+        key = accesses.gather_key(e)
         names = {name for _, index in key[1] for name in indices_of(index)}
-        if key in known.places or len(declarations) == MOST_PLACES or not names <= indices:
+        if key in known.indices or len(declarations) == MAX_GATHERS or not names <= indices:
             continue
-        row = known.places[key] = known.nest.fresh(f"{e.operand}_places")
+        row = known.indices[key] = known.nest.fresh(f"{e.operand}_indices")
         declarations.append(Buffer(row, Weak.INT, known.row_size))
-        rows.append(accesses.place_loop(e, row))
+        rows.append(accesses.gather_index_loop(e, row))
     body: Body = (*accesses.before, *rows)
     if declarations and plan.inner:
         first = compare("eq", variable("@unit"), variable("@begin"))

@@ -18,9 +18,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -124,8 +124,8 @@ class _Points:
                 return self._read(e)
             case Reduce():
                 return self._reduce(e)
-            case Place():
-                return call("group_place", Axes(e.group), self.groups[e.group][0])
+            case GroupIndex():
+                return call("group_index", Axes(e.group), self.groups[e.group][0])
             case Select():
                 cond, before = self.value(e.cond), self.given
                 self.given = before | presence(e.cond, False)

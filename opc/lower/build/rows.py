@@ -30,7 +30,7 @@ from opc.loops.values import (
 from opc.lower.build.access import Accesses
 from opc.lower.build.channels import ChannelBlocks, channel_blocks
 from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
-from opc.lower.build.gather_indices import rows_of_places
+from opc.lower.build.gather_indices import gather_index_rows
 from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
@@ -74,7 +74,7 @@ class _RowNest:
         if alone:
             known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
         if isinstance(plan, Scatter):
-            places = [f"{index} = {format_expr(place)}" for index, place in plan.places]
+            places = [f"{index} = {format_expr(place)}" for index, place in plan.scatter_indices]
             how = {f"rows {plan.row}": plan.row, "windows": plan.window, "atomic": plan.shared}
             self._decide("scatter", *places, *(text for text, holds in how.items() if holds))
             return scatter_body(known, plan)
@@ -115,7 +115,7 @@ class _RowNest:
             if name in used:
                 body.append(Let(name, Weak.INT, Member("@at", "index", n)))
         if self.stage.stored:
-            body.append(Let("@place", Weak.INT, call("@at.target")))
+            body.append(Let("@offset", Weak.INT, call("@at.target")))
         if blocks is not None:
             body += blocks.block()
         declared: Body = ()
@@ -134,7 +134,7 @@ class _RowNest:
         return "2 * opc::nest_lanes" if period(self.op, plan.statement.value, plan.lane) is not None else "opc::nest_lanes"
 
     def _result_row(self) -> Expr:
-        return call("result_row", NEST, Word("place"), ref("@buffer"))
+        return call("result_row", NEST, Word("offset"), ref("@buffer"))
 
     def _point(self, known: Known, value: Expr) -> Body:
         """Return the computing of one point."""
@@ -145,7 +145,7 @@ class _RowNest:
             *loops,
             Let("@out", Pointer(of), self._result_row()),
             Store(Local("@out", of, number(0)), value),
-            Do(call("finish_row", NEST, Word("place"), ref("@out"), number(1))),
+            Do(call("finish_row", NEST, Word("offset"), ref("@out"), number(1))),
         )
 
     def _row(self, known: Known, plan: Lanes, lane: str) -> tuple[Body, Body]:
@@ -156,7 +156,7 @@ class _RowNest:
         start, own = nest.fresh("start"), nest.fresh(lane)
         known.row_lane = own
         if plan.looked_up:
-            known.row_size = "opc::place_row"
+            known.row_size = "opc::gather_row"
         body: list[Statement] = [Let(start, Weak.INT, call("@at.first")), Let("@count", Weak.INT, call("@at.count"))]
         if divisor is not None:
             return (), (*body, *self._phases(known, value, lane, divisor, extent, Index(start), Index(own)))
@@ -165,7 +165,7 @@ class _RowNest:
         known.bounded[position] = extent
         value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
         over = Range(own, number(0), variable("@count"))
-        declared, places = rows_of_places(known, plan, value, over, {*plan.outer, start, own})
+        declared, places = gather_index_rows(known, plan, value, over, {*plan.outer, start, own})
         loops, rest = reductions(known, over, value)
         zeroed = self.stage.stored and not plan.inner and is_mostly_zero(known, rest, own)
         body += [*places, Let("@out", Pointer(of), self._result_row() if self.stage.stored else ref("@buffer")), *loops]
@@ -175,7 +175,7 @@ class _RowNest:
             body.append(If(is_buffer, (Do(call("fill", ref("@out"), variable("@count"), Construct(of, Const(0, of)))),)))
         body += split(known, Sweep(How.VECTOR, over, Store(Local("@out", of, variable(own)), rest), zeroed))
         if self.stage.stored:
-            body.append(Do(call("finish_row", NEST, Word("place"), ref("@out"), variable("@count"))))
+            body.append(Do(call("finish_row", NEST, Word("offset"), ref("@out"), variable("@count"))))
         if self.stage.sum is not None:
             body.append(Do(call("sum_unit", NEST, Word("unit"), ref("@out"), variable("@count"))))
         return declared, tuple(body)
@@ -205,13 +205,13 @@ class _RowNest:
             Loop(How.SERIAL, "@phase", number(0), within, body),
             If(
                 one,
-                (Do(call("finish_row", NEST, Word("place"), ref("@row"), variable("@count"))),),
+                (Do(call("finish_row", NEST, Word("offset"), ref("@row"), variable("@count"))),),
                 (
                     Do(
                         call(
                             "finish_phases",
                             NEST,
-                            Word("place"),
+                            Word("offset"),
                             ref("@row"),
                             variable("@pitch"),
                             variable("@phases"),
@@ -248,13 +248,13 @@ class _RowNest:
         count = call("@at.count")
         while isinstance(value, Select):
             no = Call("not", (condition(known, (value.cond,)),), DType.BOOL)
-            body.append(If(no, (Do(call("@copies.zero", Word("place"), count)), Continue())))
+            body.append(If(no, (Do(call("@copies.zero", Word("offset"), count)), Continue())))
             value = value.then
         assert isinstance(value, Read), "only a read is copied"
         accesses = Accesses(known, NO_RANGE)
-        tests, places = accesses.places(value)
+        tests, places = accesses.indices(value)
         offset = accesses.offset(value, places)
-        copy = call("@copies.copy", self.nest.number_of(value.operand), offset, Word("place"), count)
+        copy = call("@copies.copy", self.nest.number_of(value.operand), offset, Word("offset"), count)
         return (*body, *accesses.before, *tests, Do(copy))
 
 

@@ -41,7 +41,7 @@ class _Scan:
             self.known.bound(name, extent)
         outer = [i for i in flat.indices if i not in (plan.lane, plan.index)]
         body: list[Statement] = [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
-        body += [Let(self.start, Weak.INT, call("@at.first")), Let("@place", Weak.INT, call("@at.target"))]
+        body += [Let(self.start, Weak.INT, call("@at.first")), Let("@offset", Weak.INT, call("@at.target"))]
         along = call("with_count", call("@at.count"), Member("@nest", "lane_stride"))
         body.append(Scope(along, (("auto", "@count"), ("auto", "@stride")), self._along()))
         units = Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body), after=call("@at.next"))
@@ -80,7 +80,11 @@ class _Scan:
         value = self._moved(replace_node(plan.statement.value, plan.reduction, read))
         of = self.nest.declared.type
         place = Sum(
-            (call("target_of", NEST, types=(of,)), variable("@place"), Product((variable(index), Member("@nest", "scan_stride"))))
+            (
+                call("target_of", NEST, types=(of,)),
+                variable("@offset"),
+                Product((variable(index), Member("@nest", "scan_stride"))),
+            )
         )
         body.append(Let("@out", Pointer(of), place))
         target = Local("@out", of, Product((variable(self.own), variable("@stride"))))

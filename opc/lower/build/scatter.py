@@ -1,4 +1,4 @@
-"""Scatters: one pass over the terms of a sum, each added at the place in the target that it names.
+"""Scatters: one pass over the terms of a sum, each added at the index in the target that it names.
 
 A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the lane, a
 point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all terms.
@@ -54,30 +54,30 @@ from opc.lower.loop_ir import Scatter
 from opc.lower.nests.search import searches
 from opc.records import replace
 
-LOW, HIGH = variable("@low_place"), variable("@high_place")
-"""The part of the first index with computed places that a unit owns."""
+LOW, HIGH = variable("@low_index"), variable("@high_index")
+"""The part of the first index with computed indices that a unit owns."""
 
-PLACE_STRIDE = Member("@nest", "place_stride", 0)
+PLACE_STRIDE = Member("@nest", "scatter_stride", 0)
 
 
 def scatter_body(known: Known, plan: Scatter) -> Body:
     """Return the loop over units of work of one scatter."""
     flat, nest = plan.statement, known.nest
     of = nest.declared.type
-    places = dict(plan.places)
+    scatter_indices = dict(plan.scatter_indices)
     used = free_indices(flat.value)
     for name, extent in zip(flat.indices, flat.extents, strict=True):
         known.bound(name, extent)
-    outer = [i for i in flat.indices if i != plan.lane and i not in places]
+    outer = [i for i in flat.indices if i != plan.lane and i not in scatter_indices]
     unit = variable("@unit")
     cursor = Init((NEST, call("target_unit", NEST, unit)))
     body: list[Statement] = [Let("@at", Named("opc::cursor"), cursor)]
     body += [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
     body += [
-        Let("@place", Weak.INT, call("@at.target")),
-        Let("@low_place", Weak.INT, call("part_begin", NEST, unit)),
-        Let("@high_place", Weak.INT, call("part_end", NEST, unit)),
-        Do(call("zero_part", NEST, Sum((ref("@out"), variable("@place"))), LOW, HIGH)),
+        Let("@offset", Weak.INT, call("@at.target")),
+        Let("@low_index", Weak.INT, call("part_begin", NEST, unit)),
+        Let("@high_index", Weak.INT, call("part_end", NEST, unit)),
+        Do(call("zero_part", NEST, Sum((ref("@out"), variable("@offset"))), LOW, HIGH)),
     ]
     over = NO_RANGE
     if plan.lane is not None:
@@ -104,7 +104,7 @@ class _Terms(Reduction):
         return self.over.lane
 
     def _due(self, open_axes: set[str]) -> list[Guard]:
-        """Take the guards that can be tested; others wait until the places are known."""
+        """Take the guards that can be tested; others wait until the indices are known."""
         late = [g for g in self.guards if self._waits(g)]
         self.guards = [g for g in self.guards if not self._waits(g)]
         due = super()._due(open_axes)
@@ -112,9 +112,9 @@ class _Terms(Reduction):
         return due
 
     def _waits(self, g: Guard) -> bool:
-        """Whether a guard uses a place, or may refuse the call: that is asked where there is one."""
-        places = {index for index, _ in self.plan.places}
-        return bool(guard_indices(g) & places) or (not isinstance(g, Affine) and may_refuse(g))
+        """Whether a guard uses an index, or may refuse the call: that is asked where there is one."""
+        scatter_indices = {index for index, _ in self.plan.scatter_indices}
+        return bool(guard_indices(g) & scatter_indices) or (not isinstance(g, Affine) and may_refuse(g))
 
     def loops(self) -> Body:
         """Return the loops."""
@@ -122,7 +122,7 @@ class _Terms(Reduction):
         return self._within(early, lambda: self._loops(self.axes))
 
     def _loops(self, axes: list[Axis], opened: frozenset[str] = frozenset()) -> Body:
-        found = searches(p for _, p in self.plan.places)
+        found = searches(p for _, p in self.plan.scatter_indices)
         if found and len(axes) == 1:
             return self._rows(axes[0], found)
         if len(axes) == 1 and axes[0].index == self.plan.row:
@@ -130,13 +130,13 @@ class _Terms(Reduction):
         return super()._loops(axes, opened)
 
     def _innermost(self, over: Range) -> Body:
-        places = self.plan.places
-        if over.lane and any(over.lane in free_indices(p) for _, p in places):
+        scatter_indices = self.plan.scatter_indices
+        if over.lane and any(over.lane in free_indices(p) for _, p in scatter_indices):
             return self._lane_by_lane(over)
         accesses = Accesses(self.known, NO_RANGE, lazy=True)
         body: list[Statement] = []
-        for n, (index, place) in enumerate(places):
-            body.append(Let(index, Weak.INT, accesses.value(place)))
+        for n, (index, position) in enumerate(scatter_indices):
+            body.append(Let(index, Weak.INT, accesses.value(position)))
             body.append(If(self._missed(n), (Continue(),)))
         of = self.e.type
         body.append(Let("@to", Pointer(of), Sum((ref("@out"), self._offset()))))
@@ -160,7 +160,7 @@ class _Terms(Reduction):
         return Loop(How.SERIAL, start, number(0), extent, (Let(count, Weak.INT, rest), *body), step=Word(most))
 
     def _rows(self, axis: Axis, found: list[Reduce]) -> Body:
-        """Return the loop over the terms of the last axis in rows, with the searches that their places need before each row."""
+        """Return the loop over the terms of the last axis in rows, with the searches that their indices need before each row."""
         known = self.known
         if any(axis.index in a.extent.indices() for e in found for a in e.axes if isinstance(a, Axis)):
             raise Unsupported(f"a search whose length depends on {axis.index}")
@@ -175,40 +175,40 @@ class _Terms(Reduction):
             for outer in self.axes[-2:-1]:
                 before += fetch_rows(known, window, axis.index, outer.index)
                 size = Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))
-                end = Sum((ref("@out"), variable("@place"), Product((HIGH, PLACE_STRIDE))))
+                end = Sum((ref("@out"), variable("@offset"), Product((HIGH, PLACE_STRIDE))))
                 before.append(Do(call("fetch_share", end, size, variable(outer.index), IndexValue(outer.extent))))
             self.body = moved(self.body)
-            loops = search_row(known, row, window, to_rows, lambda place: self._add_row(row, place))
+            loops = search_row(known, row, window, to_rows, lambda position: self._add_row(row, position))
             return *before, self._piece_loop(axis, start, count, "opc::nest_lanes", loops)
-        places = [(index, moved(p)) for index, p in self.plan.places]
+        scatter_indices = [(index, moved(p)) for index, p in self.plan.scatter_indices]
         stands_for: dict[Expr, Expr] = {}
         body: list[Statement] = []
         for e in found:
-            loops, values = self._find(replace(e, body=moved(e.body)), row, [p for _, p in places])
+            loops, values = self._find(replace(e, body=moved(e.body)), row, [p for _, p in scatter_indices])
             body += loops
             stands_for |= values
-        places = [(index, rewrite(p, lambda n: stands_for.get(n, n))) for index, p in places]
-        self.plan = replace(self.plan, places=tuple(places))
+        scatter_indices = [(index, rewrite(p, lambda n: stands_for.get(n, n))) for index, p in scatter_indices]
+        self.plan = replace(self.plan, scatter_indices=tuple(scatter_indices))
         self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
         self.body = moved(self.body)
         return (self._piece_loop(axis, start, count, "opc::nest_lanes", (*body, *self._lane_by_lane(row))),)
 
     def _row_of_terms(self, axis: Axis) -> Body:
-        """Return the loop over the terms of one axis in rows: their places, their values, and the adding of each."""
+        """Return the loop over the terms of one axis in rows: their indices, their values, and the adding of each."""
         known, of = self.known, self.e.type
         start, own, count, to_rows = self._pieces(axis)
-        places, terms = self.nest.fresh("places"), self.nest.fresh("terms")
+        scatter_indices, terms = self.nest.fresh("indices"), self.nest.fresh("terms")
         over = Range(own, number(0), variable(count))
         accesses = Accesses(known, over)
         lines: list[Statement] = []
         bounds: list[Statement] = []
         offsets: list[Expr] = []
         tests: list[Expr] = []
-        for n, (index, place) in enumerate(self.plan.places):
-            lines.append(Let(index, Weak.INT, accesses.value(map_affine(place, to_rows))))
+        for n, (index, position) in enumerate(self.plan.scatter_indices):
+            lines.append(Let(index, Weak.INT, accesses.value(map_affine(position, to_rows))))
             stride, size = self.nest.fresh("step"), self.nest.fresh("size")
-            bounds.append(Let(stride, Weak.INT, Member("@nest", "place_stride", n)))
-            bounds.append(Let(size, Weak.INT, Member("@nest", "place_size", n)))
+            bounds.append(Let(stride, Weak.INT, Member("@nest", "scatter_stride", n)))
+            bounds.append(Let(size, Weak.INT, Member("@nest", "scatter_size", n)))
             tests.append(
                 self._outside(variable(index)) if n == 0 else call("outside", variable(index), variable(size), type=DType.BOOL)
             )
@@ -216,24 +216,24 @@ class _Terms(Reduction):
         offset = sum_of(offsets)
         for test in reversed(tests):
             offset = Choice(test, NOWHERE, offset)
-        lines.append(Store(Local(places, Weak.INT, variable(own)), offset))
+        lines.append(Store(Local(scatter_indices, Weak.INT, variable(own)), offset))
         value = accesses.value(map_affine(self.body, to_rows))
         body: Body = (
-            Buffer(places, Weak.INT, "opc::place_row"),
-            Buffer(terms, of, "opc::place_row"),
+            Buffer(scatter_indices, Weak.INT, "opc::gather_row"),
+            Buffer(terms, of, "opc::gather_row"),
             *bounds,
             *accesses.before,
             Loop(How.VECTOR, own, number(0), variable(count), tuple(lines), short=True),
             Loop(How.VECTOR, own, number(0), variable(count), (Store(Local(terms, of, variable(own)), value),), short=True),
-            Do(call("add_row", Sum((ref("@out"), variable("@place"))), ref(places), ref(terms), variable(count))),
+            Do(call("add_row", Sum((ref("@out"), variable("@offset"))), ref(scatter_indices), ref(terms), variable(count))),
         )
-        return (self._piece_loop(axis, start, count, "opc::place_lanes", body),)
+        return (self._piece_loop(axis, start, count, "opc::gather_columns", body),)
 
-    def _find(self, e: Reduce, row: Range, places: list[Expr]) -> tuple[Body, Mapping[Expr, Expr]]:
-        """Return the loops of a search along a row, and what stands for it, or for its parts, in the places."""
+    def _find(self, e: Reduce, row: Range, scatter_indices: list[Expr]) -> tuple[Body, Mapping[Expr, Expr]]:
+        """Return the loops of a search along a row, and what stands for it, or for its parts, in the indices."""
         last = e.axes[-1]
         assert isinstance(last, Axis), "a flat statement has no groups"
-        uses = [n for p in places for n in walk(p) if any(c == e for c in children(n))]
+        uses = [n for p in scatter_indices for n in walk(p) if any(c == e for c in children(n))]
         parts = [n for n in uses if isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == e]
         by_axis = len(e.axes) == 2 and len(parts) == len(uses) and all(affine_of(n.args[1]) == last.extent for n in parts)
         search = Reduction(self.known, row, e, (), True, by_axis)
@@ -252,9 +252,9 @@ class _Terms(Reduction):
         return bounds, variable(low), variable(high)
 
     def _missed(self, n: int) -> Expr:
-        """Return the condition that a place is outside of the part of the target that is worked on."""
-        at = variable(self.plan.places[n][0])
-        return self._outside(at) if n == 0 else call("outside", at, Member("@nest", "place_size", n), type=DType.BOOL)
+        """Return the condition that an index is outside of the part of the target that is worked on."""
+        at = variable(self.plan.scatter_indices[n][0])
+        return self._outside(at) if n == 0 else call("outside", at, Member("@nest", "scatter_size", n), type=DType.BOOL)
 
     @staticmethod
     def _outside(at: Expr) -> Expr:
@@ -262,9 +262,11 @@ class _Terms(Reduction):
 
     def _offset(self) -> Expr:
         """Return where in the target the term goes, at lane 0."""
-        terms = [Product((variable(i), Member("@nest", "place_stride", n))) for n, (i, _) in enumerate(self.plan.places)]
-        place = variable("@place")
-        first = Call("sub", (place, self.over.low), Weak.INT) if self.over.lane else place
+        terms = [
+            Product((variable(i), Member("@nest", "scatter_stride", n))) for n, (i, _) in enumerate(self.plan.scatter_indices)
+        ]
+        position = variable("@offset")
+        first = Call("sub", (position, self.over.low), Weak.INT) if self.over.lane else position
         return Sum((first, *terms))
 
     def _guarded(self) -> Expr:
@@ -274,32 +276,32 @@ class _Terms(Reduction):
             body = Select(as_condition(g), body, Const(0, body.type), body.type)
         return body
 
-    def _add_row(self, over: Range, place: Expr) -> Body:
-        """Return the loop that adds the terms of a row, `place` being where in the target each goes."""
+    def _add_row(self, over: Range, position: Expr) -> Body:
+        """Return the loop that adds the terms of a row, `position` being where in the target each goes."""
         accesses, of = Accesses(self.known, over, lazy=True), self.e.type
         value = accesses.value(self.body)
         own, size, to = (self.nest.fresh(n) for n in ("own", "own_size", "to"))
         inside = Call("not", (call("outside", variable(to), variable(size), type=DType.BOOL),), DType.BOOL)
         add = Accumulate(Local(own, of, variable(to)), "sum", value)
-        body: Body = (Let(to, Weak.INT, place), If(inside, (add,)))
+        body: Body = (Let(to, Weak.INT, position), If(inside, (add,)))
         return (
-            Let(own, Pointer(of), Sum((ref("@out"), variable("@place"), Product((LOW, PLACE_STRIDE))))),
+            Let(own, Pointer(of), Sum((ref("@out"), variable("@offset"), Product((LOW, PLACE_STRIDE))))),
             Let(size, Weak.INT, Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))),
             *accesses.before,
             Loop(How.LANES, over.lane, over.low, over.high, body),
         )
 
     def _lane_by_lane(self, over: Range) -> Body:
-        """Return the loop over a lane along which terms go to different places."""
+        """Return the loop over a lane along which terms go to different indices."""
         accesses = Accesses(self.known, over, lazy=True)
-        # A place may be looked up where the guards say that there is one.
+        # An index may be looked up where the guards say that there is one.
         early = [g for g in self.guards if not self._waits(g)]
         self.guards = [g for g in self.guards if self._waits(g)]
         body: list[Statement] = []
         for g in early:
             body.append(If(Call("not", (accesses.value(as_condition(g)),), DType.BOOL), (Continue(),)))
-        for n, (index, place) in enumerate(self.plan.places):
-            body.append(Let(index, Weak.INT, accesses.value(place)))
+        for n, (index, position) in enumerate(self.plan.scatter_indices):
+            body.append(Let(index, Weak.INT, accesses.value(position)))
             accesses.inner.add(index)
             body.append(If(self._missed(n), (Continue(),)))
         lane = [variable(over.lane)] if self.plan.lane is not None else []

@@ -24,7 +24,7 @@ from opc.lower.guards import (
     is_identity,
     is_known_inside,
     is_zero,
-    one_place,
+    one_index,
     replace_node,
 )
 from opc.records import dataclass, replace
@@ -142,7 +142,7 @@ def one_lane(known: Known, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
             return False
         return not any(isinstance(e, Reduce) or (isinstance(e, Read) and not _is_known(known, e, lane)) for e in walk(value))
 
-    return one_place(cond, lane, is_known)
+    return one_index(cond, lane, is_known)
 
 
 def is_mostly_zero(known: Known, e: Expr, lane: str) -> bool:

@@ -1,7 +1,7 @@
 """Windowed reductions: the description of a row of windows, and of the planes of channels, that the runtime reduces.
 
-The gradient of a maximum over windows is a search, which finds for each window how far from the row's own place in the target the
-best element's place is, so that adding a term takes one addition of integers. Where it found nothing it keeps a number that lies
+The gradient of a maximum over windows is a search, which finds for each window how far from the row's own index in the target the
+best element's index is, so that adding a term takes one addition of integers. Where it found nothing it keeps a number that lies
 outside whatever is added to it.
 """
 
@@ -41,7 +41,7 @@ from opc.lower.nests.windowed import WindowedReduction, at_zero, read_at_zero, r
 _AHEAD = 4
 """Rows of windows are fetched so many rows before they are searched."""
 
-BEGIN = Product((variable("@low_place"), Member("@nest", "place_stride", 0)))
+BEGIN = Product((variable("@low_index"), Member("@nest", "scatter_stride", 0)))
 """Where the part of the target that a unit owns begins."""
 
 
@@ -117,12 +117,12 @@ def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine
     assert isinstance(search, Reduce), "a search is a reduction"
     found = row_window(nest.op, search, row.lane, known.facts)
     assert found is not None, "the search is one over windows"
-    places = [moved(p) for p in window.places]
+    scatter_indices = [moved(p) for p in window.scatter_indices]
     steps = {a.index: nest.fresh(f"{a.index}_step") for a in axes}
     body: list[Statement] = [
-        Let(name, Weak.INT, _distance([p.coefficient(index) for p in places])) for index, name in steps.items()
+        Let(name, Weak.INT, _distance([p.coefficient(index) for p in scatter_indices])) for index, name in steps.items()
     ]
-    rest = [at_zero(p, {*steps}) for p in places]
+    rest = [at_zero(p, {*steps}) for p in scatter_indices]
     ahead = [p.coefficient(row.lane) for p in rest]
     origin, advance, taps = (nest.fresh(n) for n in ("origin", "advance", "found"))
     begin = _distance([p - c * Affine.of(Index(row.lane)) for p, c in zip(rest, ahead) if c is not None])
@@ -130,11 +130,11 @@ def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine
     body.append(Let(advance, Weak.INT, _distance(ahead)))
     reach = sum_of(call("reach", IndexValue(a.extent), variable(steps[a.index])) for a in axes)
     lane = variable(row.lane)
-    place = Sum((Local(taps, Weak.INT, lane), variable(origin), Product((lane, variable(advance)))))
+    position = Sum((Local(taps, Weak.INT, lane), variable(origin), Product((lane, variable(advance)))))
     described, searched = _reduce_windows(known, found, {i: variable(s) for i, s in steps.items()}, taps, row.high)
     assert isinstance(searched, Intrinsic), "one call searches the row"
     buffer = Buffer(taps, Named("position"), "opc::nest_lanes")
-    inner: Body = (Alias("position", "@zero"), buffer, *described, Do(searched), *add(place))
+    inner: Body = (Alias("position", "@zero"), buffer, *described, Do(searched), *add(position))
     scope = Scope(call("with_positions", reach, types=(found.element.type,)), (("auto", "@zero"),), inner, True)
     return (*body, scope)
 
@@ -154,7 +154,7 @@ def fetch_rows(known: Known, window: Window, lane: str, index: str) -> Body:
 
 
 def _distance(moves: list[Affine | None]) -> Expr:
-    """Return how far apart in the target places are that differ by so much along each index."""
+    """Return how far apart in the target indices are that differ by so much along each index."""
     return sum_of(
-        Product((IndexValue(m), Member("@nest", "place_stride", n))) for n, m in enumerate(moves) if m is not None and m.terms
+        Product((IndexValue(m), Member("@nest", "scatter_stride", n))) for n, m in enumerate(moves) if m is not None and m.terms
     )

@@ -16,9 +16,9 @@ from opc.ir.expr import (
     Call,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -339,7 +339,7 @@ def _epilogue(op: Op, assign: Assign, value: Expr, total: str) -> tuple[Expr, di
     shape = dict(zip(assign.indices, op.operand(assign.target).dims, strict=True))
     places: dict[str, tuple[Affine | GroupRef, ...]] = {}
     for node in walk(value):
-        if isinstance(node, Reduce | Place) or (isinstance(node, IndexValue) and node.value.indices()):
+        if isinstance(node, Reduce | GroupIndex) or (isinstance(node, IndexValue) and node.value.indices()):
             return None
         if not isinstance(node, Read) or node.operand == total:
             continue

@@ -13,9 +13,9 @@ from opc.ir.expr import (
     Const,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     ReduceAxis,
@@ -133,7 +133,7 @@ def _term(shape: Shape, conditions: tuple[Expr, ...], axes: tuple[ReduceAxis, ..
 
 def is_invariant(e: Expr) -> bool:
     """Whether a condition is the same at all points of a call: it asks for sizes, attributes and what is present alone."""
-    return not any(isinstance(n, Read | Place) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
+    return not any(isinstance(n, Read | GroupIndex) or (isinstance(n, IndexValue) and n.value.indices()) for n in walk(e))
 
 
 def multiplicands(e: Expr) -> Iterator[Expr]:

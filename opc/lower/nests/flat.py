@@ -18,9 +18,9 @@ from opc.ir.expr import (
     BroadcastAxis,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     children,
@@ -80,7 +80,7 @@ def _groups(assign: Assign) -> list[str]:
             found |= {i.name: None for i in e.indices if isinstance(i, GroupRef)}
         elif isinstance(e, Reduce):
             found |= {a.name: None for a in e.axes if isinstance(a, GroupAxis)}
-        elif isinstance(e, Place):
+        elif isinstance(e, GroupIndex):
             found[e.group] = None
     return list(found)
 
@@ -101,7 +101,7 @@ def _flatten(e: Expr, names: Mapping[str, str], around: frozenset[str], namer: N
         case Reduce():
             axes = tuple(Axis(names[a.name], Affine.of(GroupSize(a.name))) if isinstance(a, GroupAxis) else a for a in e.axes)
             return replace(e, axes=axes)
-        case Place():
+        case GroupIndex():
             return IndexValue(Affine.of(Index(names[e.group])), e.span)
         case _:
             return e

@@ -1,8 +1,8 @@
-"""Reads whose place in their operand is found lane by lane, as in a sample of an image at the points of a grid.
+"""Gathers: reads whose index is computed from data at each lane, as in sampling an image at the points of a grid.
 
-The places of a row of lanes are found together, ahead of the loop over the lane, and so are the elements that lie there: what is
-left in the loop is arithmetic on rows. Places that stay the same along some indices of the target, such as the channels of the
-image, are found once for all of them: these indices run innermost.
+The indices of a row of lanes are found together, ahead of the loop over the lane, and so are the elements that lie there: what is
+left in the loop is arithmetic on rows. Gather indices that do not change along some indices of the target, such as
+the channels of the image, are found once for all of them: those loops run innermost.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from opc.lower.guards import is_known_inside
 from opc.lower.loop_ir import Flat
 from opc.lower.nests.flat import divisions, holds_reduction
 
-MOST_PLACES = 8
-"""A unit of work has rows for so many places."""
+MAX_GATHERS = 8
+"""A unit of work has rows for so many indices."""
 
 
 def is_looked_up(op: Op, e: Read, lane: str) -> bool:
-    """Whether a read finds its place by data that change along the lane, and may do so ahead of where its value is used."""
+    """Whether a read finds its index by data that change along the lane, and may do so ahead of where its value is used."""
     computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
     if not any(lane in free_indices(i) for i in computed) or not isinstance(e.pad, Const | None):
         return False
@@ -35,8 +35,8 @@ def sizes_of(op: Op, operand: str) -> tuple[Affine, ...]:
     return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(operand).dims)
 
 
-def place_entries(op: Op, e: Read, lane: str, bounded: Mapping[Affine, Affine]) -> tuple[int, ...]:
-    """Return the entries of a read that make its place in a row: all that change along the lane or must be tested."""
+def gathered_entries(op: Op, e: Read, lane: str, bounded: Mapping[Affine, Affine]) -> tuple[int, ...]:
+    """Return the entries of a read that make its index in a row: all that change along the lane or must be tested."""
     sizes = sizes_of(op, e.operand)
     return tuple(n for n, i in enumerate(e.indices) if lane in indices_of(i) or is_tested(e, n, sizes, bounded))
 
@@ -53,7 +53,7 @@ def is_tested(e: Read, entry: int, sizes: tuple[Affine, ...], bounded: Mapping[A
 def looked_up(op: Op, e: Expr, lane: str, bounded: Mapping[Affine, Affine], certain: bool = True) -> Iterator[Read]:
     """Yield the reads of `e` that are looked up ahead of a row: those that no choice along the lane hangs on.
 
-    What a condition or a sum of no terms may leave out is not `certain`: among them is that with a place found anyhow.
+    What a condition or a sum of no terms may leave out is not `certain`: among them is that with an index found anyhow.
     """
     match e:
         case Read():
@@ -73,7 +73,7 @@ def looked_up(op: Op, e: Expr, lane: str, bounded: Mapping[Affine, Affine], cert
 
 
 def _is_found_anyhow(op: Op, e: Read, bounded: Mapping[Affine, Affine]) -> bool:
-    """Whether the place of a read may be found at any point: that refuses nothing, divides by no size, reads nothing outside."""
+    """Whether the index of a read may be found at any point: that refuses nothing, divides by no size, reads nothing outside."""
     computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
     inner = [r for i in computed for r in reads(i)]
     affine = [i for r in (e, *inner) for i in r.indices if isinstance(i, Affine)]
@@ -97,9 +97,9 @@ def axis_bounds(e: Expr) -> dict[Affine, Affine]:
     return {Affine.of(Index(a.index)): a.extent for a in axes if isinstance(a, Axis)}
 
 
-def place_indices(op: Op, flat: Flat, lane: str, e: Read) -> set[str]:
-    """Return the indices that the place of a read changes with."""
-    return {n for k in place_entries(op, e, lane, bounds_of(flat)) for n in indices_of(e.indices[k])}
+def gather_indices(op: Op, flat: Flat, lane: str, e: Read) -> set[str]:
+    """Return the loop indices that the computed index of a read depends on."""
+    return {n for k in gathered_entries(op, e, lane, bounds_of(flat)) for n in indices_of(e.indices[k])}
 
 
 def indices_of(index: Affine | GroupRef | Expr) -> set[str]:
@@ -110,8 +110,8 @@ def indices_of(index: Affine | GroupRef | Expr) -> set[str]:
 
 
 def inner_indices(op: Op, flat: Flat, lane: str) -> tuple[str, ...]:
-    """Return the indices of the target along which all places of looked-up reads stay the same."""
-    found = [place_indices(op, flat, lane, r) for r in looked_up(op, flat.value, lane, bounds_of(flat))]
+    """Return the indices of the target that no gather index depends on."""
+    found = [gather_indices(op, flat, lane, r) for r in looked_up(op, flat.value, lane, bounds_of(flat))]
     if not any(names <= set(flat.indices) for names in found):
         return ()
     return tuple(i for i in flat.indices if i != lane and not any(i in names for names in found))

@@ -1,7 +1,7 @@
-"""Sums in which a condition names the place of each term: run as one pass over the terms instead of one for each place.
+"""Sums in which a condition names the index of each term: run as one pass over the terms instead of one for each index.
 
 `y[v, d] = sum[n](src[n, d] if ids[n] == v else 0)` adds src[n, d] to y[ids[n], d] for each n in order. Its counterpart, a sum
-over places of which one counts, is a read at that place: `sum[v](g[v, d] if ids[n] == v else 0)` is g[ids[n], d] where that
+over indices of which one counts, is a read at that index: `sum[v](g[v, d] if ids[n] == v else 0)` is g[ids[n], d] where that
 exists.
 """
 
@@ -71,20 +71,20 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     found = _places(op, value, flat.indices)
     if found is None:
         return None
-    places, rest, body = found
+    scatter_indices, rest, body = found
     if holds_reduction(body) or any(not isinstance(g, Affine) and holds_reduction(g) for g in rest):
         return None
     # Searches take the terms of an axis in rows; then the elements of the target are taken one by one.
-    searched = [n for _, p in places for n in walk(p) if isinstance(n, Reduce)]
+    searched = [n for _, p in scatter_indices for n in walk(p) if isinstance(n, Reduce)]
     if any(n.kind not in SEARCHES or holds_reduction(n.body) for n in searched):
         return None
     last = flat.indices[-1]
-    fixed = last in dict(places) or bool(searched)
+    fixed = last in dict(scatter_indices) or bool(searched)
     # Threads may take some of the terms each where their number is known.
     shared = (
         op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
     )
-    return Scatter(flat, value, places, rest, body, None if fixed else last, tuple(given), shared=shared)
+    return Scatter(flat, value, scatter_indices, rest, body, None if fixed else last, tuple(given), shared=shared)
 
 
 def _same_type(value: ValueType, target: ElementType) -> bool:
@@ -98,34 +98,36 @@ def _is_invariant(cond: Expr) -> bool:
 
 
 def _places(op: Op, e: Reduce, targets: tuple[str, ...]) -> tuple[tuple[tuple[str, Expr], ...], tuple[Guard, ...], Expr] | None:
-    """Return the computed place of each target index that conditions of a sum fix, the other conditions, and the term."""
+    """Return the computed index of each target index that conditions of a sum fix, the other conditions, and the term."""
     conditions, body = conditions_of(e.body)
     own = {a.index for a in e.axes if isinstance(a, Axis)}
-    places: dict[str, Expr] = {}
+    scatter_indices: dict[str, Expr] = {}
     rest: list[Expr] = []
-    # What may refuse the call is asked before whatever follows it, for all places.
+    # What may refuse the call is asked before whatever follows it, for all indices.
     for n, c in enumerate(conditions):
-        for index, place in _equalities(c):
-            if index in targets and index not in places and free_indices(place) & own:
-                places[index] = place
+        for index, position in _equalities(c):
+            if index in targets and index not in scatter_indices and free_indices(position) & own:
+                scatter_indices[index] = position
                 break
         else:
             if may_refuse(c):
                 rest.append(_all(conditions[n:]))
                 break
             rest.append(c)
-    fixed = set(places)
-    if not any(_is_computed(p) for p in places.values()) or any(free_indices(p) & fixed for p in places.values()):
+    fixed = set(scatter_indices)
+    if not any(_is_computed(p) for p in scatter_indices.values()) or any(
+        free_indices(p) & fixed for p in scatter_indices.values()
+    ):
         return None
     if any(isinstance(a, Axis) and a.extent.indices() & fixed for a in e.axes):
         return None
     found = tuple(g for c in rest for g in guards(c, lambda size: is_positive(op, size)))
-    return tuple(places.items()), found, body
+    return tuple(scatter_indices.items()), found, body
 
 
-def _is_computed(place: Expr) -> bool:
-    """Whether a place is found by data or by a division, so that no term can be solved for."""
-    return any(isinstance(n, Read) for n in walk(place)) or any(True for a in affines(place) for _ in divisions(a))
+def _is_computed(position: Expr) -> bool:
+    """Whether an index is found by data or by a division, so that no term can be solved for."""
+    return any(isinstance(n, Read) for n in walk(position)) or any(True for a in affines(position) for _ in divisions(a))
 
 
 def conditions_of(body: Expr) -> tuple[list[Expr], Expr]:
@@ -240,7 +242,7 @@ def _typed(e: Reduce | Select, stored: ElementType) -> Reduce | Select:
 
 
 def _as_read(e: Expr) -> Expr:
-    """Return a sum over an index that conditions fix as its terms that count: one, or one for each place of which any will do."""
+    """Return a sum over an index that conditions fix as its terms that count: one, or one for each index of which any will do."""
     if not isinstance(e, Reduce) or e.kind != "sum":
         return e
     conditions, body = conditions_of(e.body)
@@ -250,7 +252,7 @@ def _as_read(e: Expr) -> Expr:
         bound = {a.index for a in e.axes if isinstance(a, Axis)} - {axis.index}
         for n, c in enumerate(conditions):
             choices = disjuncts(c)
-            # A place may be looked up only where the conditions before say so.
+            # An index may be looked up only where the conditions before say so.
             first = list(takewhile(lambda x, own=axis.index: own not in free_indices(x), conditions[:n]))  # type: ignore[misc]  # a default binds the loop's value
             if any(map(may_refuse, conditions[len(first) : n])):
                 continue  # asked for all of them
@@ -277,16 +279,16 @@ def _added(terms: list[Expr], t: ValueType) -> Expr:
 
 
 def _term_at(axis: Axis, choice: Expr, first: list[Expr], rest: list[Expr], body: Expr) -> Expr | None:
-    """Return the term of a sum at the one place that `choice` names, 0 where `first` doesn't hold, it is outside, or `rest`
+    """Return the term of a sum at the one index that `choice` names, 0 where `first` doesn't hold, it is outside, or `rest`
     doesn't hold. What may refuse the call is asked where there are terms."""
-    place = next((p for i, p in _equalities(choice) if i == axis.index), None)
-    if place is None or any(not _replaceable(x, axis.index, place) for x in (*rest, body)):
+    position = next((p for i, p in _equalities(choice) if i == axis.index), None)
+    if position is None or any(not _replaceable(x, axis.index, position) for x in (*rest, body)):
         return None
-    put_in = _substitution(axis.index, place)
-    wide = place if isinstance(place.type, Weak) else converted(place, DType.INT64)
+    put_in = _substitution(axis.index, position)
+    wide = position if isinstance(position.type, Weak) else converted(position, DType.INT64)
     some = Call("gt", (IndexValue(axis.extent), Const(0, Weak.INT)), DType.BOOL)
     inside = [
-        *([some] if any(map(may_refuse, (*first, place))) else []),
+        *([some] if any(map(may_refuse, (*first, position))) else []),
         *first,
         Call("ge", (wide, Const(0, Weak.INT)), DType.BOOL),
         Call("lt", (wide, IndexValue(axis.extent)), DType.BOOL),
@@ -302,9 +304,9 @@ def _all(conditions: list[Expr]) -> Expr:
     return total
 
 
-def _replaceable(e: Expr, index: str, place: Expr) -> bool:
+def _replaceable(e: Expr, index: str, position: Expr) -> bool:
     """Whether an index can be replaced by an expression: it stands alone wherever it stands, or the expression is affine."""
-    if affine_of(place) is not None:
+    if affine_of(position) is not None:
         return True
     for node in walk(e):
         match node:
@@ -320,18 +322,18 @@ def _replaceable(e: Expr, index: str, place: Expr) -> bool:
     return True
 
 
-def _substitution(index: str, place: Expr) -> Callable[[Expr], Expr]:
-    affine = affine_of(place)
+def _substitution(index: str, position: Expr) -> Callable[[Expr], Expr]:
+    affine = affine_of(position)
     if affine is not None:
         return lambda e: substitute(e, {index: affine})
 
     def rule(node: Expr) -> Expr:
         match node:
             case Read():
-                indices = tuple(place if isinstance(i, Affine) and i.index == index else i for i in node.indices)
+                indices = tuple(position if isinstance(i, Affine) and i.index == index else i for i in node.indices)
                 return replace(node, indices=indices)
             case IndexValue() if node.value.index == index:
-                return place
+                return position
             case _:
                 return node
 

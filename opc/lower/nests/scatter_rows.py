@@ -1,4 +1,4 @@
-"""Scatters whose places are computed: the places of a row of terms are found together, and so are the terms.
+"""Scatters whose indices are computed: the indices of a row of terms are found together, and so are the terms.
 
 The gradient of a sample of an image at the points of a grid is one: each point of a row adds to four pixels, by what floors and
 products find. What is left to do one by one is the adding.
@@ -23,12 +23,14 @@ def with_rows(op: Op, plan: Scatter) -> Scatter:
     axes = [a for a in plan.sum.axes if isinstance(a, Axis)]
     if len(axes) != len(plan.sum.axes) or any(a.extent.indices() for a in axes):
         return plan
-    places = [p for _, p in plan.places]
-    if not any(isinstance(n, Call) for p in places for n in walk(p)):
-        return plan  # a place that is only looked up is found as quickly where its term is added
-    if not all(_is_safe(op, plan, e) for e in (*places, plan.body)) or free_indices(plan.body) & {i for i, _ in plan.places}:
+    scatter_indices = [p for _, p in plan.scatter_indices]
+    if not any(isinstance(n, Call) for p in scatter_indices for n in walk(p)):
+        return plan  # an index that is only looked up is found as quickly where its term is added
+    if not all(_is_safe(op, plan, e) for e in (*scatter_indices, plan.body)) or free_indices(plan.body) & {
+        i for i, _ in plan.scatter_indices
+    }:
         return plan
-    rows = [a.index for a in axes if not is_short(op, a.extent) and any(a.index in free_indices(p) for p in places)]
+    rows = [a.index for a in axes if not is_short(op, a.extent) and any(a.index in free_indices(p) for p in scatter_indices)]
     return replace(plan, row=rows[-1]) if rows else plan
 
 

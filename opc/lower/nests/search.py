@@ -1,6 +1,6 @@
 """Positions that only a scatter asks for: found row by row where it uses them, not in a tensor of their own.
 
-The gradient of max pooling adds each number at the place that an argmax over its window names. So the argmax is put into the
+The gradient of max pooling adds each number at the index that an argmax over its window names. So the argmax is put into the
 scatter, which computes it for a row of terms at a time.
 """
 
@@ -18,7 +18,7 @@ from opc.transform.indices import Namer, index_names, op_names, substitute
 
 
 def inline_searches(op: Op) -> Op:
-    """Return the op with searches that one scatter alone asks for put into its places."""
+    """Return the op with searches that one scatter alone asks for put into its indices."""
     namer = Namer(op_names(op) | index_names(op))
     for s in op.body:
         if not _is_search(op, s) or not any(t.name == s.target for t in op.temporaries):
@@ -45,19 +45,19 @@ def _is_search(op: Op, s: Assign) -> bool:
 
 
 def _put_in(op: Op, s: Assign, user: Assign, namer: Namer) -> Assign | None:
-    """Return a scatter with the search in its places, None when it uses the positions in another way."""
+    """Return a scatter with the search in its indices, None when it uses the positions in another way."""
     plan = scatter_plan(op, user)
     if plan is None or plan.lane is not None or any(isinstance(i, GroupRef) for i in user.indices):
         return None
     found = {r.indices for r in reads(user.value) if r.operand == s.target}
-    in_places = {r.indices for _, p in plan.places for r in reads(p) if r.operand == s.target}
+    in_places = {r.indices for _, p in plan.scatter_indices for r in reads(p) if r.operand == s.target}
     others = [*(g for g in plan.guards if not isinstance(g, Affine)), plan.body, *plan.given]
     if len(found) != 1 or found != in_places or any(r.operand == s.target for e in others for r in reads(e)):
         return None
     (indices,) = found
     names = [i.index if isinstance(i, Affine) else None for i in indices]
     last = plan.sum.axes[-1]
-    known = set(plan.statement.indices) - {index for index, _ in plan.places}
+    known = set(plan.statement.indices) - {index for index, _ in plan.scatter_indices}
     known |= {a.index for a in plan.sum.axes if isinstance(a, Axis)}
     if not isinstance(last, Axis) or names[-1] != last.index or len(set(names)) != len(names) or not set(names) <= known:
         return None

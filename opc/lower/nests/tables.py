@@ -17,8 +17,8 @@ from opc.ir.expr import (
     Call,
     Cast,
     Expr,
+    GroupIndex,
     IndexValue,
-    Place,
     Read,
     Reduce,
     Select,
@@ -53,7 +53,7 @@ def with_tables(op: Op) -> Op:
         if (scatter or row_nest(op, s)) and any(isinstance(e, IndexValue) and e.value.indices() for e in walk(s.value)):
             s = replace(s, value=tables.replaced(s.value, {}))
         if scatter:
-            s = replace(s, value=tables.with_places(s.value, {}))
+            s = replace(s, value=tables.with_index_tables(s.value, {}))
         body += [*tables.statements, s]
         temporaries += tables.operands
     return replace(op, body=tuple(body), temporaries=(*op.temporaries, *temporaries)) if temporaries else op
@@ -91,23 +91,23 @@ class _Tables:
             axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         return with_children(e, tuple(self.replaced(c, axes) for c in children(e)))
 
-    def with_places(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
+    def with_index_tables(self, e: Expr, axes: Mapping[str, Affine]) -> Expr:
         """Return a scatter with reads of tables for the places that don't change with all of its target's indices."""
-        if self._is_place(e, axes):
+        if self._is_index(e, axes):
             extents = {**self.extents, **axes}
             return self._table(e, {n: extents[n] for n in extents if n in free_indices(e)}, DType.INT64)
         if isinstance(e, Reduce):
             axes = {**axes, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
-        return with_children(e, tuple(self.with_places(c, axes) for c in children(e)))
+        return with_children(e, tuple(self.with_index_tables(c, axes) for c in children(e)))
 
-    def _is_place(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
+    def _is_index(self, e: Expr, axes: Mapping[str, Affine]) -> bool:
         """Whether a value is a number found by what operands hold, one that is used for several points of the target."""
         if not isinstance(e, Cast) or e.type is not DType.INT64 or not any(isinstance(n, Call) for n in walk(e)):
             return False
         names = free_indices(e)
         if not names & axes.keys() or not names <= self.extents.keys() | axes.keys() or self.extents.keys() <= names:
             return False
-        if any(axes[n].indices() for n in names & axes.keys()) or any(isinstance(n, Reduce | Place) for n in walk(e)):
+        if any(axes[n].indices() for n in names & axes.keys()) or any(isinstance(n, Reduce | GroupIndex) for n in walk(e)):
             return False
         bounded = {Affine.of(Index(n)): x for n, x in (self.extents | dict(axes)).items()}
         optional = {i.name for i in self.op.inputs if i.optional}
@@ -123,7 +123,7 @@ class _Tables:
         if any(axes[n].indices() for n in names & axes.keys()):
             return False
         nodes = list(walk(e))
-        if any(isinstance(n, Read | Reduce | Place) for n in nodes) or not all(_is_safe(self.op, n) for n in nodes):
+        if any(isinstance(n, Read | Reduce | GroupIndex) for n in nodes) or not all(_is_safe(self.op, n) for n in nodes):
             return False
         return sum(isinstance(n, Call | Select | Cast) for n in nodes) > _FEW_STEPS
 

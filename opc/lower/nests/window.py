@@ -1,6 +1,6 @@
-"""Scatters to places in windows: where a search over a window finds an element, a term goes to where that element lies.
+"""Scatters to indices in windows: where a search over a window finds an element, a term goes to where that element lies.
 
-The gradient of max pooling is one. What the search reads lies inside, so a place that it found is inside of the target too, and
+The gradient of max pooling is one. What the search reads lies inside, so an index that it found is inside of the target too, and
 is a fixed distance from the row of windows: that distance is all the search has to keep.
 """
 
@@ -20,31 +20,31 @@ from opc.lower.nests.windowed import Facts, row_window
 
 
 def with_window(op: Op, plan: Scatter) -> Scatter:
-    """Return a scatter with what its places are in terms of the one search they need, where they lie in what that reads."""
-    found = searches(p for _, p in plan.places)
+    """Return a scatter whose indices are expressed by the one search they need, where they lie inside of what it reads."""
+    found = searches(p for _, p in plan.scatter_indices)
     if len(found) != 1 or plan.lane is not None or plan.guards:
         return plan
     (search,) = found
     body, lane = search.body, plan.sum.axes[-1]
     if not isinstance(body, Read) or not isinstance(lane, Axis) or not _is_plain(op, plan, search, body, lane.index):
         return plan
-    places = [_place(p, search) for _, p in plan.places]
-    names = [index for index, _ in plan.places]
+    scatter_indices = [_place(p, search) for _, p in plan.scatter_indices]
+    names = [index for index, _ in plan.scatter_indices]
     entries = [plan.statement.indices.index(n) for n in names]
     last = len(plan.statement.indices)
     if entries != list(range(last - len(names), last)) or any(n in free_indices(plan.body) for n in names):
         return plan
     sizes = op.operand(body.operand).dims
     known: list[Affine] = []
-    for place, entry in zip(places, entries):
-        if place is None or (place, plan.statement.extents[entry]) not in list(zip(body.indices, sizes, strict=True)):
+    for position, entry in zip(scatter_indices, entries):
+        if position is None or (position, plan.statement.extents[entry]) not in list(zip(body.indices, sizes, strict=True)):
             return plan
-        known.append(place)
+        known.append(position)
     return replace(plan, window=Window(search, tuple(known)))
 
 
 def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, lane: str) -> bool:
-    """Whether the search is one over the windows of a row of an input, all of whose other places the target has too."""
+    """Whether the search is one over the windows of a row of an input, all of whose other indices the target has too."""
     bounded = bounds_of(plan.statement)
     found = row_window(op, search, lane, Facts(lambda name: sizes_of(op, name), bounded, lambda size: is_positive(op, size)))
     if found is None or not all(is_positive(op, a.axis.extent) for a in found.axes):
@@ -53,23 +53,23 @@ def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, lane: str) -> b
     if any(not isinstance(i, Affine) for r in others for i in r.indices):
         return False
     moving = {lane, *(a.axis.index for a in found.axes)}
-    places = zip(body.indices, sizes_of(op, body.operand), strict=True)
-    alike = all(isinstance(i, Affine) and (i.indices() & moving or bounded.get(i) == size) for i, size in places)
+    scatter_indices = zip(body.indices, sizes_of(op, body.operand), strict=True)
+    alike = all(isinstance(i, Affine) and (i.indices() & moving or bounded.get(i) == size) for i, size in scatter_indices)
     return alike and not any(i.optional and i.name == body.operand for i in op.inputs)
 
 
-def _place(place: Expr, search: Reduce) -> Affine | None:
-    """Return a place as an expression of the axes of the search, None when it isn't affine in them."""
+def _place(position: Expr, search: Reduce) -> Affine | None:
+    """Return an index as an expression of the axes of the search, None when it isn't affine in them."""
     axes = [a for a in search.axes if isinstance(a, Axis)]
     last = axes[-1]
     parts: dict[Expr, Affine] = {}
     if len(axes) == 1:
         parts[search] = Affine.of(Index(last.index))
-    for n in walk(place):
+    for n in walk(position):
         whole = isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == search
         if len(axes) == 2 and isinstance(n, Call) and whole and affine_of(n.args[1]) == last.extent:
             parts[n] = Affine.of(Index((axes[0] if n.fn == "floordiv" else last).index))
-    return _affine(rewrite(place, lambda n: IndexValue(parts[n]) if n in parts else n))
+    return _affine(rewrite(position, lambda n: IndexValue(parts[n]) if n in parts else n))
 
 
 def _affine(e: Expr) -> Affine | None:

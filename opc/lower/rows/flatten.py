@@ -19,9 +19,9 @@ from opc.ir.expr import (
     BroadcastAxis,
     Expr,
     GroupAxis,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Read,
     Reduce,
     children,
@@ -71,7 +71,7 @@ def flatten(op: Op, taken: Collection[str] = (), lazy: bool = False) -> tuple[St
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Surroundings:
     """Where an expression stands: the loops of its indices, all `points` at which it is asked for, and the conditions around it.
 
     `own` is the operand whose own group `...` stands for here.
@@ -112,18 +112,18 @@ class _Flattener:
             target.append(loop)
         _distinct(target)
         own = next((loop.of for loop in target if isinstance(loop, GroupLoop) and loop.of is not None), None)
-        place = _Place(assign, loops, tuple(target), own)
+        around = _Surroundings(assign, loops, tuple(target), own)
         if isinstance(assign.value, Reduce):
-            self._ask(assign.target, assign.value, place)
-            self._reduce(assign.target, assign.value, tuple(target), place)
+            self._ask(assign.target, assign.value, around)
+            self._reduce(assign.target, assign.value, tuple(target), around)
         else:
-            value = self._value(assign.value, place)
+            value = self._value(assign.value, around)
             self.steps.append(Step(assign.target, assign.value.type, tuple(target), value, None, assign))
 
-    def _reduce(self, name: str, e: Reduce, target: tuple[Loop, ...], place: _Place) -> None:
+    def _reduce(self, name: str, e: Reduce, target: tuple[Loop, ...], around: _Surroundings) -> None:
         if e.kind not in KINDS:
             raise IrregularError(f"{e.kind} is a search")
-        loops, source = place.loops, place.source
+        loops, source = around.loops, around.source
         inner = dict(loops)
         reduced: list[Loop] = []
         broadcast: str | None = None
@@ -149,30 +149,30 @@ class _Flattener:
                         raise IrregularError(f"nothing in a sum to the shape of {axis.operand} runs along its axes")
                     broadcast = axis.operand
         _distinct([*target, *reduced])
-        own = None if broadcast is not None else place.own
-        value = self._value(e.body, replace(place, loops=inner, points=(*place.points, *reduced), own=own))
+        own = None if broadcast is not None else around.own
+        value = self._value(e.body, replace(around, loops=inner, points=(*around.points, *reduced), own=own))
         if free_indices(value):
             raise IrregularError("a reduction uses the value of an index")
         self.steps.append(Step(name, e.type, target, value, Reduction(e.kind, tuple(reduced), broadcast), source))
 
-    def _value(self, e: Expr, place: _Place) -> Expr:
+    def _value(self, e: Expr, around: _Surroundings) -> Expr:
         """Return `e` with indices dropped and reductions hoisted."""
         match e:
             case Read():
-                self._check_read(e, place.loops)
+                self._check_read(e, around.loops)
                 return replace(e, indices=())
             case IndexValue():
                 for name in e.value.indices():
-                    loop = place.loops[name]
+                    loop = around.loops[name]
                     if not isinstance(loop, IndexLoop) or loop.along is not None:
                         raise IrregularError(f"the value of {name} is used, which runs along {loop}")
                 return e
-            case Place():
+            case GroupIndex():
                 raise IrregularError(f"the place in {GroupRef(e.group)} is used")
             case Reduce():
-                return self._hoist(e, place)
+                return self._hoist(e, around)
             case _:
-                inside = (replace(place, under=under) for _, _, under in parts(e, {}, place.under))
+                inside = (replace(around, under=under) for _, _, under in parts(e, {}, around.under))
                 return with_children(e, tuple(self._value(c, p) for c, p in zip(children(e), inside, strict=True)))
 
     def _check_read(self, e: Read, loops: Mapping[str, Loop]) -> None:
@@ -191,33 +191,33 @@ class _Flattener:
                 case _:
                     raise IrregularError(f"{e.operand} is indexed by {index}")
 
-    def _hoist(self, e: Reduce, place: _Place) -> Read:
+    def _hoist(self, e: Reduce, around: _Surroundings) -> Read:
         """Return a read of the temporary that holds the reduction `e`."""
-        free, source = self._free_loops(e, place), place.source
+        free, source = self._free_loops(e, around), around.source
         key = (e, free)
         if key not in self.hoisted:
             body = [r.operand for r in reads(e)]
             name = self._fresh(f"{e.kind}_{body[0]}" if isinstance(e.body, Read) else f"{source.target}_{e.kind}")
             # The loops must be those of this statement, under its names of the indices.
             self.shapes[name] = free
-            self._reduce(name, e, free, place)
+            self._reduce(name, e, free, around)
             self.hoisted[key] = Read(name, (), e.type, span=e.span)
-        self._ask(self.hoisted[key].operand, e, place)
+        self._ask(self.hoisted[key].operand, e, around)
         return self.hoisted[key]
 
-    def _ask(self, name: str, e: Reduce, place: _Place) -> None:
+    def _ask(self, name: str, e: Reduce, around: _Surroundings) -> None:
         """Note at which points the step that holds an extreme is asked for, whatever conditions say."""
         if e.kind not in EXTREMES:
             return
-        if not place.under:
-            self.asked.setdefault(name, {})[place.points] = None
-        elif self.lazy and maybe_empty(self.knowledge, e, place.extents(), place.under):
+        if not around.under:
+            self.asked.setdefault(name, {})[around.points] = None
+        elif self.lazy and maybe_empty(self.knowledge, e, around.extents(), around.under):
             raise IrregularError(f"whether the {e.kind} of nothing is asked for is told point by point")
 
-    def _free_loops(self, e: Reduce, place: _Place) -> tuple[Loop, ...]:
+    def _free_loops(self, e: Reduce, around: _Surroundings) -> tuple[Loop, ...]:
         """Return the loops the value of a reduction varies along: in the order in which the statement's target names them, then
         of the first access that does."""
-        loops, own, source = place.loops, place.own, place.source
+        loops, own, source = around.loops, around.own, around.source
         found: dict[Loop, None] = {}
 
         def visit(node: Expr, bound: frozenset[str], gone: frozenset[str], kept: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from opc.ir.affine import Affine
 from opc.ir.expr import Const, Expr, Read, Select, reads, rewrite, walk
-from opc.lower.guards import one_place
+from opc.lower.guards import one_index
 from opc.lower.loop_ir import Action, IndexLoop, Pass, RowAccumulate, RowBuffer, RowLet, RowStage
 from opc.records import replace
 
@@ -34,7 +34,7 @@ def _condition(p: Pass, index: str, varying: set[str]) -> Expr | None:
 
 def peeled_point(cond: Expr, index: str) -> tuple[Affine, Expr] | None:
     """Return what a condition asks of a row's index where it names one point: the index plus the first is the second, a read."""
-    return one_place(cond, index, lambda value: isinstance(value, Read) and value.pad is None)
+    return one_index(cond, index, lambda value: isinstance(value, Read) and value.pad is None)
 
 
 def where(p: Pass, holds: bool) -> tuple[Action, ...]:

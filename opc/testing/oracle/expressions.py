@@ -16,9 +16,9 @@ from opc.ir.expr import (
     Cast,
     Const,
     Expr,
+    GroupIndex,
     GroupRef,
     IndexValue,
-    Place,
     Present,
     Read,
     Reduce,
@@ -109,7 +109,7 @@ class Expressions:
                 return exact(frame.constant(self.env.attribute(e.name, e.element)))
             case IndexValue():
                 return exact(affine(e.value, frame, self.env.symbol))
-            case Place():
+            case GroupIndex():
                 return exact(frame.place(e.group))
             case Present():
                 return exact(frame.constant(e.operand in self.values))

@@ -40,7 +40,7 @@ struct axis_index {
 struct factor {
   const char *data;
   dtype stored;
-  int32_t places;
+  int32_t entries;
   axis_index at[OPC_MAX_RANK + max_guards];
 };
 
@@ -156,7 +156,7 @@ static inline axes add_inner(contraction &c, const extents &group) {
   return added;
 }
 
-/* A tensor as seen by a factor whose places are being added; `axis` is its next axis. */
+/* A tensor as seen by a factor whose entries are being added; `axis` is its next axis. */
 struct factor_axes {
   factor *f;
   int32_t axis;
@@ -169,7 +169,7 @@ static inline factor_axes strided_factor(factor &f, char *data, dtype stored, in
                                          const int64_t *strides) {
   f.data = data;
   f.stored = stored;
-  f.places = 0;
+  f.entries = 0;
   factor_axes result = {&f, 0, ndim, shape, {}};
   int64_t contiguous = 1;
   for (int32_t a = ndim - 1; a >= 0; --a) {
@@ -189,8 +189,8 @@ static inline factor_axes temporary_factor(factor &f, const Temporary &t, dtype 
   return strided_factor(f, static_cast<char *>(t.data), computed, t.ndim, t.shape, nullptr);
 }
 
-static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int64_t offset, int64_t divisor, guarding guarded) {
-  axis_index &p = f.at[f.places++];
+static inline axis_index &add_entry(factor &f, int64_t stride, int64_t size, int64_t offset, int64_t divisor, guarding guarded) {
+  axis_index &p = f.at[f.entries++];
   p.stride = stride;
   p.size = size;
   p.offset = offset;
@@ -202,7 +202,7 @@ static inline axis_index &add_place(factor &f, int64_t stride, int64_t size, int
 
 /* Sets the index of the next axis; its parts are added to the place returned. */
 static inline axis_index &add_index(factor_axes &x, int64_t offset, int64_t divisor, guarding guarded) {
-  axis_index &p = add_place(*x.f, x.stride[x.axis], x.shape[x.axis], offset, divisor, guarded);
+  axis_index &p = add_entry(*x.f, x.stride[x.axis], x.shape[x.axis], offset, divisor, guarded);
   ++x.axis;
   return p;
 }
@@ -212,7 +212,7 @@ static constexpr int64_t any_size = INT64_MAX / 2;
 
 /* Adds a condition 0 <= index < size that is part of no axis. */
 static inline axis_index &add_guard(factor_axes &x, int64_t size, int64_t offset) {
-  return add_place(*x.f, 0, size, offset, 1, skipped);
+  return add_entry(*x.f, 0, size, offset, 1, skipped);
 }
 
 static inline axis_index &add_part(axis_index &p, const axes &loop, int64_t times) {

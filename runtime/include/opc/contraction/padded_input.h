@@ -36,7 +36,7 @@ struct padded_layout {
 };
 
 /* Whether the index at a place moves in even steps. */
-static bool is_even_place(const contraction_plan &p, const contraction_factor &f, int32_t n) {
+static bool is_even_entry(const contraction_plan &p, const contraction_factor &f, int32_t n) {
   const axis_index &at = f.f->at[n];
   for (int32_t i = 0; i < at.parts; ++i) {
     if (at.part_list[i].divisor != 1 && moves(p, at.part_list[i])) return false;
@@ -52,9 +52,9 @@ static inline int64_t step_at(const contraction_plan &p, const axis_index &at, i
 }
 
 /* Finds the place whose index moves with a loop of the columns, forwards; -1 unless there is exactly one. */
-static int32_t place_of(const contraction_plan &p, const contraction_factor &f, int32_t loop) {
+static int32_t entry_of(const contraction_plan &p, const contraction_factor &f, int32_t loop) {
   int32_t found = -1;
-  for (int32_t n = 0; n < f.f->places; ++n) {
+  for (int32_t n = 0; n < f.f->entries; ++n) {
     const int64_t step = step_at(p, f.f->at[n], loop);
     if (step == 0) continue;
     if (step < 0 || found >= 0) return -1;
@@ -68,14 +68,14 @@ static inline int64_t residues_of(const padded_axis &axis, int64_t step) { retur
 /* Lays out the padded input of a step over `lines` lines of `points` points, from what its inner points add to each index. */
 static void lay_out_padded_input(const contraction_plan &p, padded_layout &s, int64_t lines, int64_t points) {
   const padded_plan &of = p.padded_input;
-  padded_axis &point_axis = s.axis[of.point_place];
+  padded_axis &point_axis = s.axis[of.point_entry];
   s.lines = lines;
   s.points = points;
   s.line_pitch = of.reach + points;
   point_axis.pitch = 1;
   s.elements = s.line_pitch;
-  if (of.line_place >= 0) {
-    padded_axis &line_axis = s.axis[of.line_place];
+  if (of.line_entry >= 0) {
+    padded_axis &line_axis = s.axis[of.line_entry];
     line_axis.pitch = s.elements;
     s.elements *= line_axis.span / of.line_step + lines;
     line_axis.rest_pitch = s.elements;
@@ -83,9 +83,9 @@ static void lay_out_padded_input(const contraction_plan &p, padded_layout &s, in
   }
   point_axis.rest_pitch = s.elements;
   s.elements *= residues_of(point_axis, of.point_step);
-  const int32_t places = p.term[0].factors[1].f->places;
-  for (int32_t n = places - 1; n >= 0; --n) {
-    if (n == of.point_place || n == of.line_place) continue;
+  const int32_t entries = p.term[0].factors[1].f->entries;
+  for (int32_t n = entries - 1; n >= 0; --n) {
+    if (n == of.point_entry || n == of.line_entry) continue;
     s.axis[n].pitch = s.elements;
     s.elements *= s.axis[n].span + 1;
   }
@@ -103,7 +103,7 @@ static void add_reach(const contraction_plan &p, const contraction_factor &f, co
     const int64_t to = full ? size - 1 : (first + count - 1) % below / each;
     below = each;
     full = full || from != to;
-    for (int32_t n = 0; n < f.f->places; ++n) {
+    for (int32_t n = 0; n < f.f->entries; ++n) {
       const int64_t step = step_at(p, f.f->at[n], list.loop[i]);
       axis[n].low += least_of(step * from, step * to);
       axis[n].span += (step < 0 ? -step : step) * (to - from);
@@ -114,7 +114,7 @@ static void add_reach(const contraction_plan &p, const contraction_factor &f, co
 /* Finds how far the inner points of a step reach. */
 static void find_reach(const contraction_plan &p, const contraction_step &at, padded_layout &s) {
   const contraction_factor &f = p.term[0].factors[1];
-  for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
+  for (int32_t n = 0; n < f.f->entries; ++n) s.axis[n].low = s.axis[n].span = 0;
   add_reach(p, f, p.term[0].inner, at.inner, at.depth, s.axis);
 }
 
@@ -123,32 +123,32 @@ static void find_reach(const contraction_plan &p, const contraction_step &at, pa
 static void find_offsets(const contraction_plan &p, const contraction_factor &f, const loop_list &list, int64_t first, int64_t count,
                          const padded_layout &s, bool from_first, int64_t *offset) {
   const padded_plan &of = p.padded_input;
-  const int32_t places = f.f->places;
+  const int32_t entries = f.f->entries;
   int64_t move[max_contraction_loops][OPC_MAX_RANK + max_guards];
   int64_t at[max_contraction_loops];
   int64_t value[OPC_MAX_RANK + max_guards];
-  for (int32_t n = 0; n < places; ++n) value[n] = from_first ? -s.axis[n].low : 0;
+  for (int32_t n = 0; n < entries; ++n) value[n] = from_first ? -s.axis[n].low : 0;
   int64_t rest = first;
   for (int32_t i = list.count - 1; i >= 0; --i) {
     const int32_t loop = list.loop[i];
     at[i] = rest % p.size[loop];
     rest /= p.size[loop];
-    for (int32_t n = 0; n < places; ++n) {
+    for (int32_t n = 0; n < entries; ++n) {
       move[i][n] = step_at(p, f.f->at[n], loop);
       value[n] += at[i] * move[i][n];
     }
   }
   for (int64_t k = 0; k < count; ++k) {
     offset[k] = 0;
-    for (int32_t n = 0; n < places; ++n) {
+    for (int32_t n = 0; n < entries; ++n) {
       const padded_axis &axis = s.axis[n];
-      const int64_t apart = n == of.point_place ? of.point_step : n == of.line_place ? of.line_step : 1;
+      const int64_t apart = n == of.point_entry ? of.point_step : n == of.line_entry ? of.line_step : 1;
       offset[k] += apart == 1 ? value[n] * axis.pitch : value[n] % apart * axis.rest_pitch + value[n] / apart * axis.pitch;
     }
     for (int32_t i = list.count - 1; i >= 0; --i) {
       const int64_t size = p.size[list.loop[i]];
       const bool wraps = ++at[i] == size;
-      for (int32_t n = 0; n < places; ++n) value[n] += wraps ? (1 - size) * move[i][n] : move[i][n];
+      for (int32_t n = 0; n < entries; ++n) value[n] += wraps ? (1 - size) * move[i][n] : move[i][n];
       if (!wraps) break;
       at[i] = 0;
     }
@@ -164,24 +164,24 @@ static void describe_copy(const contraction_plan &p, const padded_layout &s, con
   job.to = to;
   job.from = f.data;
   job.stored = f.f->stored;
-  job.axes = f.f->places;
+  job.axes = f.f->entries;
   job.loops = 0;
   int32_t guards = 0;
-  for (int32_t n = 0; n < f.f->places; ++n) {
+  for (int32_t n = 0; n < f.f->entries; ++n) {
     const axis_index &at = f.f->at[n];
     const bool guarded = at.guarded != inside;
     const int64_t base = guarded ? f.base[guards++] : 0;
     job.axis[n] = {base + distance(p, at, moving, index) / at.divisor + s.axis[n].low, at.size, at.stride, guarded};
-    if (n != of.point_place && n != of.line_place) job.loop[job.loops++] = {n, s.axis[n].span + 1, 1};
+    if (n != of.point_entry && n != of.line_entry) job.loop[job.loops++] = {n, s.axis[n].span + 1, 1};
   }
-  const padded_axis &point_axis = s.axis[of.point_place];
-  job.loop[job.loops++] = {of.point_place, residues_of(point_axis, of.point_step), 1};
-  if (of.line_place >= 0) {
-    const padded_axis &line_axis = s.axis[of.line_place];
-    job.loop[job.loops++] = {of.line_place, residues_of(line_axis, of.line_step), 1};
-    job.loop[job.loops++] = {of.line_place, line_axis.span / of.line_step + s.lines, of.line_step};
+  const padded_axis &point_axis = s.axis[of.point_entry];
+  job.loop[job.loops++] = {of.point_entry, residues_of(point_axis, of.point_step), 1};
+  if (of.line_entry >= 0) {
+    const padded_axis &line_axis = s.axis[of.line_entry];
+    job.loop[job.loops++] = {of.line_entry, residues_of(line_axis, of.line_step), 1};
+    job.loop[job.loops++] = {of.line_entry, line_axis.span / of.line_step + s.lines, of.line_step};
   }
-  job.loop[job.loops++] = {of.point_place, s.line_pitch, of.point_step};
+  job.loop[job.loops++] = {of.point_entry, s.line_pitch, of.point_step};
 }
 
 /* Plans blocks of some lines: whether they are joined, and how many columns are computed for one. */
@@ -202,23 +202,23 @@ static bool plan_padded_input(contraction_plan &p) {
   if (p.terms != 1 || loops.count == 0 || p.term[0].depth == 0) return false;
   const contraction_term &t = p.term[0];
   const contraction_factor &f = t.factors[1];
-  for (int32_t n = 0; n < f.f->places; ++n) {
-    if (!is_even_place(p, f, n)) return false;
+  for (int32_t n = 0; n < f.f->entries; ++n) {
+    if (!is_even_entry(p, f, n)) return false;
   }
   of.point_loop = loops.loop[loops.count - 1];
   of.line_loop = loops.count > 1 ? loops.loop[loops.count - 2] : -1;
-  of.point_place = place_of(p, f, of.point_loop);
-  of.line_place = of.line_loop >= 0 ? place_of(p, f, of.line_loop) : -1;
-  if (of.point_place < 0 || (of.line_loop >= 0 && (of.line_place < 0 || of.line_place == of.point_place))) return false;
-  of.point_step = step_at(p, f.f->at[of.point_place], of.point_loop);
-  of.line_step = of.line_loop >= 0 ? step_at(p, f.f->at[of.line_place], of.line_loop) : 1;
+  of.point_entry = entry_of(p, f, of.point_loop);
+  of.line_entry = of.line_loop >= 0 ? entry_of(p, f, of.line_loop) : -1;
+  if (of.point_entry < 0 || (of.line_loop >= 0 && (of.line_entry < 0 || of.line_entry == of.point_entry))) return false;
+  of.point_step = step_at(p, f.f->at[of.point_entry], of.point_loop);
+  of.line_step = of.line_loop >= 0 ? step_at(p, f.f->at[of.line_entry], of.line_loop) : 1;
   const int64_t points = of.all_points = p.size[of.point_loop];
   const int64_t lines = of.all_lines = of.line_loop >= 0 ? p.size[of.line_loop] : 1;
   padded_layout s;
   of.reach = 0;
   for (int64_t step = p.steps - 1; step >= 0; --step) {
     find_reach(p, step_of(p, step), s);
-    const int64_t reach = s.axis[of.point_place].span / of.point_step;
+    const int64_t reach = s.axis[of.point_entry].span / of.point_step;
     if (reach > of.reach) of.reach = reach;
   }
   /* Pieces of a line, or whole lines: that number of them with which copying and multiplying is the least work. */

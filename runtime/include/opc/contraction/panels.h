@@ -105,11 +105,11 @@ static fetched_lines next_columns(const contraction_plan &p, const contraction_m
 }
 
 /* Where a strip of rows of the result lies: its first row is `offset` bytes behind row 0, and they are `pitch` apart. */
-struct strip_place {
+struct strip_position {
   int64_t rows, offset, pitch;
 };
 
-static strip_place place_strip(const contraction_plan &p, int64_t row, int64_t rows) {
+static strip_position position_of_strip(const contraction_plan &p, int64_t row, int64_t rows) {
   const operand &result = p.c->s->operands[result_of(p)];
   const int64_t item = itemsize(result.stored);
   if (result.data == nullptr) return {0, 0, 0};
@@ -126,7 +126,7 @@ static inline void fetch_sums(const contraction_plan &p, const contraction_memor
 }
 
 /* Fetches the lines that the results of a panel will be written to, while its sums are added up. */
-static inline void fetch_results(const contraction_plan &p, const column_panel &panel, const strip_place &s) {
+static inline void fetch_results(const contraction_plan &p, const column_panel &panel, const strip_position &s) {
   const int64_t bytes = panel.vectors * p.f->lanes * itemsize(p.c->s->operands[result_of(p)].stored);
   for (int64_t i = 0; i < s.rows; ++i) {
     const char *row = panel.result + s.offset + i * s.pitch;

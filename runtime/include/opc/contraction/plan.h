@@ -44,7 +44,7 @@ struct contraction_factor {
   const factor *f;
   const char *data;
   int32_t guards;
-  int32_t guard[max_guards]; /* places */
+  int32_t guard[max_guards]; /* entries */
   int64_t base[max_guards];
   int64_t divisor[max_guards];
 };
@@ -68,7 +68,7 @@ struct contraction_step {
 struct padded_plan {
   bool used;
   int32_t point_loop, line_loop;   /* the last two loops of the columns; line_loop is -1 where there is only one */
-  int32_t point_place, line_place; /* the places of the factor that move with them, in steps of: */
+  int32_t point_entry, line_entry; /* the entries of the factor that move with them, in steps of: */
   int64_t point_step, line_step;
   int64_t reach; /* elements of a line beyond its points */
   int64_t all_points, all_lines;
@@ -134,7 +134,7 @@ static inline bool moves(const contraction_plan &p, const part &of) {
 }
 
 static inline bool varies(const contraction_plan &p, const factor &f, int32_t loop) {
-  for (int32_t n = 0; n < f.places; ++n) {
+  for (int32_t n = 0; n < f.entries; ++n) {
     for (int32_t i = 0; i < f.at[n].parts; ++i) {
       if (f.at[n].part_list[i].loop == loop && moves(p, f.at[n].part_list[i])) return true;
     }
@@ -195,7 +195,7 @@ static void fill_table(const contraction_plan &p, const contraction_factor &fact
     if (run > count - done) run = count - done;
     for (int64_t i = 0; i < run; ++i) table.offset[done + i] = 0;
     int32_t guards = 0;
-    for (int32_t n = 0; n < factor.f->places; ++n) {
+    for (int32_t n = 0; n < factor.f->entries; ++n) {
       const axis_index &at = factor.f->at[n];
       const int32_t g = guards;
       int64_t *to = (at.guarded != inside ? table.guard[guards++] : table.offset) + done;
@@ -236,7 +236,7 @@ static void move_to_batch(contraction_plan &p, int64_t batch) {
     for (contraction_factor &f : p.term[t].factors) {
       int64_t offset = 0;
       int32_t guards = 0;
-      for (int32_t n = 0; n < f.f->places; ++n) {
+      for (int32_t n = 0; n < f.f->entries; ++n) {
         const axis_index &at = f.f->at[n];
         const int64_t value = start_of(at, index);
         if (at.guarded != inside) {
@@ -345,7 +345,7 @@ static void plan_loops(contraction_plan &p) {
       contraction_factor &f = to.factors[i];
       f.f = &c.term_list[t].factors[i == 0 ? left : 1 - left];
       f.guards = 0;
-      for (int32_t n = 0; n < f.f->places; ++n) {
+      for (int32_t n = 0; n < f.f->entries; ++n) {
         if (f.f->at[n].guarded == inside) continue;
         /* What is not whole is left out, too. */
         to.skips = to.skips || f.f->at[n].guarded == skipped || (f.f->at[n].divisor != 1 && !p.whole);

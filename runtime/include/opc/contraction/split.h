@@ -22,7 +22,7 @@ static inline bool any_factor(const contraction &c, F f) {
 static void drop_guards(const contraction_plan &p) {
   for (int32_t t = 0; t < p.c->terms; ++t) {
     for (factor &f : p.c->term_list[t].factors) {
-      for (int32_t n = 0; n < f.places; ++n) {
+      for (int32_t n = 0; n < f.entries; ++n) {
         axis_index &at = f.at[n];
         if (at.guarded == inside || at.divisor != 1) continue;
         int64_t least = at.offset;
@@ -42,7 +42,7 @@ static void drop_guards(const contraction_plan &p) {
 
 /* Whether a factor moves with a loop, in steps of several points or plainly. */
 static inline bool moves_with(const contraction_plan &p, const factor &f, int32_t loop, bool in_steps) {
-  for (int32_t n = 0; n < f.places; ++n) {
+  for (int32_t n = 0; n < f.entries; ++n) {
     for (int32_t i = 0; i < f.at[n].parts; ++i) {
       const part &of = f.at[n].part_list[i];
       if (of.loop == loop && (of.divisor != 1) == in_steps && moves(p, of)) return true;
@@ -69,7 +69,7 @@ static int32_t stepped_loop(const contraction_plan &p) {
 static int64_t run_of_steps(const contraction_plan &p, int32_t loop, int64_t begin, int64_t end) {
   for (int64_t at = begin + 1; at < end; ++at) {
     const bool moved = any_factor(*p.c, [&](const factor &f) {
-      for (int32_t n = 0; n < f.places; ++n) {
+      for (int32_t n = 0; n < f.entries; ++n) {
         for (int32_t i = 0; i < f.at[n].parts; ++i) {
           const part &of = f.at[n].part_list[i];
           if (of.loop == loop && of.divisor != 1 && part_value(of, begin) != part_value(of, at)) return true;
@@ -125,7 +125,7 @@ static bool find_parts(const contraction_plan &p, divided_index &d) {
 static void find_divided(const contraction_plan &p, divided_indices &found) {
   found.count = 0;
   found.even = !any_factor(*p.c, [&](const factor &f) {
-    for (int32_t n = 0; n < f.places; ++n) {
+    for (int32_t n = 0; n < f.entries; ++n) {
       if (f.at[n].guarded == inside || f.at[n].divisor == 1) continue;
       if (found.count == 2 * max_terms) return true;
       divided_index &d = found.list[found.count++];

@@ -274,8 +274,8 @@ static void add_step(const contraction_plan &p, contraction_memory &m, const con
     const int64_t rows = least_of(b.row_count - row, p.f->rows);
     const bool half = 2 * rows <= p.f->rows;
     char *sums = m.sums + (p.whole_sums ? row * m.pitch * item : 0);
-    strip_place place = {};
-    if (is_last(p, b, step)) place = place_strip(p, b.row + row, rows);
+    strip_position place = {};
+    if (is_last(p, b, step)) place = position_of_strip(p, b.row + row, rows);
     for (const column_panel *panel = m.list; panel < m.list + count; ++panel) {
       char *to = sums + panel->at * item;
       fetch_results(p, *panel, place);

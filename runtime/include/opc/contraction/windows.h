@@ -20,11 +20,11 @@ enum : int64_t {
 /* Lays out the padded input of a step over a block of rows. */
 static void lay_out_windows(const contraction_plan &p, int64_t row, int64_t rows, const contraction_step &at, padded_layout &s) {
   const contraction_factor &f = p.term[0].factors[0];
-  for (int32_t n = 0; n < f.f->places; ++n) s.axis[n].low = s.axis[n].span = 0;
+  for (int32_t n = 0; n < f.f->entries; ++n) s.axis[n].low = s.axis[n].span = 0;
   add_reach(p, f, p.term[0].inner, at.inner, at.depth, s.axis);
   add_reach(p, f, p.rows.loops, row, rows, s.axis);
   s.elements = 1;
-  for (int32_t n = f.f->places - 1; n >= 0; --n) {
+  for (int32_t n = f.f->entries - 1; n >= 0; --n) {
     s.axis[n].pitch = s.elements;
     s.elements *= s.axis[n].span + 1;
   }
@@ -36,9 +36,9 @@ static void describe_windows(const contraction_plan &p, const padded_layout &s, 
   job.to = to;
   job.from = f.data;
   job.stored = f.f->stored;
-  job.axes = job.loops = f.f->places;
+  job.axes = job.loops = f.f->entries;
   int32_t guards = 0;
-  for (int32_t n = 0; n < f.f->places; ++n) {
+  for (int32_t n = 0; n < f.f->entries; ++n) {
     const axis_index &at = f.f->at[n];
     const bool guarded = at.guarded != inside;
     const int64_t base = guarded ? f.base[guards++] : 0;
@@ -51,9 +51,9 @@ static void describe_windows(const contraction_plan &p, const padded_layout &s, 
 static bool rows_overlap(const contraction_plan &p) {
   const contraction_term &t = p.term[0];
   const contraction_factor &f = t.factors[0];
-  if (f.f->places == 0) return false; /* a single element has no lines to copy */
-  for (int32_t n = 0; n < f.f->places; ++n) {
-    if (!is_even_place(p, f, n)) return false;
+  if (f.f->entries == 0) return false; /* a single element has no lines to copy */
+  for (int32_t n = 0; n < f.f->entries; ++n) {
+    if (!is_even_entry(p, f, n)) return false;
   }
   padded_layout s;
   const int64_t rows = points_of(p, p.rows.loops);
@@ -77,7 +77,7 @@ static void cut_at_lines(const contraction_plan &p, contraction_term &t) {
 /* Finds the rows of a block and the largest padded input of one; false where padded inputs would be too large. */
 static bool plan_windows(contraction_plan &p) {
   windows_plan &of = p.windows;
-  p.padded_input.point_place = p.padded_input.line_place = -1;
+  p.padded_input.point_entry = p.padded_input.line_entry = -1;
   p.row_blocks = blocks_of(p.rows.points, windows_rows);
   for (;; p.row_blocks *= 2) {
     of.elements = 0;

@@ -137,9 +137,9 @@ OPC_INLINE int64_t target_unit(const row_nest &n, int64_t unit) { return unit / 
 OPC_INLINE int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* The range of places that a unit of a scatter adds to. */
-OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.shared ? 0 : n.place_size[0] * (unit % n.parts) / n.parts; }
+OPC_INLINE int64_t part_begin(const row_nest &n, int64_t unit) { return n.shared ? 0 : n.scatter_size[0] * (unit % n.parts) / n.parts; }
 OPC_INLINE int64_t part_end(const row_nest &n, int64_t unit) {
-  return n.shared ? n.place_size[0] : n.place_size[0] * (unit % n.parts + 1) / n.parts;
+  return n.shared ? n.scatter_size[0] : n.scatter_size[0] * (unit % n.parts + 1) / n.parts;
 }
 
 /* The range of an axis that a sum goes over, of the terms that a unit of a scatter adds. */
@@ -163,7 +163,7 @@ OPC_INLINE void add_shared(T &to, T value) {
 /* Zeroes the places of a unit of a scatter, where they lie together. */
 template <typename T>
 OPC_INLINE void zero_part(const row_nest &n, T *to, int64_t low, int64_t high) {
-  if (n.own_places) memset(to + low * n.place_stride[0], 0, static_cast<size_t>((high - low) * n.place_stride[0]) * sizeof(T));
+  if (n.owns_range) memset(to + low * n.scatter_stride[0], 0, static_cast<size_t>((high - low) * n.scatter_stride[0]) * sizeof(T));
 }
 
 template <int64_t Value>

@@ -61,7 +61,7 @@ static inline int64_t group_offset(const view<T> &v, int32_t axis, const extents
 }
 
 /* Which point of an axis group a position is, in row-major order. */
-static inline int64_t group_place(const extents &group, const int64_t *at) {
+static inline int64_t group_index(const extents &group, const int64_t *at) {
   int64_t place = 0;
   for (int32_t i = 0; i < group.rank; ++i) place = place * group.size[i] + at[i];
   return place;

@@ -14,8 +14,8 @@ namespace opc {
 
 enum : int64_t {
   nest_lanes = 1024,  /* lanes of one unit of work at most: what row accumulators hold */
-  place_lanes = 256,  /* lanes of one unit of work whose places are found first: their rows stay in the first cache */
-  place_row = place_lanes + 16, /* what holds a row of these: rows that lie a power of two apart share a set of the cache */
+  gather_columns = 256, /* lanes of one unit of work whose indices are found first: their rows stay in the first cache */
+  gather_row = gather_columns + 16, /* what holds a row of these: rows that lie a power of two apart share a set of the cache */
   nest_grain = 32768, /* steps worth a thread */
   far_bytes = 1 << 22, /* operands that are more are not kept close to a processor */
   far_results = 1 << 14, /* fewer are made of little of the operands */
@@ -56,11 +56,11 @@ struct row_nest {
   int64_t together; /* units that one thread computes, if it computes the first of them */
   /* Of a scatter: the indices that terms name, and how many ranges the first of them is cut into. */
   int64_t parts;
-  bool own_places; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
-  bool shared;     /* the parts are ranges of terms instead, along axis `term_axis` of the sum: threads add to the same places */
+  bool owns_range; /* those of a unit lie together: it zeroes them itself, while they are on their way into its cache */
+  bool shared; /* the parts are ranges of terms instead, along axis `term_axis` of the sum: threads add to the same indices */
   int32_t term_axis;
-  int64_t place_size[max_axes];
-  int64_t place_stride[max_axes];
+  int64_t scatter_size[max_axes];
+  int64_t scatter_stride[max_axes];
   /* Of a scan: the target's strides along the index it runs along, and along the lane. */
   int64_t scan_size;
   int64_t scan_stride;
@@ -228,7 +228,7 @@ static inline void set_target(row_nest &n, const flat_operand &o, int32_t entrie
   n.entries = entries;
 }
 
-/* The target of a nest whose lanes find places: `outer` lists the entries of the outer loops, the inner ones of these last; the lane
+/* The target of a nest whose lanes find indices: `outer` lists the entries of the outer loops, the inner ones of these last; the lane
  * is entry `lane`. */
 static inline void set_lanes(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t inner,
                              int32_t lane) {
@@ -243,7 +243,7 @@ static inline void set_lanes(row_nest &n, const flat_operand &o, int32_t entries
   }
   n.lanes = o.size[lane];
   n.stride[outer_count] = o.stride[lane];
-  n.piece = n.lanes < place_lanes ? n.lanes : int64_t(place_lanes);
+  n.piece = n.lanes < gather_columns ? n.lanes : int64_t(gather_columns);
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
 }
 

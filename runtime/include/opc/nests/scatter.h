@@ -1,4 +1,4 @@
-/* Nests whose work is cut otherwise than by the points of their target: scatters add to places that terms name, and scans run along an
+/* Nests whose work is cut otherwise than by the points of their target: scatters add to indices that terms name, and scans run along an
  * axis. minifloats are summed in float32 and rounded once.
  */
 #ifndef OPC_NESTS_SCATTER_H
@@ -11,11 +11,11 @@
 
 namespace opc {
 
-/* A scatter into a target: `outer` and `places` list entries of the target, those that no term names and those that terms do; the lane
+/* A scatter into a target: `outer` and `indices` list entries of the target, those that no term names and those that terms do; the lane
  * is entry `lane`, or -1 for none. `terms` are added to each element along the lane and at each outer point. The work is split along
- * the lane, or else by ranges of places. */
-static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t place_count,
-                               const int32_t *places, int32_t lane, int64_t terms) {
+ * the lane, or else by ranges of indices. */
+static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
+                               int32_t index_count, const int32_t *indices, int32_t lane, int64_t terms) {
   n.target = o.data;
   n.stored = o.stored;
   n.outer = outer_count;
@@ -26,16 +26,16 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     n.stride[a] = o.stride[outer[a]];
     points *= n.size[a];
   }
-  for (int32_t a = 0; a < place_count; ++a) {
-    n.place_size[a] = o.size[places[a]];
-    n.place_stride[a] = o.stride[places[a]];
+  for (int32_t a = 0; a < index_count; ++a) {
+    n.scatter_size[a] = o.size[indices[a]];
+    n.scatter_stride[a] = o.stride[indices[a]];
   }
-  n.own_places = lane < 0;
-  for (int32_t a = 0; a < place_count; ++a) n.own_places = n.own_places && places[a] == outer_count + a;
-  if (n.own_places) {
+  n.owns_range = lane < 0;
+  for (int32_t a = 0; a < index_count; ++a) n.owns_range = n.owns_range && indices[a] == outer_count + a;
+  if (n.owns_range) {
     /* An axis of one element has any stride; what is zeroed is counted by it. */
-    n.place_stride[0] = 1;
-    for (int32_t a = 1; a < place_count; ++a) n.place_stride[0] *= n.place_size[a];
+    n.scatter_stride[0] = 1;
+    for (int32_t a = 1; a < index_count; ++a) n.scatter_stride[0] *= n.scatter_size[a];
   }
   n.lanes = lane < 0 ? 1 : o.size[lane];
   n.stride[outer_count] = 1;
@@ -47,15 +47,15 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     if (n.lanes >= 2 * shortest) {
       n.piece = n.lanes / few > shortest ? (n.lanes + few - 1) / few : shortest;
     } else {
-      n.parts = n.place_size[0] < few / 2 ? n.place_size[0] : few / 2;
+      n.parts = n.scatter_size[0] < few / 2 ? n.scatter_size[0] : few / 2;
     }
   }
   n.shared = false;
   n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
 }
 
-/* Cuts the terms of a scatter instead of its places, for which each unit would look at all terms: along the longest of the `axes` of
- * the sum, of these sizes. Rows of places are not shared: many atomic additions cost more than looking at each index again. */
+/* Cuts the terms of a scatter instead of its indices, for which each unit would look at all terms: along the longest of the `axes` of
+ * the sum, of these sizes. Rows of indices are not shared: many atomic additions cost more than looking at each index again. */
 static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
   if (n.parts <= 1 || n.lanes > 1 || n.context == nullptr || n.context->parallel_for == nullptr) return;
   const int64_t most = 64; /* more threads than these would wait for each other */
@@ -71,7 +71,7 @@ static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
   if (parts <= 1) return;
   n.parts = parts;
   n.shared = true;
-  n.own_places = false;
+  n.owns_range = false;
 }
 
 struct bytes_call {
@@ -154,7 +154,7 @@ static int32_t run_scatter(row_nest &n, nest_copies &copies, row_nest_function f
   const int32_t code = widen_target(n, copies, elements);
   if (code != OPC_OK) return code;
   bytes_call call = {&n, n.target, nullptr};
-  if (!n.own_places) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
+  if (!n.owns_range) over_bytes(n, zero_range, call, elements * itemsize(n.stored));
   split_row_nest(n, function, arguments, count_units(n), 1);
   narrow_target(n, elements);
   return outcome(n);

@@ -33,24 +33,24 @@ OPC_INLINE V joined(V a, V b) {
   return a < b ? a : b;
 }
 
-/* A window along one axis: how many places it has, and how far elements and taps lie apart. What a tap is depends on what is combined: the
- * offset of a weight, or the number that a search keeps. */
+/* A window along one axis: how many positions it has, and how far elements and taps lie apart. What a tap is depends on what is
+ * combined: the offset of a weight, or the number that a search keeps. */
 struct window_axis {
   int64_t count;
   int64_t element_step;
   int64_t tap_step;
 };
 
-/* Lane j at place t along an axis of the window counts where place * t + lane * j + rest is not negative. */
+/* Lane j at position t along an axis of the window counts where position * t + lane * j + rest is not negative. */
 struct window_guard {
   int32_t axis;
-  int64_t place;
+  int64_t position;
   int64_t lane;
   int64_t rest;
 };
 
-/* The windows of a row: where the element of lane 0 at the first place lies, how far the lanes lie apart, and the weights. Where `padded`,
- * places that don't count hold zeros; else they add nothing. */
+/* The windows of a row: where the element of lane 0 at the first position lies, how far the lanes lie apart, and the weights. Where
+ * `padded`, positions that don't count hold zeros; else they add nothing. */
 template <typename T, int Axes, int Guards>
 struct window_row {
   const T *elements;
@@ -63,13 +63,13 @@ struct window_row {
   window_guard guard[Guards];
 };
 
-/* The places of a window that count, along each axis. */
+/* The positions of a window that count, along each axis. */
 template <int Axes>
-struct window_places {
+struct window_positions {
   int64_t low[Axes];
   int64_t high[Axes];
 
-  /* Whether the first place of the window does. */
+  /* Whether the first position of the window does. */
   OPC_INLINED inline bool begin() const {
     bool all = true;
     for (int a = 0; a < Axes; ++a) all &= low[a] == 0 && high[a] > 0;
@@ -77,9 +77,10 @@ struct window_places {
   }
 };
 
-/* Calls f(element, tap), offsets, at each place. */
+/* Calls f(element, tap), offsets, at each position. */
 template <int Axis = 0, typename T, int Axes, int Guards, typename F>
-OPC_INLINE void each_place(const window_row<T, Axes, Guards> &w, const window_places<Axes> &p, int64_t element, int64_t tap, const F &f) {
+OPC_INLINE void each_position(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t element, int64_t tap,
+                              const F &f) {
   if constexpr (Axis == Axes) {
     f(element, tap);
   } else {
@@ -87,7 +88,7 @@ OPC_INLINE void each_place(const window_row<T, Axes, Guards> &w, const window_pl
     element += p.low[Axis] * a.element_step;
     tap += p.low[Axis] * a.tap_step;
     for (int64_t t = p.low[Axis]; t < p.high[Axis]; ++t, element += a.element_step, tap += a.tap_step) {
-      each_place<Axis + 1>(w, p, element, tap, f);
+      each_position<Axis + 1>(w, p, element, tap, f);
     }
   }
 }
@@ -159,8 +160,8 @@ struct lane_vector {
 /* Computes `Vectors` vectors of lanes, the last of which ends at `last`; they may overlap. Values that are not NaN are assumed: `seen`, to
  * which all are added, is NaN where one was, and seldom else. */
 template <combine C, int64_t Bytes, int Vectors, typename T, int Axes, int Guards, typename S, typename R>
-OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_places<Axes> &p, int64_t first, int64_t last, S step, R *to,
-                            typename lane_vector<T, Bytes>::values &seen) {
+OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t first, int64_t last, S step,
+                            R *to, typename lane_vector<T, Bytes>::values &seen) {
   typedef lane_vector<T, Bytes> vector;
   typedef typename vector::values values;
   typedef R results __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
@@ -173,7 +174,7 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
     best[v] = empty_window<C, T> - values{};
     found[v] = (p.begin() ? R(0) : limits<R>::lowest) - results{};
   }
-  each_place(w, p, w.first_element, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {
+  each_position(w, p, w.first_element, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {
     const T *from = w.elements + element;
     T weight = 0;
     if constexpr (C == combine::fma) weight = w.weights[tap];
@@ -200,7 +201,8 @@ OPC_INLINE void reduce_tile(const window_row<T, Axes, Guards> &w, const window_p
 /* Computes lanes [first, last), at least a vector of them, whose whole windows count; false where a NaN was met that would be lost. Tiles
  * are as large as registers hold: of each of its vectors a search keeps three. */
 template <combine C, int64_t Bytes, typename T, int Axes, int Guards, typename S, typename R>
-OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_places<Axes> &p, int64_t first, int64_t last, S step, R *to) {
+OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_positions<Axes> &p, int64_t first, int64_t last, S step,
+                             R *to) {
   typedef lane_vector<T, Bytes> vector;
   constexpr int many = is_constant<S> && (!is_search(C) || vector_bytes == 64) ? 4 : 2;
   typename vector::values seen{};
@@ -211,15 +213,15 @@ OPC_INLINE bool reduce_tiles(const window_row<T, Axes, Guards> &w, const window_
 
 /* Computes one lane, whose window may be cut, of any values: NaN is better than all others, and the first one found stays. */
 template <combine C, typename R, typename T, int Axes, int Guards>
-OPC_INLINE R reduce_lane(const window_row<T, Axes, Guards> &w, window_places<Axes> p, int64_t lane) {
+OPC_INLINE R reduce_lane(const window_row<T, Axes, Guards> &w, window_positions<Axes> p, int64_t lane) {
 #pragma GCC unroll 8
   for (int g = 0; g < Guards; ++g) {
     const window_guard &of = w.guard[g];
-    if (of.lane != 0) clip(p.low[of.axis], p.high[of.axis], of.place, of.rest + of.lane * lane);
+    if (of.lane != 0) clip(p.low[of.axis], p.high[of.axis], of.position, of.rest + of.lane * lane);
   }
   T best = empty_window<C, T>;
   R found = p.begin() ? R(0) : limits<R>::lowest;
-  each_place(w, p, w.first_element + lane * w.lane_step, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {
+  each_position(w, p, w.first_element + lane * w.lane_step, w.first_tap, [&](int64_t element, int64_t tap) OPC_INLINED {
     const T here = w.elements[element];
     if constexpr (C == combine::fma) {
       best += w.weights[tap] * here;
@@ -242,27 +244,27 @@ template <combine C, typename R, typename T, int Axes, int Guards>
 OPC_INLINE bool reduce_windows(const window_row<T, Axes, Guards> &w, R *to, int64_t count) {
   constexpr bool search = is_search(C);
   if (!search && count * int64_t(sizeof(T)) < least_tile_bytes) return false;
-  window_places<Axes> p;
+  window_positions<Axes> p;
   for (int a = 0; a < Axes; ++a) {
     p.low[a] = 0;
     p.high[a] = w.axis[a].count;
   }
   if constexpr (C == combine::fma) {
     T nothing = 0;
-    if (w.padded) each_place(w, p, 0, w.first_tap, [&](int64_t, int64_t tap) OPC_INLINED { nothing += w.weights[tap] * 0; });
+    if (w.padded) each_position(w, p, 0, w.first_tap, [&](int64_t, int64_t tap) OPC_INLINED { nothing += w.weights[tap] * 0; });
     if (!(nothing == 0)) return false;
   }
 #pragma GCC unroll 8
   for (int g = 0; g < Guards; ++g) {
     const window_guard &of = w.guard[g];
-    if (of.lane == 0) clip(p.low[of.axis], p.high[of.axis], of.place, of.rest);
+    if (of.lane == 0) clip(p.low[of.axis], p.high[of.axis], of.position, of.rest);
   }
   int64_t first = 0, last = count;
 #pragma GCC unroll 8
   for (int g = 0; g < Guards; ++g) {
     const window_guard &of = w.guard[g];
-    const int64_t least_place = least(of.place * p.low[of.axis], of.place * (p.high[of.axis] - 1));
-    if (of.lane != 0) clip(first, last, of.lane, of.rest + least_place);
+    const int64_t least_position = least(of.position * p.low[of.axis], of.position * (p.high[of.axis] - 1));
+    if (of.lane != 0) clip(first, last, of.lane, of.rest + least_position);
   }
   const int64_t whole = (last - first) * int64_t(sizeof(T));
   bool done = false;
