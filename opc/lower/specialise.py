@@ -153,7 +153,7 @@ def _with(op: Op, values: Mapping[str, str | bool | Equal]) -> Op:
     """Return the op with values put in: most statements ask for none of these, and are the same in all cases."""
     body = []
     for s in op.body:
-        value = _decided(s.value, values) if _attributes(s.value) & values.keys() else _settled(s.value) or s.value
+        value = _simplified(s.value, values) if _attributes(s.value) & values.keys() else _settled(s.value) or s.value
         body.append(s if value is s.value else replace(s, value=value))
     return replace(op, body=tuple(body))
 
@@ -161,11 +161,11 @@ def _with(op: Op, values: Mapping[str, str | bool | Equal]) -> Op:
 @remembered("_settled")
 def _settled(e: Expr) -> Expr | None:
     """Return what is left of an expression where no value is put in, None if that is all of it."""
-    found = _decided(e, {})
+    found = _simplified(e, {})
     return None if found is e else found
 
 
-def _decided(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
+def _simplified(e: Expr, values: Mapping[str, str | bool | Equal]) -> Expr:
     """Return an expression with the values of attributes put in, and what they decide decided."""
 
     def rule(e: Expr) -> Expr:

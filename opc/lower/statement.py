@@ -6,7 +6,7 @@ from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, Lanes, NestStage
-from opc.lower.nests.conditions import with_decided_conditions
+from opc.lower.nests.conditions import with_simplified_conditions
 from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
 from opc.lower.nests.pads import with_padded_reads
@@ -25,7 +25,7 @@ def lower_statement(op: Op, assign: Assign, name: str) -> NestStage:
 @of_statement
 def _nest(op: Op, assign: Assign) -> NestStage:
     """Return the nest of one statement, without a name."""
-    assign = with_decided_conditions(op, assign)
+    assign = with_simplified_conditions(op, assign)
     flat = flat_statement(op, assign)
     if flat is None:
         return NestStage("", assign)

@@ -75,13 +75,13 @@ def test_statements_are_asked_once_for_how_they_are_cut(monkeypatch: pytest.Monk
 def test_cases_share_the_statements_that_do_not_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of attributes are put into those statements alone that ask for them."""
     asked: list[Expr] = []
-    decided = specialise._decided
+    decided = specialise._simplified
 
     def counted(e: Expr, values: dict[str, object]) -> Expr:
         asked.append(e)
         return decided(e, values)
 
-    monkeypatch.setattr(specialise, "_decided", counted)
+    monkeypatch.setattr(specialise, "_simplified", counted)
     op = load_family(SPECS / "grid_volumes.yaml").ops[2]
     cases = specialise.specialise(op)
     different = sum(len({id(s.value) for s in same}) > 1 for same in zip(*(c.op.body for c in cases), strict=True))
@@ -93,13 +93,13 @@ def test_cases_share_the_statements_that_do_not_differ(monkeypatch: pytest.Monke
 def test_a_statement_is_lowered_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes that leave a statement as it is, and cases that do not differ in it, take what was found of it before."""
     asked: list[Assign] = []
-    decided = statement.with_decided_conditions
+    decided = statement.with_simplified_conditions
 
     def counted(op: Op, s: Assign) -> Assign:
         asked.append(s)
         return decided(op, s)
 
-    monkeypatch.setattr(statement, "with_decided_conditions", counted)
+    monkeypatch.setattr(statement, "with_simplified_conditions", counted)
     alone._answers.cache_clear()
     ops = compile_text((SPECS / f"{name}.yaml").read_text()).ops
     nests = sum(isinstance(s, NestStage) for op in ops for v in lower(op) for s in v.program.stages)

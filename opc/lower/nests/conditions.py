@@ -37,14 +37,15 @@ from opc.records import replace
 _COMPARISONS = ("lt", "le", "gt", "ge")
 
 
-def with_decided_conditions(op: Op, assign: Assign) -> Assign:
-    """Return a statement without conditions and paddings that are decided, and with one condition for all that hang on it."""
-    decider = _Decider(op, assign)
-    value = decider.decided(assign.value, decider.ranges, ())
-    return replace(assign, value=decider.joined(value))
+def with_simplified_conditions(op: Op, assign: Assign) -> Assign:
+    """Return a statement without conditions and paddings whose outcome is known, and with one condition for all that hang on
+    it."""
+    simplifier = _Simplifier(op, assign)
+    value = simplifier.simplified(assign.value, simplifier.ranges, ())
+    return replace(assign, value=simplifier.joined(value))
 
 
-class _Decider:
+class _Simplifier:
     def __init__(self, op: Op, assign: Assign) -> None:
         self.op = op
         self.knowledge = knowledge_of(op)
@@ -56,32 +57,32 @@ class _Decider:
             return False  # windows with strides: proofs of these take long and fail
         return self.knowledge.nonnegative(f, ranges, facts)
 
-    def decided(self, e: Expr, ranges: Mapping[str, Affine], facts: Conditions) -> Expr:
+    def simplified(self, e: Expr, ranges: Mapping[str, Affine], facts: Conditions) -> Expr:
         """Return `e` at points of the ranges where the facts hold."""
         if isinstance(e, Select):
             cond = self._condition(e.cond, ranges, facts)
             if isinstance(cond, Const):
-                return _typed(self.decided(e.then if cond.value else e.other, ranges, facts), e)
-            then = self.decided(e.then, ranges, (*facts, *_parts(cond, True)))
-            other = self.decided(e.other, ranges, (*facts, *_parts(cond, False)))
+                return _typed(self.simplified(e.then if cond.value else e.other, ranges, facts), e)
+            then = self.simplified(e.then, ranges, (*facts, *_parts(cond, True)))
+            other = self.simplified(e.other, ranges, (*facts, *_parts(cond, False)))
             return e if (cond, then, other) == children(e) else replace(e, cond=cond, then=then, other=other)
         if isinstance(e, Reduce):
             # An index of the reduction hides one of its name outside.
             own = {a.index for a in e.axes if isinstance(a, Axis)} | {a.name for a in e.axes if isinstance(a, GroupAxis)}
             ranges = {**{n: r for n, r in ranges.items() if n not in own}, **_extents(e)}
             facts = tuple((c, holds) for c, holds in facts if not own & free_indices(c))
-        new = with_children(e, tuple(self.decided(c, ranges, facts) for c in children(e)))
+        new = with_children(e, tuple(self.simplified(c, ranges, facts) for c in children(e)))
         if isinstance(new, Read) and new.pad is not None and self._is_inside(new, ranges, facts):
             return replace(new, pad=None)
         return new
 
     def joined(self, e: Expr) -> Expr:
-        """Return `e` with a condition that decides the others around all of it."""
+        """Return `e` inside of one condition that implies the others or their opposites."""
         if any(isinstance(node, Reduce) for node in walk(e)):
             return e
         before = _open(e)
         for c in dict.fromkeys(c for node in walk(e) for c in _comparisons(node)) if before > 1 else ():
-            then, other = (self.decided(e, self.ranges, ((c, holds),)) for holds in (True, False))
+            then, other = (self.simplified(e, self.ranges, ((c, holds),)) for holds in (True, False))
             # Where more is left on a side, the loop is better split in the part where all hold and the rest.
             if before > _open(then) + _open(other) and max(_open(then), _open(other)) <= 1:
                 return Select(c, then, other, e.type, e.span)
