@@ -281,7 +281,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Independent truths: operators of the default ONNX domain, or calls of them, and a torch expression over the op's names."""
+    """Independent references: operators of the default ONNX domain, or calls of them, and a torch expression over the op's
+    names."""
 
     onnx: tuple[str, ...] = ()
     torch: str | None = None

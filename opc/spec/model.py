@@ -237,7 +237,7 @@ class NativeModel(Model):
 
 
 class ReferenceModel(Model):
-    """Independent truths the op is compared with."""
+    """Independent references the op is compared with."""
 
     onnx: Annotated[list[StrictStr], BeforeValidator(_texts, json_schema_input_type=str | list[str])] = Field(
         default_factory=list,
@@ -301,7 +301,7 @@ class SpecModel(Model):
         default_factory=lambda: GradientModel(mode="auto", body=None, ties="first", scatter="deterministic"),
         description="auto, none, or a mapping: a body, ties, scatter.",
     )
-    reference: ReferenceModel | None = Field(None, description="Independent truths.")
+    reference: ReferenceModel | None = Field(None, description="Independent references.")
     examples: Annotated[list[dict[StrictStr, Any]], BeforeValidator(_empty_list)] = Field(
         default_factory=list, description="Worked examples: values by operand and attribute name."
     )

@@ -37,7 +37,7 @@ def check_native(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], S
 
 
 def _alone(model: SpecModel, key_span: Callable[[tuple[str | int, ...]], Span], found: Diagnostics) -> None:
-    """Check what an op without kernel owes: code that every backend can run, a truth to test it against, its gradient."""
+    """Check what an op without kernel owes: code that every backend can run, a reference to test it against, its gradient."""
     if model.native is not None and model.native.cpp is None:
         found.error("the key 'cpp' is missing in 'native'", key_span(("native",)), "without a kernel, backends run that")
     if model.reference is None or model.reference.torch is None:

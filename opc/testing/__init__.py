@@ -1,1 +1,1 @@
-"""The proof: oracle, cases, gradient checks, independent truth, and the runner that holds every backend to them."""
+"""The proof: oracle, cases, gradient checks, independent references, and the runner that holds every backend to them."""

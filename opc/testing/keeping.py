@@ -16,7 +16,7 @@ FORMAT = 1
 def to_data(report: Report) -> dict[str, Any]:
     """Return a report as plain data. What passed, or did not run for one reason, is counted; what failed is kept one by one.
 
-    So are comparisons with independent truths, whose names the report counts.
+    So are comparisons with independent references, whose names the report counts.
     """
     kept: dict[Any, Result] = {}
     for number, r in enumerate(report.results):

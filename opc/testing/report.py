@@ -53,7 +53,7 @@ def print_report(report: Report, console: Console) -> None:
     if report.remembered:
         console.print(f"Unchanged since it passed: {report.remembered:,} of these; --again runs them.")
     for kind in TRUTHS:
-        console.print(f"{kind}s: {truth_text(report, kind)}.")
+        console.print(f"{kind}s: {reference_text(report, kind)}.")
     _print_refusals(report, console)
     _print_reasons(report, console)
     for spec, message in report.mistakes.items():
@@ -163,8 +163,8 @@ def totals_text(report: Report) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in totals.items()) or "nothing"
 
 
-def truth_text(report: Report, kind: str) -> str:
-    """Return how many calls of an independent truth ran on each backend, and how many there are that no backend ran."""
+def reference_text(report: Report, kind: str) -> str:
+    """Return how many calls of an independent references ran on each backend, and how many there are that no backend ran."""
     ran = Counter[str]()
     names: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
     for r in report.results:

@@ -9,7 +9,7 @@ import pytest
 
 from opc.testing.keeping import from_data, joined, to_data
 from opc.testing.markdown import markdown
-from opc.testing.report import truth_text, verdict
+from opc.testing.report import reference_text, verdict
 from opc.testing.results import Column, Report, Result, Status
 
 
@@ -30,7 +30,7 @@ def test_what_is_kept_says_the_same() -> None:
     assert again.totals() == whole.totals()
     assert again.cell("relu", "numpy").ratio == 0.7
     assert markdown(again, "x") == markdown(whole, "x")
-    assert truth_text(again, "OpInfo sample") == "3 on torch"
+    assert reference_text(again, "OpInfo sample") == "3 on torch"
     assert verdict(again) == verdict(whole) == "all that ran is right; 2 calls and checks did not run"
 
 

@@ -1,4 +1,4 @@
-"""Independent truth: references are evaluated without trusting them, mapped rightly, and able to fail."""
+"""Independent references: references are evaluated without trusting them, mapped rightly, and able to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truth from torch and ONNX: gradients by torch's autograd, references that round otherwise, samples as they arrive."""
+"""References from torch and ONNX: gradients by torch's autograd, references that round otherwise, samples as they arrive."""
 
 from __future__ import annotations
 

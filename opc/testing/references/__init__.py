@@ -1,1 +1,1 @@
-"""Independent truth: examples, ONNX's and PyTorch's own tests and gradients, and differences for derived gradients."""
+"""Independent references: examples, ONNX's and PyTorch's own tests and gradients, and differences for derived gradients."""

@@ -1,4 +1,4 @@
-"""Independent truth from ONNX: the single-node test cases of the standard op that a spec names as its reference.
+"""Independent references from ONNX: the single-node test cases of the standard op that a spec names as its reference.
 
 A test case's node is mapped to our op as the reference says: `LeakyRelu` alone maps inputs and outputs by position and
 attributes by name; a call such as `y = Conv(x, w, b, strides=stride)` says which is which. What the node leaves out is at the

@@ -1,4 +1,4 @@
-"""Independent truth from torch: the expression a spec names as its reference, and its gradients by torch's own autograd.
+"""Independent references from torch: the expression a spec names as its reference, and its gradients by torch's own autograd.
 
 The expression is evaluated in float64 and must lie in the set the oracle gives when it computes in float64 too. Since every
 backend is held to the oracle's sets, the oracle agreeing with torch makes them all agree with it.
@@ -43,7 +43,7 @@ class RefusedByTorchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Truth:
+class _TorchReference:
     """What torch and the oracle say of inputs, by name of the output; the oracle for a binding, or in float64 throughout."""
 
     binding: Binding
@@ -68,7 +68,7 @@ def check_reference(family: Family, case: Case) -> Comparison | None:
         return evaluate(op, arrays, case.attributes, binding=binding, precise=precise)
 
     try:
-        return _agreement(_Truth(_binding(op, case), theirs, ours), case.arrays(), case, _extreme(op, case.arrays()))
+        return _agreement(_TorchReference(_binding(op, case), theirs, ours), case.arrays(), case, _extreme(op, case.arrays()))
     except DomainError:
         return None
 
@@ -124,7 +124,7 @@ def check_gradient(family: Family, case: Case, cotangents: Arrays, directions: A
         return None
     try:
         with torch.enable_grad():
-            return _agreement(_Truth(_binding(forward, case), theirs, ours), given, case, np.asarray(True))
+            return _agreement(_TorchReference(_binding(forward, case), theirs, ours), given, case, np.asarray(True))
     except DomainError:
         return None
 
@@ -185,18 +185,18 @@ def _called(action: Callable[[], Any]) -> Any:
         raise RefusedByTorchError((str(error).strip() or type(error).__name__).splitlines()[0]) from None
 
 
-def _agreement(truth: _Truth, arrays: Arrays, case: Case, extreme: Array) -> Comparison | None:
+def _agreement(reference: _TorchReference, arrays: Arrays, case: Case, extreme: Array) -> Comparison | None:
     """Compare what torch and the oracle say; where `extreme`, answers that are not finite are left out.
 
     None when that leaves nothing.
     """
     with np.errstate(all="ignore"):
-        return _compared(truth, arrays, case, extreme)
+        return _compared(reference, arrays, case, extreme)
 
 
-def _compared(truth: _Truth, arrays: Arrays, case: Case, extreme: Array) -> Comparison | None:
+def _compared(reference: _TorchReference, arrays: Arrays, case: Case, extreme: Array) -> Comparison | None:
     values = {n: None if a is None else wide(a) for n, a in arrays.items()}
-    sets, answers = truth.ours(values, truth.binding, True), truth.theirs(values)
+    sets, answers = reference.ours(values, reference.binding, True), reference.theirs(values)
     worst = Comparison(0.0)
     asked = False
     for name in (n for n in sets if n in answers):
@@ -210,9 +210,9 @@ def _compared(truth: _Truth, arrays: Arrays, case: Case, extreme: Array) -> Comp
             got, want = np.where(free, want.value, got), Bounded(want.bounds, DType.FLOAT64)
         found = compare(name, got, want)
         if not found.ok and want.dtype.is_floating and got.shape == want.shape:
-            around = truth.ours(_neighbourhood(values), truth.binding, True)[name].bounds
+            around = reference.ours(_neighbourhood(values), reference.binding, True)[name].bounds
             width = Bounded(around, DType.FLOAT64).error
-            room = (_rounding(truth, arrays, case, name) - 1) * np.where(np.isfinite(width), width, 0)
+            room = (_rounding(reference, arrays, case, name) - 1) * np.where(np.isfinite(width), width, 0)
             low, high = (
                 np.where(free, b, e) for b, e in ((want.bounds.low, around.low - room), (want.bounds.high, around.high + room))
             )
@@ -246,13 +246,13 @@ def _neighbourhood(values: Arrays) -> dict[str, Array | Bounds | None]:
     return result
 
 
-def _rounding(truth: _Truth, arrays: Arrays, case: Case, name: str) -> float:
+def _rounding(reference: _TorchReference, arrays: Arrays, case: Case, name: str) -> float:
     """Return how many times the width of the set for a neighbourhood torch's rounding reaches, at least once.
 
     Both are measured in float32, against torch in float64, at points up to two roundings from the inputs.
     """
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
-    binding = {n: DType.FLOAT32 if d.is_floating else d for n, d in truth.binding.items()}
+    binding = {n: DType.FLOAT32 if d.is_floating else d for n, d in reference.binding.items()}
     worst = 1.0
     for _ in range(DRAWS):
         near: dict[str, Array | None] = {}
@@ -262,9 +262,9 @@ def _rounding(truth: _Truth, arrays: Arrays, case: Case, name: str) -> float:
             else:
                 near[n] = (a.astype(np.float64) * (1 + rng.integers(-2, 3, a.shape) * 2.0**-23)).astype(np.float32)
         try:
-            width = truth.ours(_neighbourhood(near), binding, False)[name].error
-            single = truth.theirs(near)[name].astype(np.float64)
-            double = truth.theirs({n: None if a is None else wide(a) for n, a in near.items()})[name]
+            width = reference.ours(_neighbourhood(near), binding, False)[name].error
+            single = reference.theirs(near)[name].astype(np.float64)
+            double = reference.theirs({n: None if a is None else wide(a) for n, a in near.items()})[name]
         except (DomainError, RefusedByTorchError):
             continue
         ratio = np.abs(single - double) / width
