@@ -1,7 +1,7 @@
 """Versioning: loops with copies for what a call decides, so that inside of each it is a constant.
 
-The step by which reads advance along the lane is 1 or 2 in most calls, and the type that a gathered operand is stored in is one
-of few: asked once ahead of the loop, it leaves a loop that vectorises.
+The step by which reads advance along the vector axis is 1 or 2 in most calls, and the type that a gathered operand is stored in
+is one of few: asked once ahead of the loop, it leaves a loop that vectorises.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _loads(loop: Loop) -> Iterator[Load]:
 
 
 def _steps(e: Load) -> Iterator[Affine]:
-    """Yield the steps along the lane that a call decides, of an operand's contiguous axis."""
+    """Yield the steps along the vector axis that a call decides, of an operand's contiguous axis."""
     for p in walk(e.along) if e.along is not None else ():
         if isinstance(p, Product) and isinstance(p.factors[1], IndexValue):
             step = p.factors[1].value

@@ -244,20 +244,20 @@ class Flat:
 class Lanes:
     """A statement run row by row.
 
-    `lane` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
+    `vector_axis` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
     reduction is vectorised along an axis of its own. `looked_up` are the operands of which rows of elements are fetched from
     indices found lane by lane, `inner` the target's indices along which these do not change.
     """
 
     statement: Flat
-    lane: str | None
+    vector_axis: str | None
     looked_up: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
 
     @property
     def outer(self) -> tuple[str, ...]:
-        """The indices other than the lane, in the order in which their loops run."""
-        outer = [i for i in self.statement.indices if i != self.lane and i not in self.inner]
+        """The indices other than the vector axis, in the order in which their loops run."""
+        outer = [i for i in self.statement.indices if i != self.vector_axis and i not in self.inner]
         return (*outer, *self.inner)
 
 
@@ -276,8 +276,8 @@ class Scatter:
 
     `scatter_indices` are the computed positions along the target's indices that the terms name; `guards` the other conditions for
     a term `body` to count, affine expressions that must not be negative or conditions; `given` conditions that a call fixes.
-    `lane` is the last index of the target when no index is computed along it. `window` is there when the indices are found in
-    windows of a row, tile by tile; `row` is an axis of the sum along which indices and terms are computed in rows, and then
+    `vector_axis` is the last index of the target when no index is computed along it. `window` is there when the indices are found
+    in windows of a row, tile by tile; `row` is an axis of the sum along which indices and terms are computed in rows, and then
     added. `shared` tells that threads may take some of the terms each and add to the same elements atomically.
     """
 
@@ -286,7 +286,7 @@ class Scatter:
     scatter_indices: tuple[tuple[str, Expr], ...]
     guards: tuple[Affine | Expr, ...]
     body: Expr
-    lane: str | None
+    vector_axis: str | None
     given: tuple[Expr, ...]
     window: Window | None = None
     row: str | None = None
@@ -298,14 +298,14 @@ class Scan:
     """A reduction that is carried along one index of the target.
 
     Along `index`, which falls if `descending`, the reduction takes in the terms below its extent that it has not yet, or with
-    `from_here` those from the index on. `lane` is the index that is vectorised, None when there is no other. A reduction
+    `from_here` those from the index on. `vector_axis` is the index that is vectorised, None when there is no other. A reduction
     that is `nonempty` wherever it is asked for is never refused.
     """
 
     statement: Flat
     reduction: Reduce
     index: str
-    lane: str | None
+    vector_axis: str | None
     descending: bool
     from_here: bool
     nonempty: bool

@@ -7,7 +7,7 @@ from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
 from opc.lower.loop_ir import Flat, Lanes, NestStage
 from opc.lower.nests.conditions import with_simplified_conditions
-from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction, without_trailing
+from opc.lower.nests.flat import choose_vector_axis, flat_statement, holds_reduction, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
 from opc.lower.nests.pads import with_padded_reads
 from opc.lower.nests.scan import flat_scan
@@ -43,9 +43,9 @@ def _nest(op: Op, assign: Assign) -> NestStage:
 
 
 def _lanes(op: Op, flat: Flat) -> Lanes:
-    lane = choose_lane(op, flat)
-    if lane is None:
-        return Lanes(flat, lane)
-    flat = replace(flat, value=with_padded_reads(op, flat.value, lane))
-    found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, lane, bounds_of(flat)))
-    return Lanes(flat, lane, tuple(found), inner_indices(op, flat, lane))
+    vector_axis = choose_vector_axis(op, flat)
+    if vector_axis is None:
+        return Lanes(flat, vector_axis)
+    flat = replace(flat, value=with_padded_reads(op, flat.value, vector_axis))
+    found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, vector_axis, bounds_of(flat)))
+    return Lanes(flat, vector_axis, tuple(found), inner_indices(op, flat, vector_axis))

@@ -64,8 +64,8 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
         else:
             yield f"  opc::add_temporary(nest, {name}, {dtype_text(declared.type)}, {len(ranks)}, axes_{n});"
     entries = len(target)
-    lane = entries - 1 if s.plans[0].lane is not None else -1
-    other = entries - 2 if several and s.plans[-1].lane is not None else -1
+    vector_axis = entries - 1 if s.plans[0].vector_axis is not None else -1
+    other = entries - 2 if several and s.plans[-1].vector_axis is not None else -1
     if isinstance(s.plans[0], Scatter):
         yield from _scatter_lines(s, text, scalar)
         return
@@ -73,9 +73,9 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
         yield from _scan_lines(s, text)
         return
     if any(isinstance(p, Lanes) and p.looked_up for p in s.plans):
-        yield from _lanes_lines(s, text)
+        yield from _gather_lines(s, text)
     else:
-        where = f"nest.alone ? {other} : {lane}" if several else str(lane)
+        where = f"nest.alone ? {other} : {vector_axis}" if several else str(vector_axis)
         yield f"  opc::set_target(nest, operands[{len(nest.operands) - 1}], {entries}, {where});"
     if text.kernel.channel is not None:
         yield f"  opc::keep_channels(nest, {text.kernel.channel}{', true' if text.kernel.short_rows else ''});"
@@ -84,7 +84,7 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
     yield f"  code = opc::run{'_sums' if sums else ''}(nest, loops.{s.name}{index}, &arguments, {steps(s, scalar)}{sums});"
 
 
-def _lanes_lines(s: NestStage, text: KernelText) -> Iterator[str]:
+def _gather_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     """Yield the lines that set the target of a nest whose lanes find indices."""
     nest = text.nest
     assert nest is not None, "a nest stage has the text of a nest"
@@ -97,10 +97,10 @@ def _lanes_lines(s: NestStage, text: KernelText) -> Iterator[str]:
             outer = [plan.statement.indices.index(i) for i in plan.outer]
             yield f"    const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
             counts = f"{entries}, {len(outer)}, outer, {len(plan.inner)}, {len(plan.statement.indices) - 1}"
-            yield f"    opc::set_lanes(nest, operands[{target}], {counts});"
+            yield f"    opc::set_gather_target(nest, operands[{target}], {counts});"
         else:
-            lane = len(plan.statement.indices) - 1 if plan.lane is not None else -1
-            yield f"    opc::set_target(nest, operands[{target}], {entries}, {lane});"
+            vector_axis = len(plan.statement.indices) - 1 if plan.vector_axis is not None else -1
+            yield f"    opc::set_target(nest, operands[{target}], {entries}, {vector_axis});"
         yield "  }"
 
 
@@ -114,11 +114,11 @@ def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterat
         assert isinstance(plan, Scatter), "all plans of a scatter are scatters"
         entries = plan.statement.indices
         scatter_indices = [entries.index(i) for i, _ in plan.scatter_indices]
-        outer = [k for k, i in enumerate(entries) if i != plan.lane and k not in scatter_indices]
-        lane = -1 if plan.lane is None else len(entries) - 1
+        outer = [k for k, i in enumerate(entries) if i != plan.vector_axis and k not in scatter_indices]
+        vector_axis = -1 if plan.vector_axis is None else len(entries) - 1
         lists = [f"  const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"]
         lists.append(f"  const int32_t indices[] = {{{', '.join(map(str, scatter_indices))}}};")
-        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {len(scatter_indices)}, indices, {lane}"
+        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {len(scatter_indices)}, indices, {vector_axis}"
         call = f"opc::set_scatter(nest, operands[{target}], {counts}, {steps(s, scalar)});"
         if len(s.plans) > 1:
             yield "  if (nest.alone) {" if n == 1 else "  if (!nest.alone) {"
@@ -143,12 +143,12 @@ def _scan_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     for n, plan in enumerate(s.plans):
         assert isinstance(plan, Scan), "all plans of a scan are scans"
         entries = plan.statement.indices
-        outer = [k for k, i in enumerate(entries) if i not in (plan.lane, plan.index)]
-        lane = -1 if plan.lane is None else entries.index(plan.lane)
+        outer = [k for k, i in enumerate(entries) if i not in (plan.vector_axis, plan.index)]
+        vector_axis = -1 if plan.vector_axis is None else entries.index(plan.vector_axis)
         condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
         yield f"  {condition}{{"
         yield f"    const int32_t outer[] = {{{', '.join(map(str, outer or [0]))}}};"
-        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {entries.index(plan.index)}, {lane}"
+        counts = f"{len(nest.declared.dims)}, {len(outer)}, outer, {entries.index(plan.index)}, {vector_axis}"
         yield f"    opc::set_scan(nest, operands[{target}], {counts});"
         yield "  }"
     yield f"  code = opc::run_scan(nest, copies, loops.{s.name}{index}, &arguments);"

@@ -92,15 +92,15 @@ class Accesses:
     def _read(self, e: Read) -> Expr:
         local = self.known.locals.get(e.operand)
         if local is not None:
-            return Local(local.name, local.type, variable(self.over.lane) if local.row else None, local.member)
+            return Local(local.name, local.type, variable(self.over.vector_axis) if local.row else None, local.member)
         varies = self._varies(e)
-        rows = varies and not self.lazy and self.over.lane == self.known.row_lane
+        rows = varies and not self.lazy and self.over.vector_axis == self.known.row_axis
         if rows and e.operand in self.nest.gathered and self.is_row(e):
-            return Local(self._row(e), e.type, variable(self.over.lane))
-        if rows and is_looked_up(self.nest.op, e, self.over.lane):
-            return Local(self._fetched(e), e.type, variable(self.over.lane))
+            return Local(self._row(e), e.type, variable(self.over.vector_axis))
+        if rows and is_looked_up(self.nest.op, e, self.over.vector_axis):
+            return Local(self._fetched(e), e.type, variable(self.over.vector_axis))
         safe = is_known_inside(e, self.nest.sizes(e.operand), self.known.bounded)
-        if varies or (self.lazy and not (safe and self.over.lane)):
+        if varies or (self.lazy and not (safe and self.over.vector_axis)):
             return self._element(e)
         given, self.given = self.given, self.known.given  # it is computed where the operand may be absent
         found = self._element(e)
@@ -108,9 +108,10 @@ class Accesses:
         return Speculative(found)
 
     def _varies(self, e: Read) -> bool:
-        """Whether a read changes from lane to lane: with the lane itself, or with a variable that is set in the loop over it."""
+        """Whether a read changes from lane to lane: with the vector axis itself, or with a variable that is set in the loop over
+        it."""
         names = free_indices(e)
-        return bool(self.over.lane) and (self.over.lane in names or bool(names & self.inner))
+        return bool(self.over.vector_axis) and (self.over.vector_axis in names or bool(names & self.inner))
 
     def _element(self, e: Read) -> Expr:
         """Return an element, with the tests that it needs where it stands."""
@@ -175,9 +176,9 @@ class Accesses:
         last = e.indices[unit]
         if e.pad is not None or unit in e.checked or not isinstance(last, Affine) or self.nest.is_optional(e.operand):
             return False
-        step = last.coefficient(self.over.lane)
+        step = last.coefficient(self.over.vector_axis)
         others = replace(e, indices=(*e.indices[:unit], *e.indices[unit + 1 :]))
-        return step is not None and step.constant == 1 and self.over.lane not in free_indices(others)
+        return step is not None and step.constant == 1 and self.over.vector_axis not in free_indices(others)
 
     def indices(self, e: Read) -> tuple[Body, dict[int, Expr]]:
         """Return the statements that compute and test the computed indices of a read, and the variables they are in."""
@@ -198,17 +199,17 @@ class Accesses:
         if e not in self._rows:
             body, indices = self.indices(e)
             name = self._rows[e] = self.nest.fresh(f"{e.operand}_row")
-            lane = self.over.lane
-            start = map_lane(e, lane)
+            vector_axis = self.over.vector_axis
+            start = at_first_lane(e, vector_axis)
             buffer = self.nest.fresh(f"{e.operand}_row_buffer")
             args = (NEST, self.nest.number_of(e.operand), self.offset(start, indices), self.over.low, self.over.high)
             pointer = call("row_at", *args, Local(buffer, e.type), type=e.type)
-            self.before += [*body, Buffer(buffer, e.type, "opc::nest_lanes"), Let(name, pointer_to(e), pointer)]
+            self.before += [*body, Buffer(buffer, e.type, "opc::nest_columns"), Let(name, pointer_to(e), pointer)]
         return self._rows[e]
 
     def gather_key(self, e: Read) -> GatherKey:
         """Return what finds the place of a read that is looked up."""
-        entries = gathered_entries(self.nest.op, e, self.over.lane, self.known.bounded)
+        entries = gathered_entries(self.nest.op, e, self.over.vector_axis, self.known.bounded)
         return e.operand, tuple((n, e.indices[n]) for n in entries)
 
     def gather_index_loop(self, e: Read, row: str) -> Loop:
@@ -220,8 +221,8 @@ class Accesses:
         for n, at in reversed(names.items()):
             if self._is_tested(e, n):
                 position = Choice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
-        body.append(Store(Local(row, Weak.INT, variable(self.over.lane)), position))
-        return Loop(How.VECTOR, self.over.lane, self.over.low, self.over.high, tuple(body))
+        body.append(Store(Local(row, Weak.INT, variable(self.over.vector_axis)), position))
+        return Loop(How.VECTOR, self.over.vector_axis, self.over.low, self.over.high, tuple(body))
 
     def _is_tested(self, e: Read, entry: int) -> bool:
         return is_tested(e, entry, self.nest.sizes(e.operand), self.known.bounded)
@@ -269,16 +270,16 @@ class Accesses:
             if self._is_tested(e, n):
                 outside = call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL)
                 body.append(If(outside, (Do(self.nest.outside(e.operand, n, at)),)))
-        return Loop(How.SERIAL, self.over.lane, self.over.low, self.over.high, tuple(body)), Return()
+        return Loop(How.SERIAL, self.over.vector_axis, self.over.low, self.over.high, tuple(body)), Return()
 
 
-def map_lane(e: Read, lane: str) -> Read:
+def at_first_lane(e: Read, vector_axis: str) -> Read:
     """Return a read at lane 0."""
     zero = Affine.of(0)
     return replace(
         e,
         indices=tuple(
-            i.substitute(lambda s: zero if s == Index(lane) else None) if isinstance(i, Affine) else i for i in e.indices
+            i.substitute(lambda s: zero if s == Index(vector_axis) else None) if isinstance(i, Affine) else i for i in e.indices
         ),
     )
 

@@ -26,7 +26,7 @@ class Unsupported(Exception):
 class Range:
     """A part of a vector loop: the index that it runs over, in the IR, and its bounds. There is none where the index is empty."""
 
-    lane: str
+    vector_axis: str
     low: Expr
     high: Expr
 
@@ -135,7 +135,7 @@ class Known:
 
     `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of
     that name; `units` tells the entry along which each operand is contiguous; `given` are the optional operands known to be
-    present; `row_lane` is the lane that has no more than `row_size` points; `indices` are the variables that hold rows of
+    present; `row_axis` is the vector axis that has no more than `row_size` points; `indices` are the variables that hold rows of
     indices, found before, by what finds them.
     """
 
@@ -144,8 +144,8 @@ class Known:
     bounded: dict[Affine, Affine] = field(default_factory=dict)
     locals: dict[str, Variable] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
-    row_lane: str = ""
-    row_size: str = "opc::nest_lanes"
+    row_axis: str = ""
+    row_size: str = "opc::nest_columns"
     indices: dict[GatherKey, str] = field(default_factory=dict)
 
     @property
@@ -162,11 +162,11 @@ class Known:
         """Note that an index is within an extent."""
         self.bounded[Affine.of(Index(index))] = extent
 
-    def local(self, variable: Variable, lane: str) -> Read:
+    def local(self, variable: Variable, vector_axis: str) -> Read:
         """Return the read that stands for a variable in expressions of the op."""
         name = f"#{variable.name}"
         self.locals[name] = variable
-        return Read(name, (Affine.of(Index(lane)),) if variable.row else (), variable.type)
+        return Read(name, (Affine.of(Index(vector_axis)),) if variable.row else (), variable.type)
 
 
 def gathered(stage: NestStage) -> frozenset[str]:

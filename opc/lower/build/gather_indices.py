@@ -22,7 +22,7 @@ def gather_index_rows(known: Known, plan: Lanes, value: Expr, over: Range, indic
     accesses = Accesses(known, over)
     rows: list[Statement] = []
     declarations: list[Statement] = []
-    for e in looked_up(known.nest.op, value, over.lane, known.bounded):
+    for e in looked_up(known.nest.op, value, over.vector_axis, known.bounded):
         key = accesses.gather_key(e)
         names = {name for _, index in key[1] for name in indices_of(index)}
         if key in known.indices or len(declarations) == MAX_GATHERS or not names <= indices:

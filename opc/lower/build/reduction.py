@@ -1,4 +1,4 @@
-"""Reductions: the loops of each, into an array of accumulators along the lane or into one value."""
+"""Reductions: the loops of each, into an array of accumulators along the vector axis or into one value."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Reductions:
         self.declarations: list[Statement] = []
 
     def extract(self, e: Expr, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
-        """Return the loops of the reductions in a part; `under` are the conditions on the lane under which it counts."""
+        """Return the loops of the reductions in a part; `under` are the conditions on the vector axis under which it counts."""
         if not holds_reduction(e):
             return (), e
         match e:
@@ -108,7 +108,7 @@ class _Reductions:
         if not holds_reduction(e):
             return (), e
         found = guards(cond, self.known.positive)
-        if self.over.lane and self.over.lane in free_indices(cond):
+        if self.over.vector_axis and self.over.vector_axis in free_indices(cond):
             return self.extract(e, (*under, *found))
         body, rest = self.extract(e, under)
         return (If(condition(self.known, found), body),), rest
@@ -119,12 +119,12 @@ class _Reductions:
             raise Unsupported("a reduction in a reduction")
         if under and e.kind not in OPERATORS:
             raise Unsupported(f"a {e.kind} that counts only at some lanes")
-        lane = self.over.lane
-        row = bool(lane) and (lane in free_indices(e) or any(lane in guard_indices(g) for g in under))
+        vector_axis = self.over.vector_axis
+        row = bool(vector_axis) and (vector_axis in free_indices(e) or any(vector_axis in guard_indices(g) for g in under))
         one = Reduction(self.known, self.over, e, under, row)
         self.declarations += one.declarations
         body = one.loops()
-        return body, self.known.local(one.variable, lane)
+        return body, self.known.local(one.variable, vector_axis)
 
 
 class Reduction:
@@ -149,16 +149,18 @@ class Reduction:
         self.under = under
         found, body = peel(self.kind, e.body, self.nest.sizes, known.bounded, known.positive)
         self.guards, self.body = [*under, *found], body
-        self.lane = self._lane()
+        self.vector_axis = self._lane()
         self.products = (
-            not row and _adds_products(known, e, self.body, self.lane) and self.nest.decisions.take("products", self.lane)
+            not row
+            and _adds_products(known, e, self.body, self.vector_axis)
+            and self.nest.decisions.take("products", self.vector_axis)
         )
 
     @property
     def declarations(self) -> list[Statement]:
         """The declarations of the results."""
         if self.row:
-            return [Buffer(name, self.e.type, "opc::nest_lanes") for name in self.results]
+            return [Buffer(name, self.e.type, "opc::nest_columns") for name in self.results]
         if self.products:
             return [Var(self.result, Named("opc::product_sum", (self.of,)), Word("{}"))]
         start = number(0) if self.search else start_of(self.kind, self.of)
@@ -170,9 +172,9 @@ class Reduction:
         return Variable(self.result, self.e.type, self.row, "total()" if self.products else "")
 
     def _lane(self) -> str:
-        """Return the index the innermost loop runs over: the lane, or one of the reduction's own."""
+        """Return the index the innermost loop runs over: the vector axis, or one of the reduction's own."""
         if self.row:
-            return self.over.lane
+            return self.over.vector_axis
         own = best_axis(self.nest.op, self.e)
         if own is None:
             raise Unsupported("a reduction whose axes depend on one another")
@@ -215,9 +217,9 @@ class Reduction:
             body += [Var(self.best, self.of, start), *self._all_loops()]
         else:
             high = self.over.high
-            body += [Buffer(self.best, self.of, "opc::nest_lanes"), Do(call("fill", ref(self.best), high, start))]
+            body += [Buffer(self.best, self.of, "opc::nest_columns"), Do(call("fill", ref(self.best), high, start))]
             for name in self.positions:
-                body += [Buffer(name, position, "opc::nest_lanes"), Do(call("fill", ref(name), high, Word("zero")))]
+                body += [Buffer(name, position, "opc::nest_columns"), Do(call("fill", ref(name), high, Word("zero")))]
             body += self._all_loops()
             for name, here in zip(self.results, self.positions, strict=True):
                 body.append(Do(call("widen_row", ref(name), ref(here), high)))
@@ -236,8 +238,8 @@ class Reduction:
             g
             for g in self.guards
             if (guard_indices(g) & own) <= open_axes
-            and self.lane not in guard_indices(g)
-            and is_solvable(self.known, g, self.lane)
+            and self.vector_axis not in guard_indices(g)
+            and is_solvable(self.known, g, self.vector_axis)
         ]
         self.guards = [g for g in self.guards if not any(g is d for d in due)]
         return due
@@ -248,7 +250,7 @@ class Reduction:
             return self._innermost(self.over)
         axis, rest = axes[0], axes[1:]
         extent = self._extent(axis)
-        if axis.index == self.lane:
+        if axis.index == self.vector_axis:
             if self._runs_along_rows(axis):
                 return self._in_pieces(axis, extent)
             return self._innermost(Range(axis.index, number(0), extent))
@@ -288,36 +290,37 @@ class Reduction:
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = axis.extent
         self.body = map_affine(self.body, lambda a: a.substitute(lambda s: position if s == Index(axis.index) else None))
-        outer, known.row_lane = known.row_lane, own
+        outer, known.row_axis = known.row_axis, own
         high = self.nest.fresh("lanes")
-        rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_lanes"))
+        rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_columns"))
         inner = self._innermost(Range(own, number(0), variable(high)))
-        known.row_lane = outer
+        known.row_axis = outer
         body: Body = (Let(high, Weak.INT, rest), *inner)
-        return (Loop(How.SERIAL, start, number(0), extent, body, step=Word("opc::nest_lanes")),)
+        return (Loop(How.SERIAL, start, number(0), extent, body, step=Word("opc::nest_columns")),)
 
     def _extent(self, axis: Axis) -> Expr:
-        """Return the end of a loop; one that depends on the lane is the greatest of all lanes, and a guard holds for each."""
-        lane = self.over.lane
-        if not lane or lane not in axis.extent.indices():
+        """Return the end of a loop; one that depends on the vector axis is the greatest of all lanes, and a guard holds for
+        each."""
+        vector_axis = self.over.vector_axis
+        if not vector_axis or vector_axis not in axis.extent.indices():
             return IndexValue(axis.extent)
-        coefficient = axis.extent.coefficient(lane)
+        coefficient = axis.extent.coefficient(vector_axis)
         if coefficient is None or self.e.kind not in OPERATORS:
             raise Unsupported(f"the extent of {axis.index}")
         self.guards.append(axis.extent - Affine.of(Index(axis.index)) - 1)
-        rest, step = IndexValue(axis.extent - coefficient * Affine.of(Index(lane))), IndexValue(coefficient)
+        rest, step = IndexValue(axis.extent - coefficient * Affine.of(Index(vector_axis))), IndexValue(coefficient)
         last = Call("sub", (self.over.high, number(1)), Weak.INT)
         return call("greatest", *(Sum((rest, product_of(end, step))) for end in (self.over.low, last)))
 
     def _innermost(self, over: Range) -> Body:
-        """Return the loop over the lane."""
-        ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.lane) is not None]
+        """Return the loop over the vector axis."""
+        ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.vector_axis) is not None]
         others = [g for g in self.guards if not any(g is r for r in ranges)]
         body = self.body
         before: list[Statement] = []
         peeled: dict[int, str] = {}
         for g in others:
-            found = excluded(self.known, g, over.lane)
+            found = excluded(self.known, g, over.vector_axis)
             if found is not None:
                 before += found[0]
                 peeled[id(g)] = found[1]
@@ -326,9 +329,9 @@ class Reduction:
         self.guards = []
         if ranges:
             low, high = self.nest.fresh("low"), self.nest.fresh("high")
-            whole = Range(over.lane, over.low, call("greatest", over.low, over.high))
+            whole = Range(over.vector_axis, over.low, call("greatest", over.low, over.high))
             before += narrow(self.known, tuple(ranges), whole, low, high)
-            over = Range(over.lane, variable(low), variable(high))
+            over = Range(over.vector_axis, variable(low), variable(high))
         return (*before, *self._between(list(peeled.values()), body, over))
 
     def _between(self, peeled: list[str], body: Expr, over: Range) -> Body:
@@ -339,14 +342,14 @@ class Reduction:
         following = call("next_of", variable(low), over.high, *map(variable, peeled))
         pieces: Body = (
             Let(high, Weak.INT, following),
-            *split(self.known, self.sweep(body, Range(over.lane, variable(low), variable(high)))),
+            *split(self.known, self.sweep(body, Range(over.vector_axis, variable(low), variable(high)))),
             Store(Local(low, Weak.INT), IndexValue(Affine.of(Index(high)) + 1)),
         )
         return Var(low, Weak.INT, over.low), While(compare("lt", variable(low), over.high), pieces)
 
     def sweep(self, body: Expr, over: Range) -> Sweep:
-        """Return the loop that takes in a value at each point of a range of the lane."""
-        at = variable(over.lane) if self.row else None
+        """Return the loop that takes in a value at each point of a range of the vector axis."""
+        at = variable(over.vector_axis) if self.row else None
         if self.search:
             best = Local(self.best, self.of, at)
             positions = tuple(Local(p, Weak.INT, at) for p in (self.positions if self.row else self.results))
@@ -357,7 +360,7 @@ class Reduction:
     def _refuse_nothing(self) -> Body:
         """Return the report of a maximum over nothing."""
         for a in self.axes:
-            if self.over.lane and self.over.lane in a.extent.indices():
+            if self.over.vector_axis and self.over.vector_axis in a.extent.indices():
                 raise Unsupported(f"the extent of {a.index}")
             if a.extent.indices() & {b.index for b in self.axes}:
                 raise Unsupported(f"the extent of {a.index}")
@@ -388,20 +391,21 @@ class Reduction:
         return [total]
 
 
-def _adds_products(known: Known, e: Reduce, body: Expr, lane: str) -> bool:
-    """Whether a reduction along its own lane is a sum of products of two elements, which both move along their last axis."""
+def _adds_products(known: Known, e: Reduce, body: Expr, vector_axis: str) -> bool:
+    """Whether a reduction along its own vector axis is a sum of products of two elements, which both move along their last
+    axis."""
     if e.kind != "sum" or not is_floating(e.type) or not isinstance(body, Call) or body.fn != "mul" or body.type != e.type:
         return False
-    return all(isinstance(r, Read) and r.type == e.type and _moves_along(known, r, lane) for r in body.args)
+    return all(isinstance(r, Read) and r.type == e.type and _moves_along(known, r, vector_axis) for r in body.args)
 
 
-def _moves_along(known: Known, r: Read, lane: str) -> bool:
-    """Whether a read of an operand that is read where it lies moves along its last axis with a lane."""
+def _moves_along(known: Known, r: Read, vector_axis: str) -> bool:
+    """Whether a read of an operand that is read where it lies moves along its last axis with a vector axis."""
     if not r.indices or r.checked or not lie(known, (r,)) or not runs_along(known, r):
         return False
     *others, last = r.indices
-    step = last.coefficient(lane) if isinstance(last, Affine) else None
-    return step is not None and bool(step.terms) and all(isinstance(i, Affine) and lane not in i.indices() for i in others)
+    step = last.coefficient(vector_axis) if isinstance(last, Affine) else None
+    return step is not None and bool(step.terms) and all(isinstance(i, Affine) and vector_axis not in i.indices() for i in others)
 
 
 def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> Scope:

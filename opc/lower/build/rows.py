@@ -1,7 +1,7 @@
 """Loop nests over rows: the outer loops of a statement in parallel, the innermost one vectorised.
 
-Along the last index of the target, the lane, reductions keep their partial results in an array of accumulators, and their loops
-stand outside of the loop over the lane. Without a lane each reduction is a loop of its own that ends in one value.
+Along the last index of the target, the vector axis, reductions keep their partial results in an array of accumulators, and their
+loops stand outside of the loop over the vector axis. Without a lane each reduction is a loop of its own that ends in one value.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _RowNest:
         if isinstance(plan, Scan):
             self._decide("scan", plan.index, *(["down"] if plan.descending else []))
             return scan_body(known, plan)
-        self._decide("vectorise", *([plan.lane] if plan.lane is not None else ()))
+        self._decide("vectorise", *([plan.vector_axis] if plan.vector_axis is not None else ()))
         if plan.looked_up:
             self.nest.decisions.take("prefetch", *plan.looked_up, *([f"for all [{', '.join(plan.inner)}]"] if plan.inner else ()))
         return self._lanes(known, plan, alone)
@@ -99,7 +99,7 @@ class _RowNest:
         flat, nest = plan.statement, self.nest
         of = nest.declared.type
         used = free_indices(flat.value)
-        copied = self._copies(flat.value, plan.lane)
+        copied = self._copies(flat.value, plan.vector_axis)
         ahead: list[Statement] = [Var("@at", Named("opc::cursor"), Init((NEST, variable("@begin"))))]
         copies = Var("@copies", Named("opc::row_copies"), Init((NEST,)))
         ahead.append(copies if copied else Buffer("@buffer", of, self._buffer_size(plan)))
@@ -119,19 +119,23 @@ class _RowNest:
         if blocks is not None:
             body += blocks.block()
         declared: Body = ()
-        if plan.lane is None:
+        if plan.vector_axis is None:
             body += self._point(known, flat.value)
         elif copied:
-            body += self._copy_row(known, flat.value, plan.lane)
+            body += self._copy_row(known, flat.value, plan.vector_axis)
         else:
-            declared, row = self._row(known, plan, plan.lane)
+            declared, row = self._row(known, plan, plan.vector_axis)
             body += row
         return (*ahead, *declared, *tables, units(tuple(body)))
 
     def _buffer_size(self, plan: Lanes) -> str:
-        if plan.lane is None:
+        if plan.vector_axis is None:
             return "1"
-        return "2 * opc::nest_lanes" if period(self.op, plan.statement.value, plan.lane) is not None else "opc::nest_lanes"
+        return (
+            "2 * opc::nest_columns"
+            if period(self.op, plan.statement.value, plan.vector_axis) is not None
+            else "opc::nest_columns"
+        )
 
     def _result_row(self) -> Expr:
         return call("result_row", NEST, Word("offset"), ref("@buffer"))
@@ -148,22 +152,22 @@ class _RowNest:
             Do(call("finish_row", NEST, Word("offset"), ref("@out"), number(1))),
         )
 
-    def _row(self, known: Known, plan: Lanes, lane: str) -> tuple[Body, Body]:
+    def _row(self, known: Known, plan: Lanes, vector_axis: str) -> tuple[Body, Body]:
         """Return a piece of a row, phase by phase where lanes that are a period apart are alike, and before it what it needs
         declared ahead of the loop over units."""
         value, extent, nest = plan.statement.value, plan.statement.extents[-1], self.nest
-        divisor = period(self.op, value, lane)
-        start, own = nest.fresh("start"), nest.fresh(lane)
-        known.row_lane = own
+        divisor = period(self.op, value, vector_axis)
+        start, own = nest.fresh("start"), nest.fresh(vector_axis)
+        known.row_axis = own
         if plan.looked_up:
             known.row_size = "opc::gather_row"
         body: list[Statement] = [Let(start, Weak.INT, call("@at.first")), Let("@count", Weak.INT, call("@at.count"))]
         if divisor is not None:
-            return (), (*body, *self._phases(known, value, lane, divisor, extent, Index(start), Index(own)))
+            return (), (*body, *self._phases(known, value, vector_axis, divisor, extent, Index(start), Index(own)))
         of = nest.declared.type
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = extent
-        value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+        value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
         over = Range(own, number(0), variable("@count"))
         declared, places = gather_index_rows(known, plan, value, over, {*plan.outer, start, own})
         loops, rest = reductions(known, over, value)
@@ -180,12 +184,14 @@ class _RowNest:
             body.append(Do(call("sum_unit", NEST, Word("unit"), ref("@out"), variable("@count"))))
         return declared, tuple(body)
 
-    def _phases(self, known: Known, value: Expr, lane: str, divisor: Affine, extent: Affine, start: Index, own: Index) -> Body:
+    def _phases(
+        self, known: Known, value: Expr, vector_axis: str, divisor: Affine, extent: Affine, start: Index, own: Index
+    ) -> Body:
         """Return a piece of a row phase by phase: lanes that are `divisor` apart are alike."""
         of = self.nest.declared.type
         phase = Affine.of(start) + Index("@phase")
         known.bounded[divisor * own + phase] = extent
-        value = map_affine(value, lambda a: in_phase(a, lane, divisor, Affine.of(own), phase))
+        value = map_affine(value, lambda a: in_phase(a, vector_axis, divisor, Affine.of(own), phase))
         over = Range(own.name, number(0), variable("@lanes"))
         loops, rest = reductions(known, over, value)
         count, pitch = Affine.of(Index("@count")), Affine.of(Index("@pitch"))
@@ -222,29 +228,29 @@ class _RowNest:
             ),
         )
 
-    def _copies(self, value: Expr, lane: str | None) -> bool:
+    def _copies(self, value: Expr, vector_axis: str | None) -> bool:
         """Whether a row is a row of an operand that is stored as the target is, or zeros, and needs no more than to be copied."""
         if self.stage.sum is not None:
             return False
         while isinstance(value, Select) and is_identity("sum", value.other):
-            if lane in free_indices(value.cond):
+            if vector_axis in free_indices(value.cond):
                 return False
             value = value.then
-        return isinstance(value, Read) and value.pad is None and self._is_row(value, lane)
+        return isinstance(value, Read) and value.pad is None and self._is_row(value, vector_axis)
 
-    def _is_row(self, e: Read, lane: str | None) -> bool:
+    def _is_row(self, e: Read, vector_axis: str | None) -> bool:
         last = e.indices[-1] if e.indices else None
-        if lane is None or not isinstance(last, Affine) or last.index != lane or self.nest.is_optional(e.operand):
+        if vector_axis is None or not isinstance(last, Affine) or last.index != vector_axis or self.nest.is_optional(e.operand):
             return False
         others = free_indices(replace(e, indices=e.indices[:-1])) if len(e.indices) > 1 else set()
         # A temporary holds what is computed of a half type.
         held, target = {t.name for t in self.op.temporaries}, self.nest.declared
         alike = (e.operand in held) == (target.name in held) and self.op.operand(e.operand).type == target.type
-        return e.operand in self.nest.gathered and lane not in others and alike
+        return e.operand in self.nest.gathered and vector_axis not in others and alike
 
-    def _copy_row(self, known: Known, value: Expr, lane: str) -> Body:
+    def _copy_row(self, known: Known, value: Expr, vector_axis: str) -> Body:
         """Return the copying of a row."""
-        body: list[Statement] = [Let(lane, Weak.INT, call("@at.first"))]
+        body: list[Statement] = [Let(vector_axis, Weak.INT, call("@at.first"))]
         count = call("@at.count")
         while isinstance(value, Select):
             no = Call("not", (condition(known, (value.cond,)),), DType.BOOL)

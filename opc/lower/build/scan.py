@@ -29,7 +29,7 @@ class _Scan:
         self.known, self.nest, self.plan = known, known.nest, plan
         if holds_reduction(plan.reduction.body):
             raise Unsupported("a reduction in a running one")
-        self.own = self.nest.fresh(plan.lane or "lane")
+        self.own = self.nest.fresh(plan.vector_axis or "lane")
         self.start = self.nest.fresh("start")
         self.over = Range(self.own, number(0), variable("@count"))
 
@@ -39,30 +39,30 @@ class _Scan:
         used = free_indices(flat.value)
         for name, extent in zip(flat.indices, flat.extents, strict=True):
             self.known.bound(name, extent)
-        outer = [i for i in flat.indices if i not in (plan.lane, plan.index)]
+        outer = [i for i in flat.indices if i not in (plan.vector_axis, plan.index)]
         body: list[Statement] = [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
         body += [Let(self.start, Weak.INT, call("@at.first")), Let("@offset", Weak.INT, call("@at.target"))]
-        along = call("with_count", call("@at.count"), Member("@nest", "lane_stride"))
+        along = call("with_count", call("@at.count"), Member("@nest", "column_stride"))
         body.append(Scope(along, (("auto", "@count"), ("auto", "@stride")), self._along()))
         units = Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body), after=call("@at.next"))
         return Var("@at", Named("opc::cursor"), Init((NEST, variable("@begin")))), units
 
     def _moved(self, e: Expr) -> Expr:
         """Return `e` over the lanes of a unit."""
-        lane = self.plan.lane
-        if lane is None:
+        vector_axis = self.plan.vector_axis
+        if vector_axis is None:
             return e
         position = Affine.of(Index(self.start)) + Index(self.own)
-        self.known.bounded[position] = dict(zip(self.plan.statement.indices, self.plan.statement.extents))[lane]
-        return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(lane) else None))
+        self.known.bounded[position] = dict(zip(self.plan.statement.indices, self.plan.statement.extents))[vector_axis]
+        return map_affine(e, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
 
     def _along(self) -> Body:
         """Return the loop along the index that the reduction is carried along."""
         plan, known = self.plan, self.known
         (axis,) = plan.reduction.axes
         assert isinstance(axis, Axis), "a scan has an axis"
-        if plan.lane is not None and plan.lane in axis.extent.indices():
-            raise Unsupported("an extent that depends on the lane")
+        if plan.vector_axis is not None and plan.vector_axis in axis.extent.indices():
+            raise Unsupported("an extent that depends on the vector axis")
         carried = Reduction(known, self.over, plan.reduction, (), True)
         start = Construct(carried.of, start_of(carried.kind, carried.of))
         extent = dict(zip(plan.statement.indices, plan.statement.extents))[plan.index]

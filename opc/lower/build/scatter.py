@@ -1,7 +1,8 @@
 """Scatters: one pass over the terms of a sum, each added at the index in the target that it names.
 
-A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the lane, a
-point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all terms.
+A unit of work owns a part of the target, so that no two threads add to one element and each adds in order: a piece of the vector
+axis, a point of the indices that no term names, or a range of the first index that terms do name, for which it looks at all
+terms.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def scatter_body(known: Known, plan: Scatter) -> Body:
     used = free_indices(flat.value)
     for name, extent in zip(flat.indices, flat.extents, strict=True):
         known.bound(name, extent)
-    outer = [i for i in flat.indices if i != plan.lane and i not in scatter_indices]
+    outer = [i for i in flat.indices if i != plan.vector_axis and i not in scatter_indices]
     unit = variable("@unit")
     cursor = Init((NEST, call("target_unit", NEST, unit)))
     body: list[Statement] = [Let("@at", Named("opc::cursor"), cursor)]
@@ -80,11 +81,11 @@ def scatter_body(known: Known, plan: Scatter) -> Body:
         Do(call("zero_part", NEST, Sum((ref("@out"), variable("@offset"))), LOW, HIGH)),
     ]
     over = NO_RANGE
-    if plan.lane is not None:
+    if plan.vector_axis is not None:
         start, end = nest.fresh("start"), nest.fresh("end")
         body.append(Let(start, Weak.INT, call("@at.first")))
         body.append(Let(end, Weak.INT, Sum((variable(start), call("@at.count")))))
-        over = Range(plan.lane, variable(start), variable(end))
+        over = Range(plan.vector_axis, variable(start), variable(end))
     terms = _Terms(known, over, plan).loops()
     body += [If(condition(known, plan.given), terms)] if plan.given else terms
     pointer = Let("@out", Pointer(of), call("target_of", NEST, types=(of,)))
@@ -96,12 +97,12 @@ class _Terms(Reduction):
 
     def __init__(self, known: Known, over: Range, plan: Scatter) -> None:
         self.plan = plan
-        super().__init__(known, over, plan.sum, (), bool(over.lane))
+        super().__init__(known, over, plan.sum, (), bool(over.vector_axis))
         self.axes.sort(key=lambda a: a.index == plan.row)
         self.guards, self.body = list(plan.guards), plan.body
 
     def _lane(self) -> str:
-        return self.over.lane
+        return self.over.vector_axis
 
     def _due(self, open_axes: set[str]) -> list[Guard]:
         """Take the guards that can be tested; others wait until the indices are known."""
@@ -131,7 +132,7 @@ class _Terms(Reduction):
 
     def _innermost(self, over: Range) -> Body:
         scatter_indices = self.plan.scatter_indices
-        if over.lane and any(over.lane in free_indices(p) for _, p in scatter_indices):
+        if over.vector_axis and any(over.vector_axis in free_indices(p) for _, p in scatter_indices):
             return self._lane_by_lane(over)
         accesses = Accesses(self.known, NO_RANGE, lazy=True)
         body: list[Statement] = []
@@ -140,9 +141,9 @@ class _Terms(Reduction):
             body.append(If(self._missed(n), (Continue(),)))
         of = self.e.type
         body.append(Let("@to", Pointer(of), Sum((ref("@out"), self._offset()))))
-        at = variable(over.lane) if over.lane else number(0)
+        at = variable(over.vector_axis) if over.vector_axis else number(0)
         take = Accumulate(Local("@to", of, at), "sum", self._guarded(), "atomic" if self.plan.shared else "")
-        if over.lane:
+        if over.vector_axis:
             return (*body, *split(self.known, Sweep(How.VECTOR, over, take)))
         return (*body, replace(take, value=accesses.value(take.value)))
 
@@ -179,7 +180,7 @@ class _Terms(Reduction):
                 before.append(Do(call("fetch_share", end, size, variable(outer.index), IndexValue(outer.extent))))
             self.body = moved(self.body)
             loops = search_row(known, row, window, to_rows, lambda position: self._add_row(row, position))
-            return *before, self._piece_loop(axis, start, count, "opc::nest_lanes", loops)
+            return *before, self._piece_loop(axis, start, count, "opc::nest_columns", loops)
         scatter_indices = [(index, moved(p)) for index, p in self.plan.scatter_indices]
         stands_for: dict[Expr, Expr] = {}
         body: list[Statement] = []
@@ -191,7 +192,7 @@ class _Terms(Reduction):
         self.plan = replace(self.plan, scatter_indices=tuple(scatter_indices))
         self.guards = [to_rows(g) if isinstance(g, Affine) else moved(g) for g in self.guards]
         self.body = moved(self.body)
-        return (self._piece_loop(axis, start, count, "opc::nest_lanes", (*body, *self._lane_by_lane(row))),)
+        return (self._piece_loop(axis, start, count, "opc::nest_columns", (*body, *self._lane_by_lane(row))),)
 
     def _row_of_terms(self, axis: Axis) -> Body:
         """Return the loop over the terms of one axis in rows: their indices, their values, and the adding of each."""
@@ -238,7 +239,7 @@ class _Terms(Reduction):
         by_axis = len(e.axes) == 2 and len(parts) == len(uses) and all(affine_of(n.args[1]) == last.extent for n in parts)
         search = Reduction(self.known, row, e, (), True, by_axis)
         body = (*search.declarations, *search.loops())
-        reads = [self.known.local(Variable(name, DType.INT64, True), row.lane) for name in search.results]
+        reads = [self.known.local(Variable(name, DType.INT64, True), row.vector_axis) for name in search.results]
         if not by_axis:
             return body, {e: reads[0]}
         return body, {n: reads[0] if n.fn == "floordiv" else reads[1] for n in parts}
@@ -266,7 +267,7 @@ class _Terms(Reduction):
             Product((variable(i), Member("@nest", "scatter_stride", n))) for n, (i, _) in enumerate(self.plan.scatter_indices)
         ]
         position = variable("@offset")
-        first = Call("sub", (position, self.over.low), Weak.INT) if self.over.lane else position
+        first = Call("sub", (position, self.over.low), Weak.INT) if self.over.vector_axis else position
         return Sum((first, *terms))
 
     def _guarded(self) -> Expr:
@@ -288,11 +289,11 @@ class _Terms(Reduction):
             Let(own, Pointer(of), Sum((ref("@out"), variable("@offset"), Product((LOW, PLACE_STRIDE))))),
             Let(size, Weak.INT, Product((Call("sub", (HIGH, LOW), Weak.INT), PLACE_STRIDE))),
             *accesses.before,
-            Loop(How.LANES, over.lane, over.low, over.high, body),
+            Loop(How.LANES, over.vector_axis, over.low, over.high, body),
         )
 
     def _lane_by_lane(self, over: Range) -> Body:
-        """Return the loop over a lane along which terms go to different indices."""
+        """Return the loop over a vector axis along which terms go to different indices."""
         accesses = Accesses(self.known, over, lazy=True)
         # An index may be looked up where the guards say that there is one.
         early = [g for g in self.guards if not self._waits(g)]
@@ -304,9 +305,9 @@ class _Terms(Reduction):
             body.append(Let(index, Weak.INT, accesses.value(position)))
             accesses.inner.add(index)
             body.append(If(self._missed(n), (Continue(),)))
-        lane = [variable(over.lane)] if self.plan.lane is not None else []
-        at = Sum((self._offset(), *lane)) if lane else self._offset()
+        vector_axis = [variable(over.vector_axis)] if self.plan.vector_axis is not None else []
+        at = Sum((self._offset(), *vector_axis)) if vector_axis else self._offset()
         take = Accumulate(
             Local("@out", self.e.type, at), "sum", accesses.value(self._guarded()), "atomic" if self.plan.shared else ""
         )
-        return *accesses.before, Loop(How.LANES, over.lane, over.low, over.high, (*body, take))
+        return *accesses.before, Loop(How.LANES, over.vector_axis, over.low, over.high, (*body, take))

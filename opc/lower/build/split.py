@@ -1,7 +1,7 @@
 """Index-set splitting: a loop over lanes whose body chooses becomes loops over the parts in which the choice is the same.
 
-A condition that is affine in the lane splits the range, one that doesn't depend on it becomes a branch around the loop, one that
-holds at a single lane is peeled, and what is left is tested lane by lane.
+A condition that is affine in the vector axis splits the range, one that doesn't depend on it becomes a branch around the loop,
+one that holds at a single lane is peeled, and what is left is tested lane by lane.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def as_condition(g: Guard) -> Expr:
 
 def narrow(known: Known, found: tuple[Guard, ...], over: Range, low: str, high: str) -> Body:
     """Return the declarations of the bounds of the part of a range where the guards hold."""
-    clips = [clip(known, g, over.lane, (ref(low), ref(high))) for g in found]
+    clips = [clip(known, g, over.vector_axis, (ref(low), ref(high))) for g in found]
     return Var(low, Weak.INT, over.low), Var(high, Weak.INT, over.high), *clips
 
 
@@ -116,38 +116,41 @@ def clip(known: Known, g: Guard, index: str, ends: tuple[Local, Local], step: tu
     return Do(call("clip", low, high, IndexValue(factor), IndexValue(g - coefficient * Affine.of(Index(index)))))
 
 
-def is_solvable(known: Known, g: Guard, lane: str) -> bool:
-    """Whether a guard is one of ranges of the lane, or doesn't depend on it and may be tested early."""
+def is_solvable(known: Known, g: Guard, vector_axis: str) -> bool:
+    """Whether a guard is one of ranges of the vector axis, or doesn't depend on it and may be tested early."""
     if isinstance(g, Affine):
-        return g.coefficient(lane) is not None
-    return lane not in free_indices(g) and all(_stands(known, r, lane) for r in reads(g))
+        return g.coefficient(vector_axis) is not None
+    return vector_axis not in free_indices(g) and all(_stands(known, r, vector_axis) for r in reads(g))
 
 
-def excluded(known: Known, g: Guard, lane: str) -> tuple[Body, str] | None:
+def excluded(known: Known, g: Guard, vector_axis: str) -> tuple[Body, str] | None:
     """Return the variable of the one lane at which a guard doesn't hold, and what computes it; None for other guards."""
     if not isinstance(g, Call) or g.fn not in ("not", "ne"):
         return None
-    one = one_lane(known, g.args[0] if g.fn == "not" else replace(g, fn="eq"), lane)
+    one = one_lane(known, g.args[0] if g.fn == "not" else replace(g, fn="eq"), vector_axis)
     if one is None:
         return None
     name = known.nest.fresh("but")
     return _place(known, name, one), name
 
 
-def one_lane(known: Known, cond: Expr, lane: str) -> tuple[Affine, Expr] | None:
-    """Return what a condition asks of the lane where one lane alone may hold it: the lane plus the first is the second."""
+def one_lane(known: Known, cond: Expr, vector_axis: str) -> tuple[Affine, Expr] | None:
+    """Return what a condition asks of the vector axis where one lane alone may hold it: the vector axis plus the first is the
+    second."""
 
     def is_known(value: Expr) -> bool:
-        if not isinstance(value, Read | Call) or lane in free_indices(value):
+        if not isinstance(value, Read | Call) or vector_axis in free_indices(value):
             return False
-        return not any(isinstance(e, Reduce) or (isinstance(e, Read) and not _is_known(known, e, lane)) for e in walk(value))
+        return not any(
+            isinstance(e, Reduce) or (isinstance(e, Read) and not _is_known(known, e, vector_axis)) for e in walk(value)
+        )
 
-    return one_index(cond, lane, is_known)
+    return one_index(cond, vector_axis, is_known)
 
 
-def is_mostly_zero(known: Known, e: Expr, lane: str) -> bool:
+def is_mostly_zero(known: Known, e: Expr, vector_axis: str) -> bool:
     """Whether a value is zero at all lanes but one."""
-    return isinstance(e, Select) and is_zero(e.other) and one_lane(known, e.cond, lane) is not None
+    return isinstance(e, Select) and is_zero(e.other) and one_lane(known, e.cond, vector_axis) is not None
 
 
 def ahead(known: Known, e: Expr) -> tuple[Body, Expr]:
@@ -158,7 +161,7 @@ def ahead(known: Known, e: Expr) -> tuple[Body, Expr]:
 
 
 def _place(known: Known, name: str, one: tuple[Affine, Expr]) -> Body:
-    """Return the declaration of the lane that is asked for."""
+    """Return the declaration of the vector axis that is asked for."""
     before, value = ahead(known, one[1])
     at: Expr = Construct(Weak.INT, value)
     if one[0] != Affine.of(0):
@@ -166,16 +169,16 @@ def _place(known: Known, name: str, one: tuple[Affine, Expr]) -> Body:
     return *before, Let(name, Weak.INT, at)
 
 
-def _is_known(known: Known, r: Read, lane: str) -> bool:
-    """Whether what a read finds is known ahead of the lane, wherever it stands."""
-    return r.pad is None and _stands(known, r, lane)
+def _is_known(known: Known, r: Read, vector_axis: str) -> bool:
+    """Whether what a read finds is known ahead of the vector axis, wherever it stands."""
+    return r.pad is None and _stands(known, r, vector_axis)
 
 
-def _stands(known: Known, r: Read, lane: str) -> bool:
-    """Whether a read may be carried out ahead of the loop over the lane."""
+def _stands(known: Known, r: Read, vector_axis: str) -> bool:
+    """Whether a read may be carried out ahead of the loop over the vector axis."""
     if r.operand in known.locals:
         return not known.locals[r.operand].row
-    return is_known_inside(r, known.nest.sizes(r.operand), known.bounded) and lane not in free_indices(r)
+    return is_known_inside(r, known.nest.sizes(r.operand), known.bounded) and vector_axis not in free_indices(r)
 
 
 class _Splitter:
@@ -185,9 +188,9 @@ class _Splitter:
     def write(self, s: Sweep, splits: int) -> Body:
         """Return the loops of a sweep, which is split by so many conditions at most."""
         e, over = s.take.value, s.over
-        if splits and isinstance(e, Select) and (one := one_lane(self.known, e.cond, over.lane)) is not None:
+        if splits and isinstance(e, Select) and (one := one_lane(self.known, e.cond, over.vector_axis)) is not None:
             return self._peeled(s, e, one, splits)
-        node = self._split(e, over.lane, e) if splits else None
+        node = self._split(e, over.vector_axis, e) if splits else None
         if node is None or not self.nest.decisions.take("split"):
             return self._leaf(s)
         if splits == _MOST_SPLITS and (both := self._inside_or_not(s)) is not None:
@@ -197,14 +200,14 @@ class _Splitter:
         assert other is not None, "a node that splits a range has two sides"
         yes, no = replace_node(e, node, then), replace_node(e, node, other)
         skip = s.ignores(no)
-        if not any(over.lane in guard_indices(g) for g in found):
+        if not any(over.vector_axis in guard_indices(g) for g in found):
             return self._unswitched(s, node, found, yes, None if skip else no, splits)
         low, high = self.nest.fresh("low"), self.nest.fresh("high")
-        parts = [s.at(yes, Range(over.lane, variable(low), variable(high)))]
+        parts = [s.at(yes, Range(over.vector_axis, variable(low), variable(high)))]
         if not skip:
             parts += [
-                s.at(no, Range(over.lane, over.low, variable(low))),
-                s.at(no, Range(over.lane, variable(high), over.high)),
+                s.at(no, Range(over.vector_axis, over.low, variable(low))),
+                s.at(no, Range(over.vector_axis, variable(high), over.high)),
             ]
         loops = [t for part in _in_order(parts, s) for t in self.write(part, splits - 1)]
         return *narrow(self.known, found, over, low, high), *loops
@@ -231,7 +234,9 @@ class _Splitter:
         Where all the others are alike, the whole range is filled, and then that lane.
         """
         over, known = s.over, self.known
-        alike = over.lane not in free_indices(e.other) and all(_is_known(known, r, over.lane) for r in reads(e.other))
+        alike = over.vector_axis not in free_indices(e.other) and all(
+            _is_known(known, r, over.vector_axis) for r in reads(e.other)
+        )
         fills = s.overwrites and alike and not isinstance(e.other, Select)
         body: list[Statement] = []
         if fills and not s.ignores(e.other):
@@ -242,12 +247,12 @@ class _Splitter:
         body.append(Let(low, Weak.INT, Choice(within, variable(at), over.high)))
         end = Choice(compare("lt", variable(low), over.high), IndexValue(Affine.of(Index(low)) + 1), variable(low))
         body.append(Let(high, Weak.INT, end))
-        peeled = s.at(e.then, Range(over.lane, variable(low), variable(high)))
+        peeled = s.at(e.then, Range(over.vector_axis, variable(low), variable(high)))
         parts = [peeled]
         if not fills and not s.ignores(e.other):
             parts += [
-                s.at(e.other, Range(over.lane, over.low, variable(low))),
-                s.at(e.other, Range(over.lane, variable(high), over.high)),
+                s.at(e.other, Range(over.vector_axis, over.low, variable(low))),
+                s.at(e.other, Range(over.vector_axis, variable(high), over.high)),
             ]
         for part in _in_order(parts, s):
             body += self._leaf(part, short=True) if part is peeled else self.write(part, splits - 1)
@@ -256,10 +261,10 @@ class _Splitter:
     def _inside_or_not(self, s: Sweep) -> Body | None:
         """Return one loop for where all of several reads are inside and one for the rest, None where the reads are few."""
         found: list[Guard] = []
-        inner, count, lane = s.take.value, 0, s.over.lane
-        while (node := self._split(inner, lane, inner)) is not None:
+        inner, count, vector_axis = s.take.value, 0, s.over.vector_axis
+        while (node := self._split(inner, vector_axis, inner)) is not None:
             guard = self._guards(node)
-            if not _is_inside(node, guard, lane):
+            if not _is_inside(node, guard, vector_axis):
                 return None  # the rest may be as long
             found += guard
             inner = replace_node(inner, node, replace(node, pad=None) if isinstance(node, Read) else node.then)
@@ -271,11 +276,11 @@ class _Splitter:
         rest: Body = (
             Let(begin, Weak.INT, Choice(first, s.over.low, variable(high))),
             Let(end, Weak.INT, Choice(first, variable(low), s.over.high)),
-            *self._leaf(s.at(s.take.value, Range(lane, variable(begin), variable(end))), short=True),
+            *self._leaf(s.at(s.take.value, Range(vector_axis, variable(begin), variable(end))), short=True),
         )
         return (
             *narrow(self.known, _least(found), s.over, low, high),
-            *self._leaf(s.at(inner, Range(lane, variable(low), variable(high)))),
+            *self._leaf(s.at(inner, Range(vector_axis, variable(low), variable(high)))),
             Loop(How.SERIAL, side, number(0), number(2), rest),
         )
 
@@ -284,40 +289,40 @@ class _Splitter:
             return guards(node.cond, self.known.positive)
         return inside(node, self.nest.sizes(node.operand), self.known.bounded)
 
-    def _split(self, e: Expr, lane: str, root: Expr) -> Select | Read | None:
+    def _split(self, e: Expr, vector_axis: str, root: Expr) -> Select | Read | None:
         """Return the outermost part of `e` by whose condition the range can be split."""
         if isinstance(e, Select):
             found = self._guards(e)
-            if all(is_solvable(self.known, g, lane) for g in found) and (e is root or self._worth(e, lane)):
+            if all(is_solvable(self.known, g, vector_axis) for g in found) and (e is root or self._worth(e, vector_axis)):
                 return e
-            return self._split(e.cond, lane, root) or self._given_or_not(e, lane)
+            return self._split(e.cond, vector_axis, root) or self._given_or_not(e, vector_axis)
         if isinstance(e, Read) and e.pad is not None and e.operand not in self.known.locals:
             found = self._guards(e) if all(isinstance(i, Affine) for i in e.indices) else ()
-            if found and all(is_solvable(self.known, g, lane) for g in found):
+            if found and all(is_solvable(self.known, g, vector_axis) for g in found):
                 return e
         if isinstance(e, Call) and e.fn in ("and", "or"):
-            return self._split(e.args[0], lane, root)
+            return self._split(e.args[0], vector_axis, root)
         for c in children(e):
-            node = self._split(c, lane, root)
+            node = self._split(c, vector_axis, root)
             if node is not None:
                 return node
         return None
 
-    def _given_or_not(self, e: Select, lane: str) -> Select | None:
+    def _given_or_not(self, e: Select, vector_axis: str) -> Select | None:
         """Return a choice inside a choice made lane by lane that hangs on whether an operand was given: it is made ahead."""
         inner = (s for side in (e.then, e.other) for s in walk(side) if isinstance(s, Select))
-        return next((s for s in inner if _is_presence(s.cond) and self._worth(s, lane)), None)
+        return next((s for s in inner if _is_presence(s.cond) and self._worth(s, vector_axis)), None)
 
-    def _worth(self, e: Select, lane: str) -> bool:
-        """Whether a choice inside an expression is worth a loop for each side: its sides read along the lane."""
+    def _worth(self, e: Select, vector_axis: str) -> bool:
+        """Whether a choice inside an expression is worth a loop for each side: its sides read along the vector axis."""
         sides = (r for side in (e.then, e.other) for r in reads(side) if r.operand not in self.known.locals)
-        return any(lane in free_indices(r) for r in sides)
+        return any(vector_axis in free_indices(r) for r in sides)
 
     def _leaf(self, s: Sweep, short: bool = False) -> Body:
         """Return the loop of a sweep that is split no further; a short one is not worth a copy for each step of its reads."""
         accesses = Accesses(self.known, s.over)
         take = replace(s.take, value=accesses.value(s.take.value))
-        loop = Loop(s.how, s.over.lane, s.over.low, s.over.high, (take,), short=short)
+        loop = Loop(s.how, s.over.vector_axis, s.over.low, s.over.high, (take,), short=short)
         return (If(compare("lt", s.over.low, s.over.high), (*accesses.before, loop)),)
 
 
@@ -331,11 +336,11 @@ def _is_presence(cond: Expr) -> bool:
     return isinstance(cond, Present) or (isinstance(cond, Call) and cond.fn == "not" and _is_presence(cond.args[0]))
 
 
-def _is_inside(node: Select | Read, found: tuple[Guard, ...], lane: str) -> bool:
-    """Whether a condition may be that a read is inside: it bounds the lane on both sides, if at all."""
+def _is_inside(node: Select | Read, found: tuple[Guard, ...], vector_axis: str) -> bool:
+    """Whether a condition may be that a read is inside: it bounds the vector axis on both sides, if at all."""
     if isinstance(node, Select) and not isinstance(node.other, Const):
         return False
-    bounds = [g for g in found if lane in guard_indices(g)]
+    bounds = [g for g in found if vector_axis in guard_indices(g)]
     return all(isinstance(g, Affine) for g in found) and len(bounds) != 1
 
 

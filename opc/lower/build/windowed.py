@@ -50,7 +50,7 @@ def windows_of_row(known: Known, over: Range, e: Reduce, under: tuple[Guard, ...
 
     `under` are further conditions under which it counts.
     """
-    found = row_window(known.nest.op, e, over.lane, known.facts, under) if over.low == number(0) else None
+    found = row_window(known.nest.op, e, over.vector_axis, known.facts, under) if over.low == number(0) else None
     if found is None or not lie(known, found.operands) or not runs_along(known, found.element):
         return None
     weight = found.weight
@@ -115,7 +115,7 @@ def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine
         known.bound(a.index, a.extent)
     search = map_affine(window.search, moved)
     assert isinstance(search, Reduce), "a search is a reduction"
-    found = row_window(nest.op, search, row.lane, known.facts)
+    found = row_window(nest.op, search, row.vector_axis, known.facts)
     assert found is not None, "the search is one over windows"
     scatter_indices = [moved(p) for p in window.scatter_indices]
     steps = {a.index: nest.fresh(f"{a.index}_step") for a in axes}
@@ -123,27 +123,27 @@ def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine
         Let(name, Weak.INT, _distance([p.coefficient(index) for p in scatter_indices])) for index, name in steps.items()
     ]
     rest = [at_zero(p, {*steps}) for p in scatter_indices]
-    ahead = [p.coefficient(row.lane) for p in rest]
+    ahead = [p.coefficient(row.vector_axis) for p in rest]
     origin, advance, taps = (nest.fresh(n) for n in ("origin", "advance", "found"))
-    begin = _distance([p - c * Affine.of(Index(row.lane)) for p, c in zip(rest, ahead) if c is not None])
+    begin = _distance([p - c * Affine.of(Index(row.vector_axis)) for p, c in zip(rest, ahead) if c is not None])
     body.append(Let(origin, Weak.INT, Call("sub", (begin, BEGIN), Weak.INT)))
     body.append(Let(advance, Weak.INT, _distance(ahead)))
     reach = sum_of(call("reach", IndexValue(a.extent), variable(steps[a.index])) for a in axes)
-    lane = variable(row.lane)
-    position = Sum((Local(taps, Weak.INT, lane), variable(origin), Product((lane, variable(advance)))))
+    vector_axis = variable(row.vector_axis)
+    position = Sum((Local(taps, Weak.INT, vector_axis), variable(origin), Product((vector_axis, variable(advance)))))
     described, searched = _reduce_windows(known, found, {i: variable(s) for i, s in steps.items()}, taps, row.high)
     assert isinstance(searched, Intrinsic), "one call searches the row"
-    buffer = Buffer(taps, Named("position"), "opc::nest_lanes")
+    buffer = Buffer(taps, Named("position"), "opc::nest_columns")
     inner: Body = (Alias("position", "@zero"), buffer, *described, Do(searched), *add(position))
     scope = Scope(call("with_positions", reach, types=(found.element.type,)), (("auto", "@zero"),), inner, True)
     return (*body, scope)
 
 
-def fetch_rows(known: Known, window: Window, lane: str, index: str) -> Body:
+def fetch_rows(known: Known, window: Window, vector_axis: str, index: str) -> Body:
     """Return the fetching of what a few rows of windows ahead, along an outer index, read first."""
     search = window.search
     assert isinstance(search.body, Read), "a window is a part of an operand"
-    read = read_at_zero(search.body, {lane, *(a.index for a in search.axes if isinstance(a, Axis))})
+    read = read_at_zero(search.body, {vector_axis, *(a.index for a in search.axes if isinstance(a, Axis))})
     moves = [i.coefficient(index) for i in read.indices if isinstance(i, Affine)]
     if any(m is None for m in moves) or not any(m is not None and m.terms for m in moves):
         return ()

@@ -107,7 +107,7 @@ def _flatten(e: Expr, names: Mapping[str, str], around: frozenset[str], namer: N
             return e
 
 
-def choose_lane(op: Op, flat: Flat) -> str | None:
+def choose_vector_axis(op: Op, flat: Flat) -> str | None:
     """Return the index to vectorise, or None when each reduction had better be vectorised along an axis of its own."""
     if not flat.indices:
         return None
@@ -212,14 +212,17 @@ def divisions(a: Affine) -> Iterator[FloorDiv | Mod]:
                 yield from divisions(atom.denominator)
 
 
-def period(op: Op, e: Expr, lane: str) -> Affine | None:
-    """Return the one divisor by which the lane's index is divided in `e`, so that lanes that far apart are alike; else None."""
+def period(op: Op, e: Expr, vector_axis: str) -> Affine | None:
+    """Return the one divisor by which the index of the vector axis is divided in `e`, so that lanes that far apart are alike;
+    else None."""
     found: set[Affine] = set()
     for a in affines(e):
         for d in divisions(a):
-            if lane in d.denominator.indices() or (d.numerator.coefficient(lane) is None and lane in d.numerator.indices()):
+            if vector_axis in d.denominator.indices() or (
+                d.numerator.coefficient(vector_axis) is None and vector_axis in d.numerator.indices()
+            ):
                 return None
-            if lane in d.numerator.indices():
+            if vector_axis in d.numerator.indices():
                 found.add(d.denominator)
     if len(found) != 1:
         return None
@@ -236,19 +239,19 @@ def is_positive(op: Op, size: Affine) -> bool:
     return Prover(known.facts).positive(known.expand(size))
 
 
-def in_phase(a: Affine, lane: str, divisor: Affine, position: Affine, phase: Affine) -> Affine:
+def in_phase(a: Affine, vector_axis: str, divisor: Affine, position: Affine, phase: Affine) -> Affine:
     """Return `a` at lane `divisor * position + phase`, with divisions by the divisor worked out."""
 
     def moved(e: Affine, value: Affine) -> Affine:
-        return e.substitute(lambda s: value if s == Index(lane) else None)
+        return e.substitute(lambda s: value if s == Index(vector_axis) else None)
 
     total = Affine.of(0)
     for monomial, coefficient in a.terms:
         product = Affine.of(coefficient)
         for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod) and atom.denominator == divisor and lane in atom.numerator.indices():
-                step = atom.numerator.coefficient(lane)
-                assert step is not None, "the numerator is affine in the lane"
+            if isinstance(atom, FloorDiv | Mod) and atom.denominator == divisor and vector_axis in atom.numerator.indices():
+                step = atom.numerator.coefficient(vector_axis)
+                assert step is not None, "the numerator is affine in the vector axis"
                 rest = moved(atom.numerator, phase)
                 product = product * (step * position + rest // divisor if isinstance(atom, FloorDiv) else rest % divisor)
             else:

@@ -1,8 +1,8 @@
 """Gathers: reads whose index is computed from data at each lane, as in sampling an image at the points of a grid.
 
-The indices of a row of lanes are found together, ahead of the loop over the lane, and so are the elements that lie there: what is
-left in the loop is arithmetic on rows. Gather indices that do not change along some indices of the target, such as
-the channels of the image, are found once for all of them: those loops run innermost.
+The indices of a row of lanes are found together, ahead of the loop over the vector axis, and so are the elements that lie there:
+what is left in the loop is arithmetic on rows. Gather indices that do not change along some indices of the target, such as the
+channels of the image, are found once for all of them: those loops run innermost.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ MAX_GATHERS = 8
 """A unit of work has rows for so many indices."""
 
 
-def is_looked_up(op: Op, e: Read, lane: str) -> bool:
-    """Whether a read finds its index by data that change along the lane, and may do so ahead of where its value is used."""
+def is_looked_up(op: Op, e: Read, vector_axis: str) -> bool:
+    """Whether a read finds its index by data that change along the vector axis, and may do so ahead of where its value is
+    used."""
     computed = [i for i in e.indices if not isinstance(i, Affine | GroupRef)]
-    if not any(lane in free_indices(i) for i in computed) or not isinstance(e.pad, Const | None):
+    if not any(vector_axis in free_indices(i) for i in computed) or not isinstance(e.pad, Const | None):
         return False
     if any(holds_reduction(i) for i in computed):
         return False  # the loops that find it come first; then it is one of what they have found
@@ -35,10 +36,10 @@ def sizes_of(op: Op, operand: str) -> tuple[Affine, ...]:
     return tuple(d if isinstance(d, Affine) else Affine.of(GroupSize(d.name)) for d in op.operand(operand).dims)
 
 
-def gathered_entries(op: Op, e: Read, lane: str, bounded: Mapping[Affine, Affine]) -> tuple[int, ...]:
-    """Return the entries of a read that make its index in a row: all that change along the lane or must be tested."""
+def gathered_entries(op: Op, e: Read, vector_axis: str, bounded: Mapping[Affine, Affine]) -> tuple[int, ...]:
+    """Return the entries of a read that make its index in a row: all that change along the vector axis or must be tested."""
     sizes = sizes_of(op, e.operand)
-    return tuple(n for n, i in enumerate(e.indices) if lane in indices_of(i) or is_tested(e, n, sizes, bounded))
+    return tuple(n for n, i in enumerate(e.indices) if vector_axis in indices_of(i) or is_tested(e, n, sizes, bounded))
 
 
 def is_tested(e: Read, entry: int, sizes: tuple[Affine, ...], bounded: Mapping[Affine, Affine]) -> bool:
@@ -50,26 +51,26 @@ def is_tested(e: Read, entry: int, sizes: tuple[Affine, ...], bounded: Mapping[A
     return e.pad is not None and not is_known_inside(one, sizes[entry : entry + 1], bounded)
 
 
-def looked_up(op: Op, e: Expr, lane: str, bounded: Mapping[Affine, Affine], certain: bool = True) -> Iterator[Read]:
-    """Yield the reads of `e` that are looked up ahead of a row: those that no choice along the lane hangs on.
+def looked_up(op: Op, e: Expr, vector_axis: str, bounded: Mapping[Affine, Affine], certain: bool = True) -> Iterator[Read]:
+    """Yield the reads of `e` that are looked up ahead of a row: those that no choice along the vector axis hangs on.
 
     What a condition or a sum of no terms may leave out is not `certain`: among them is that with an index found anyhow.
     """
     match e:
         case Read():
-            if is_looked_up(op, e, lane) and (certain or _is_found_anyhow(op, e, bounded)):
+            if is_looked_up(op, e, vector_axis) and (certain or _is_found_anyhow(op, e, bounded)):
                 yield e
         case Select():
-            yield from looked_up(op, e.cond, lane, bounded, certain)
-            if lane not in free_indices(e.cond):
-                yield from looked_up(op, e.then, lane, bounded, certain=False)
-                yield from looked_up(op, e.other, lane, bounded, certain=False)
+            yield from looked_up(op, e.cond, vector_axis, bounded, certain)
+            if vector_axis not in free_indices(e.cond):
+                yield from looked_up(op, e.then, vector_axis, bounded, certain=False)
+                yield from looked_up(op, e.other, vector_axis, bounded, certain=False)
         case Call(fn="and" | "or"):
             for n, c in enumerate(e.args):
-                yield from looked_up(op, c, lane, bounded, certain and n == 0)
+                yield from looked_up(op, c, vector_axis, bounded, certain and n == 0)
         case _:
             for c in children(e):
-                yield from looked_up(op, c, lane, bounded, certain and not isinstance(e, Reduce))
+                yield from looked_up(op, c, vector_axis, bounded, certain and not isinstance(e, Reduce))
 
 
 def _is_found_anyhow(op: Op, e: Read, bounded: Mapping[Affine, Affine]) -> bool:
@@ -97,9 +98,9 @@ def axis_bounds(e: Expr) -> dict[Affine, Affine]:
     return {Affine.of(Index(a.index)): a.extent for a in axes if isinstance(a, Axis)}
 
 
-def gather_indices(op: Op, flat: Flat, lane: str, e: Read) -> set[str]:
+def gather_indices(op: Op, flat: Flat, vector_axis: str, e: Read) -> set[str]:
     """Return the loop indices that the computed index of a read depends on."""
-    return {n for k in gathered_entries(op, e, lane, bounds_of(flat)) for n in indices_of(e.indices[k])}
+    return {n for k in gathered_entries(op, e, vector_axis, bounds_of(flat)) for n in indices_of(e.indices[k])}
 
 
 def indices_of(index: Affine | GroupRef | Expr) -> set[str]:
@@ -109,9 +110,9 @@ def indices_of(index: Affine | GroupRef | Expr) -> set[str]:
     return set(index.indices()) if isinstance(index, Affine) else set(free_indices(index))
 
 
-def inner_indices(op: Op, flat: Flat, lane: str) -> tuple[str, ...]:
+def inner_indices(op: Op, flat: Flat, vector_axis: str) -> tuple[str, ...]:
     """Return the indices of the target that no gather index depends on."""
-    found = [gather_indices(op, flat, lane, r) for r in looked_up(op, flat.value, lane, bounds_of(flat))]
+    found = [gather_indices(op, flat, vector_axis, r) for r in looked_up(op, flat.value, vector_axis, bounds_of(flat))]
     if not any(names <= set(flat.indices) for names in found):
         return ()
-    return tuple(i for i in flat.indices if i != lane and not any(i in names for names in found))
+    return tuple(i for i in flat.indices if i != vector_axis and not any(i in names for names in found))

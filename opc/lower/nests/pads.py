@@ -19,9 +19,9 @@ _WIDE = frozenset({DType.INT32, DType.INT64})
 """Integers that count any axis."""
 
 
-def with_padded_reads(op: Op, e: Expr, lane: str) -> Expr:
-    """Return `e` with such choices, of reads whose place changes along the lane, as padded reads."""
-    e = with_children(e, tuple(with_padded_reads(op, c, lane) for c in children(e)))
+def with_padded_reads(op: Op, e: Expr, vector_axis: str) -> Expr:
+    """Return `e` with such choices, of reads whose place changes along the vector axis, as padded reads."""
+    e = with_children(e, tuple(with_padded_reads(op, c, vector_axis) for c in children(e)))
     match e:
         case Select(cond=cond, then=Read() as read, other=Const() as other):
             pass
@@ -33,7 +33,7 @@ def with_padded_reads(op: Op, e: Expr, lane: str) -> Expr:
     if read.pad is not None or any(isinstance(read.indices[n], Affine) for n in read.checked):
         return e
     wanted = {c for n, i in enumerate(read.indices) if not isinstance(i, Affine | GroupRef) for c in _inside(op, read, n, i)}
-    moves = any(lane in free_indices(i) for i in read.indices if not isinstance(i, Affine | GroupRef))
+    moves = any(vector_axis in free_indices(i) for i in read.indices if not isinstance(i, Affine | GroupRef))
     if asked != wanted or not moves:
         return e
     return replace(read, pad=replace(other, type=read.type), checked=())

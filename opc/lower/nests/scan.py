@@ -35,11 +35,11 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
         if step is None or step.constant not in (1, -1):
             continue
         others = [i for i in flat.indices if i != index]
-        lane = others[-1] if others else None
+        vector_axis = others[-1] if others else None
         if step.constant == -1 and index in free_indices(e.body):
-            return _from_here_on(flat, e, axis, index, lane, nonempty)
+            return _from_here_on(flat, e, axis, index, vector_axis, nonempty)
         if index not in free_indices(e.body):
-            return Scan(flat, e, index, lane, descending=step.constant == -1, from_here=False, nonempty=nonempty)
+            return Scan(flat, e, index, vector_axis, descending=step.constant == -1, from_here=False, nonempty=nonempty)
     return None
 
 
@@ -75,7 +75,7 @@ def _is_chosen(value: Expr, e: Reduce) -> bool:
     return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 
 
-def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | None, nonempty: bool) -> Scan | None:
+def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, vector_axis: str | None, nonempty: bool) -> Scan | None:
     """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
     shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
     if index in free_indices(shifted):
@@ -85,7 +85,7 @@ def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, lane: str | Non
         return None
     moved = replace(e, axes=(Axis(axis.index, extent),), body=shifted)
     value = _replaced(flat, e, moved)
-    return Scan(value, moved, index, lane, descending=True, from_here=True, nonempty=nonempty)
+    return Scan(value, moved, index, vector_axis, descending=True, from_here=True, nonempty=nonempty)
 
 
 def _replaced(flat: Flat, old: Reduce, new: Reduce) -> Flat:

@@ -18,7 +18,7 @@ from opc.records import replace
 
 def with_rows(op: Op, plan: Scatter) -> Scatter:
     """Return a scatter with the axis along which its terms are taken in rows, if there is one."""
-    if plan.lane is not None or plan.window is not None or plan.shared or plan.guards:
+    if plan.vector_axis is not None or plan.window is not None or plan.shared or plan.guards:
         return plan
     axes = [a for a in plan.sum.axes if isinstance(a, Axis)]
     if len(axes) != len(plan.sum.axes) or any(a.extent.indices() for a in axes):

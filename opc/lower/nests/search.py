@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import SEARCHES, Axis, Expr, GroupRef, Read, Reduce, operands_read, reads, rewrite, walk
 from opc.ir.op import Assign, Op
-from opc.lower.nests.flat import choose_lane, flat_statement, holds_reduction
+from opc.lower.nests.flat import choose_vector_axis, flat_statement, holds_reduction
 from opc.lower.nests.scatter import scatter_plan
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
@@ -41,13 +41,13 @@ def _is_search(op: Op, s: Assign) -> bool:
         return False
     plain = all(isinstance(i, Affine) for r in reads(e.body) for i in r.indices) and not any(r.checked for r in reads(e.body))
     given = all(isinstance(a, Axis) and not a.extent.indices() for a in e.axes)
-    return plain and given and choose_lane(op, flat) == s.indices[-1]
+    return plain and given and choose_vector_axis(op, flat) == s.indices[-1]
 
 
 def _put_in(op: Op, s: Assign, user: Assign, namer: Namer) -> Assign | None:
     """Return a scatter with the search in its indices, None when it uses the positions in another way."""
     plan = scatter_plan(op, user)
-    if plan is None or plan.lane is not None or any(isinstance(i, GroupRef) for i in user.indices):
+    if plan is None or plan.vector_axis is not None or any(isinstance(i, GroupRef) for i in user.indices):
         return None
     found = {r.indices for r in reads(user.value) if r.operand == s.target}
     in_places = {r.indices for _, p in plan.scatter_indices for r in reads(p) if r.operand == s.target}

@@ -49,7 +49,7 @@ def _has_rows(op: Op, s: NestStage) -> bool:
     """Whether a nest computes its target row by row, and each row as a whole: with a reduction it may do so point by point."""
     if not s.plans or holds_reduction(s.assign.value):
         return False
-    return all(isinstance(p, Lanes) and p.lane and period(op, p.statement.value, p.lane) is None for p in s.plans)
+    return all(isinstance(p, Lanes) and p.vector_axis and period(op, p.statement.value, p.vector_axis) is None for p in s.plans)
 
 
 def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:

@@ -64,7 +64,7 @@ def row_nest(op: Op, s: Assign) -> bool:
     if len(s.indices) < 2 or contraction_stage(op, s, s.target) is not None:
         return False
     plans = lower_statement(op, s, "").plans
-    return bool(plans) and all(isinstance(p, Lanes) and p.lane is not None for p in plans)
+    return bool(plans) and all(isinstance(p, Lanes) and p.vector_axis is not None for p in plans)
 
 
 def _is_scatter(op: Op, s: Assign) -> bool:

@@ -22,11 +22,15 @@ from opc.lower.nests.windowed import Facts, row_window
 def with_window(op: Op, plan: Scatter) -> Scatter:
     """Return a scatter whose indices are expressed by the one search they need, where they lie inside of what it reads."""
     found = searches(p for _, p in plan.scatter_indices)
-    if len(found) != 1 or plan.lane is not None or plan.guards:
+    if len(found) != 1 or plan.vector_axis is not None or plan.guards:
         return plan
     (search,) = found
-    body, lane = search.body, plan.sum.axes[-1]
-    if not isinstance(body, Read) or not isinstance(lane, Axis) or not _is_plain(op, plan, search, body, lane.index):
+    body, vector_axis = search.body, plan.sum.axes[-1]
+    if (
+        not isinstance(body, Read)
+        or not isinstance(vector_axis, Axis)
+        or not _is_plain(op, plan, search, body, vector_axis.index)
+    ):
         return plan
     scatter_indices = [_place(p, search) for _, p in plan.scatter_indices]
     names = [index for index, _ in plan.scatter_indices]
@@ -43,16 +47,18 @@ def with_window(op: Op, plan: Scatter) -> Scatter:
     return replace(plan, window=Window(search, tuple(known)))
 
 
-def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, lane: str) -> bool:
+def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, vector_axis: str) -> bool:
     """Whether the search is one over the windows of a row of an input, all of whose other indices the target has too."""
     bounded = bounds_of(plan.statement)
-    found = row_window(op, search, lane, Facts(lambda name: sizes_of(op, name), bounded, lambda size: is_positive(op, size)))
+    found = row_window(
+        op, search, vector_axis, Facts(lambda name: sizes_of(op, name), bounded, lambda size: is_positive(op, size))
+    )
     if found is None or not all(is_positive(op, a.axis.extent) for a in found.axes):
         return False
     others = (r for r in reads(plan.statement.value) if r.operand == body.operand)
     if any(not isinstance(i, Affine) for r in others for i in r.indices):
         return False
-    moving = {lane, *(a.axis.index for a in found.axes)}
+    moving = {vector_axis, *(a.axis.index for a in found.axes)}
     scatter_indices = zip(body.indices, sizes_of(op, body.operand), strict=True)
     alike = all(isinstance(i, Affine) and (i.indices() & moving or bounded.get(i) == size) for i, size in scatter_indices)
     return alike and not any(i.optional and i.name == body.operand for i in op.inputs)

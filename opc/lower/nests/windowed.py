@@ -89,9 +89,9 @@ def read_at_zero(r: Read, names: set[str]) -> Read:
     return replace(r, indices=tuple(at_zero(i, names) for i in r.indices if isinstance(i, Affine)))
 
 
-def row_window(op: Op, e: Reduce, lane: str, facts: Facts, under: tuple[Guard, ...] = ()) -> WindowedReduction | None:
+def row_window(op: Op, e: Reduce, vector_axis: str, facts: Facts, under: tuple[Guard, ...] = ()) -> WindowedReduction | None:
     """Return a reduction, which counts `under` further conditions, as one over the windows of a row, None when it is none."""
-    return next((w for t in _terms(e, facts) if (w := _along_row(op, e, lane, t, under)) is not None), None)
+    return next((w for t in _terms(e, facts) if (w := _along_row(op, e, vector_axis, t, under)) is not None), None)
 
 
 def channel_window(op: Op, flat: Flat, facts: Facts) -> WindowedReduction | None:
@@ -146,7 +146,7 @@ def _is_plain(r: Read) -> bool:
     return not r.checked and bool(r.indices) and all(isinstance(i, Affine) for i in r.indices)
 
 
-def _along_row(op: Op, e: Reduce, lane: str, t: _Terms, under: tuple[Guard, ...]) -> WindowedReduction | None:
+def _along_row(op: Op, e: Reduce, vector_axis: str, t: _Terms, under: tuple[Guard, ...]) -> WindowedReduction | None:
     """Return a reduction as one over windows whose elements lie along the last axis, all of which move by even steps."""
     if t.combine == "fma" and not all(is_short(op, a.extent) for a in t.axes):
         return None
@@ -155,15 +155,15 @@ def _along_row(op: Op, e: Reduce, lane: str, t: _Terms, under: tuple[Guard, ...]
     guards = [c for c in known if c is not True]
     element = replace(t.element, indices=tuple(_undivided(i, ones) for i in t.element.indices if isinstance(i, Affine)))
     names = [a.index for a in t.axes]
-    moving = {lane, *names}
-    if any(d.indices() for d in ones) or (t.weight is not None and lane in free_indices(t.weight)):
+    moving = {vector_axis, *names}
+    if any(d.indices() for d in ones) or (t.weight is not None and vector_axis in free_indices(t.weight)):
         return None
     if not all(_is_even(i, moving) for r in (element, t.weight) if r is not None for i in r.indices):
         return None
     *others, last = (i for i in element.indices if isinstance(i, Affine))
-    step = last.coefficient(lane) or Affine.of(0)
+    step = last.coefficient(vector_axis) or Affine.of(0)
     apart = step.terms and (t.combine in SEARCHES or step.constant in (None, 1, 2))
-    if not apart or any(lane in i.indices() for i in others):
+    if not apart or any(vector_axis in i.indices() for i in others):
         return None
     by_axis: dict[str, list[Guard]] = {n: [] for n in names}
     for g in guards:
@@ -171,7 +171,7 @@ def _along_row(op: Op, e: Reduce, lane: str, t: _Terms, under: tuple[Guard, ...]
             return None
         by_axis[next((n for n in names if n in g.indices()), names[0])].append(g)
     axes = tuple(WindowAxis(a, tuple(by_axis[a.index])) for a in t.axes)
-    return WindowedReduction(t.combine, e, "row", lane, axes, element, t.weight, t.padded, tuple(ones))
+    return WindowedReduction(t.combine, e, "row", vector_axis, axes, element, t.weight, t.padded, tuple(ones))
 
 
 def _is_even(i: object, moving: set[str]) -> bool:

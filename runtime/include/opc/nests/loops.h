@@ -100,7 +100,7 @@ struct cursor {
     }
   }
   int64_t first() const { return piece * n.piece; }
-  int64_t count() const { return n.lanes - first() < n.piece ? n.lanes - first() : n.piece; }
+  int64_t count() const { return n.columns - first() < n.piece ? n.columns - first() : n.piece; }
   /* Whether the inner loops begin here, so that the piece or one of the other indices is a new one. */
   bool begins() const {
     for (int32_t a = n.outer - n.inner; a < n.outer; ++a) {
@@ -122,7 +122,7 @@ struct cursor {
     }
   }
   int64_t target() const {
-    int64_t at = n.lanes > 1 ? first() * n.stride[n.outer] : 0;
+    int64_t at = n.columns > 1 ? first() * n.stride[n.outer] : 0;
     for (int32_t a = 0; a < n.outer; ++a) at += index[a] * n.stride[a];
     return at;
   }
@@ -190,8 +190,8 @@ OPC_INLINE void with_count(int64_t count, int64_t stride, F f) {
     f(count, constant<1>());
   } else if (count == 1) {
     f(constant<1>(), constant<1>());
-  } else if (count == few_lanes) {
-    f(constant<few_lanes>(), stride);
+  } else if (count == few_columns) {
+    f(constant<few_columns>(), stride);
   } else {
     f(count, stride);
   }
@@ -253,7 +253,7 @@ OPC_INLINE void finish_row(const row_nest &n, int64_t offset, const T *row, int6
 /* Writes a row of results computed phase by phase: phase r holds the lanes r, r + period, ..., and `pitch` elements of the buffer. */
 template <typename T>
 OPC_INLINE void finish_phases(const row_nest &n, int64_t offset, const T *phases, int64_t pitch, int64_t period, int64_t count) {
-  T buffer[nest_lanes];
+  T buffer[nest_columns];
   T *const row = result_row(n, offset, buffer);
   int64_t done = 0;
   if (period == 2) {

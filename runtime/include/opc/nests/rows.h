@@ -1,4 +1,4 @@
-/* A loop nest over rows: one statement whose outer loops are split over the host's threads and whose innermost one, the lane, is
+/* A loop nest over rows: one statement whose outer loops are split over the host's threads and whose innermost one, the vector axis, is
  * vectorised. Groups of axes are single loops here. The structs hold no code that depends on the instruction set.
  */
 #ifndef OPC_NESTS_ROWS_H
@@ -13,7 +13,7 @@
 namespace opc {
 
 enum : int64_t {
-  nest_lanes = 1024,  /* lanes of one unit of work at most: what row accumulators hold */
+  nest_columns = 1024, /* lanes of one unit of work at most: what row accumulators hold */
   gather_columns = 256, /* lanes of one unit of work whose indices are found first: their rows stay in the first cache */
   gather_row = gather_columns + 16, /* what holds a row of these: rows that lie a power of two apart share a set of the cache */
   nest_grain = 32768, /* steps worth a thread */
@@ -21,7 +21,7 @@ enum : int64_t {
   far_results = 1 << 14, /* fewer are made of little of the operands */
   /* bytes of the shortest rows that are stored past the caches: of shorter ones too much are ends of lines */
   min_nontemporal_bytes = 1024,
-  few_lanes = 4, /* lanes that lie across memory */
+  few_columns = 4, /* lanes that lie across memory */
   copy_rows = 32
 };
 
@@ -34,8 +34,9 @@ struct flat_operand {
   int64_t stride[max_axes]; /* in elements */
 };
 
-/* Outer loops [0, outer), then the lane if there is one; `size` holds them all, `stride` the target's. A unit of work is a piece of
- * the lane at one point of the outer loops. The last `inner` of these run over all their points for one piece after the other. */
+/* Outer loops [0, outer), then the vector axis if there is one; `size` holds them all, `stride` the target's. A unit of work is a piece
+ * of the vector axis at one point of the outer loops. The last `inner` of these run over all their points for one piece after the
+ * other. */
 struct row_nest {
   const opc_context *context;
   const row_functions *rows;
@@ -47,10 +48,10 @@ struct row_nest {
   int32_t entries; /* of the target */
   bool nontemporal; /* rows that are copied or zeroed are stored past the caches */
   bool far;     /* what its results are made of may lie in memory */
-  bool alone; /* the group that the target ends in has one point: the index before it is the lane */
+  bool alone;   /* the group that the target ends in has one point: the index before it is the vector axis */
   int64_t size[max_axes];
   int64_t stride[max_axes];
-  int64_t lanes;
+  int64_t columns;
   int64_t piece;
   int64_t pieces;
   int64_t together; /* units that one thread computes, if it computes the first of them */
@@ -61,10 +62,10 @@ struct row_nest {
   int32_t term_axis;
   int64_t scatter_size[max_axes];
   int64_t scatter_stride[max_axes];
-  /* Of a scan: the target's strides along the index it runs along, and along the lane. */
+  /* Of a scan: the target's strides along the index it runs along, and along the vector axis. */
   int64_t scan_size;
   int64_t scan_stride;
-  int64_t lane_stride;
+  int64_t column_stride;
   void *sums; /* of the results of each unit of work, where these are added up */
   char *target;
   dtype stored;
@@ -155,7 +156,7 @@ static inline void start(row_nest &n, const opc_context *context, const row_func
   n.nontemporal = false;
   n.far = false;
   n.alone = false;
-  n.lanes = 1;
+  n.columns = 1;
   n.parts = 1;
   n.together = 1;
   n.shared = false;
@@ -213,25 +214,25 @@ static int32_t add_flat(row_nest &n, nest_copies &copies, const DLTensor *t, pas
   return OPC_OK;
 }
 
-/* The target: contiguous, its sizes the loops of the nest. The lane is entry `lane`, or -1 for none. */
-static inline void set_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t lane) {
+/* The target: contiguous, its sizes the loops of the nest. The vector axis is entry `vector_axis`, or -1 for none. */
+static inline void set_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t vector_axis) {
   n.target = o.data;
   n.stored = o.stored;
   for (int32_t e = 0; e < entries; ++e) {
     n.size[e] = o.size[e];
     n.stride[e] = o.stride[e];
   }
-  n.outer = lane < 0 ? entries : lane;
-  n.lanes = lane < 0 ? 1 : o.size[lane];
-  n.piece = n.lanes < nest_lanes ? n.lanes : int64_t(nest_lanes);
-  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+  n.outer = vector_axis < 0 ? entries : vector_axis;
+  n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
+  n.piece = n.columns < nest_columns ? n.columns : int64_t(nest_columns);
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
   n.entries = entries;
 }
 
-/* The target of a nest whose lanes find indices: `outer` lists the entries of the outer loops, the inner ones of these last; the lane
- * is entry `lane`. */
-static inline void set_lanes(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer, int32_t inner,
-                             int32_t lane) {
+/* The target of a nest whose lanes find indices: `outer` lists the entries of the outer loops, the inner ones of these last; the vector
+ * axis is entry `vector_axis`. */
+static inline void set_gather_target(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
+                                     int32_t inner, int32_t vector_axis) {
   n.target = o.data;
   n.stored = o.stored;
   n.entries = entries;
@@ -241,10 +242,10 @@ static inline void set_lanes(row_nest &n, const flat_operand &o, int32_t entries
     n.size[a] = o.size[outer[a]];
     n.stride[a] = o.stride[outer[a]];
   }
-  n.lanes = o.size[lane];
-  n.stride[outer_count] = o.stride[lane];
-  n.piece = n.lanes < gather_columns ? n.lanes : int64_t(gather_columns);
-  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+  n.columns = o.size[vector_axis];
+  n.stride[outer_count] = o.stride[vector_axis];
+  n.piece = n.columns < gather_columns ? n.columns : int64_t(gather_columns);
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
 }
 
 struct row_nest_call {
@@ -285,7 +286,7 @@ static void split_row_nest(const row_nest &n, row_nest_function function, const 
  * of that where there are few. Some are not worth it where rows are long, from three of the widest vectors on. */
 static inline void keep_channels(row_nest &n, int32_t channel, bool short_rows = false) {
   const int64_t many = 8, long_row = 48;
-  if (short_rows && n.lanes >= long_row) return;
+  if (short_rows && n.columns >= long_row) return;
   int64_t channels = 1, units = 1;
   for (int32_t a = 0; a <= channel; ++a) channels *= n.size[a];
   for (int32_t a = channel + 1; a < n.outer; ++a) units *= n.size[a];
@@ -307,7 +308,7 @@ static inline void plan_nontemporal(row_nest &n) {
   n.far = moved - results >= far_bytes && results >= far_results;
   const int64_t cache = cache_bytes();
   const bool much = cache > 0 && moved >= cache && results > 0 && results >= cache / 4;
-  n.nontemporal = much && n.lanes * itemsize(n.stored) >= min_nontemporal_bytes;
+  n.nontemporal = much && n.columns * itemsize(n.stored) >= min_nontemporal_bytes;
 }
 
 /* Runs a nest; `steps` is the work of one lane. */

@@ -11,11 +11,11 @@
 
 namespace opc {
 
-/* A scatter into a target: `outer` and `indices` list entries of the target, those that no term names and those that terms do; the lane
- * is entry `lane`, or -1 for none. `terms` are added to each element along the lane and at each outer point. The work is split along
- * the lane, or else by ranges of indices. */
+/* A scatter into a target: `outer` and `indices` list entries of the target, those that no term names and those that terms do; the
+ * vector axis is entry `vector_axis`, or -1 for none. `terms` are added to each element along the vector axis and at each outer point.
+ * The work is split along the vector axis, or else by ranges of indices. */
 static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
-                               int32_t index_count, const int32_t *indices, int32_t lane, int64_t terms) {
+                               int32_t index_count, const int32_t *indices, int32_t vector_axis, int64_t terms) {
   n.target = o.data;
   n.stored = o.stored;
   n.outer = outer_count;
@@ -30,34 +30,34 @@ static inline void set_scatter(row_nest &n, const flat_operand &o, int32_t entri
     n.scatter_size[a] = o.size[indices[a]];
     n.scatter_stride[a] = o.stride[indices[a]];
   }
-  n.owns_range = lane < 0;
+  n.owns_range = vector_axis < 0;
   for (int32_t a = 0; a < index_count; ++a) n.owns_range = n.owns_range && indices[a] == outer_count + a;
   if (n.owns_range) {
     /* An axis of one element has any stride; what is zeroed is counted by it. */
     n.scatter_stride[0] = 1;
     for (int32_t a = 1; a < index_count; ++a) n.scatter_stride[0] *= n.scatter_size[a];
   }
-  n.lanes = lane < 0 ? 1 : o.size[lane];
+  n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
   n.stride[outer_count] = 1;
-  n.piece = n.lanes;
+  n.piece = n.columns;
   n.parts = 1;
   const int64_t few = 8;
-  if (points < few && terms * n.lanes > nest_grain) {
+  if (points < few && terms * n.columns > nest_grain) {
     const int64_t shortest = 128;
-    if (n.lanes >= 2 * shortest) {
-      n.piece = n.lanes / few > shortest ? (n.lanes + few - 1) / few : shortest;
+    if (n.columns >= 2 * shortest) {
+      n.piece = n.columns / few > shortest ? (n.columns + few - 1) / few : shortest;
     } else {
       n.parts = n.scatter_size[0] < few / 2 ? n.scatter_size[0] : few / 2;
     }
   }
   n.shared = false;
-  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
 }
 
 /* Cuts the terms of a scatter instead of its indices, for which each unit would look at all terms: along the longest of the `axes` of
  * the sum, of these sizes. Rows of indices are not shared: many atomic additions cost more than looking at each index again. */
 static inline void share_terms(row_nest &n, int32_t axes, const int64_t *size) {
-  if (n.parts <= 1 || n.lanes > 1 || n.context == nullptr || n.context->parallel_for == nullptr) return;
+  if (n.parts <= 1 || n.columns > 1 || n.context == nullptr || n.context->parallel_for == nullptr) return;
   const int64_t most = 64; /* more threads than these would wait for each other */
   int64_t terms = 1;
   n.term_axis = 0;
@@ -98,9 +98,9 @@ static void over_bytes(const row_nest &n, opc_range_body body, bytes_call &call,
   }
 }
 
-/* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the lane, which is -1 for none. */
+/* A scan into a target: `outer` lists its entries that are neither the one it runs along nor the vector axis, which is -1 for none. */
 static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries, int32_t outer_count, const int32_t *outer,
-                            int32_t along, int32_t lane) {
+                            int32_t along, int32_t vector_axis) {
   n.target = o.data;
   n.stored = o.stored;
   n.entries = entries;
@@ -111,12 +111,12 @@ static inline void set_scan(row_nest &n, const flat_operand &o, int32_t entries,
   }
   n.scan_size = o.size[along];
   n.scan_stride = o.stride[along];
-  n.lanes = lane < 0 ? 1 : o.size[lane];
-  n.lane_stride = lane < 0 ? 1 : o.stride[lane];
-  n.stride[outer_count] = n.lane_stride;
+  n.columns = vector_axis < 0 ? 1 : o.size[vector_axis];
+  n.column_stride = vector_axis < 0 ? 1 : o.stride[vector_axis];
+  n.stride[outer_count] = n.column_stride;
   /* Rows that are a power of two apart share a set of the cache: few of them at a time. */
-  n.piece = lane > along ? (n.lanes < 256 ? n.lanes : 256) : (n.lanes < few_lanes ? n.lanes : int64_t(few_lanes));
-  n.pieces = n.piece == 0 ? 0 : (n.lanes + n.piece - 1) / n.piece;
+  n.piece = vector_axis > along ? (n.columns < 256 ? n.columns : 256) : (n.columns < few_columns ? n.columns : int64_t(few_columns));
+  n.pieces = n.piece == 0 ? 0 : (n.columns + n.piece - 1) / n.piece;
 }
 
 /* Makes a nest write to a copy of the target in which minifloats are wide; `elements` is set to their number. */
