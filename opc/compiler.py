@@ -21,7 +21,7 @@ from opc.emit.shapes import python as shape_python
 from opc.emit.shapes import tests as shape_tests
 from opc.ir.budget import within_depth
 from opc.ir.op import Family
-from opc.lower.lower import Variant, lower
+from opc.lower.lower import SpecialisedProgram, lower
 from opc.pipeline import derived_family, forward_op
 from opc.records import dataclass
 from opc.spec.loader import Spec, load
@@ -53,7 +53,7 @@ class Compiled:
     """
 
     family: Family
-    programs: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
+    programs: Mapping[str, tuple[SpecialisedProgram, ...]] = field(default_factory=dict)
     package: Package = Package()
 
 

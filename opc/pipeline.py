@@ -15,7 +15,7 @@ from opc.analysis.elaborate.native import natives_of
 from opc.analysis.elaborate.typing import elaborate, elaborate_gradient, examples_of, reference_of
 from opc.diagnostics import Diagnostics
 from opc.ir.budget import within_depth
-from opc.ir.op import BackendName, Family, Op, Scatter, Ties, camel_case
+from opc.ir.op import BackendName, Family, Op, ScatterMode, Ties, camel_case
 from opc.ir.verify import verify
 from opc.records import dataclass, replace
 from opc.spec.loader import Spec, load, loads
@@ -51,7 +51,7 @@ def family_of(spec: Spec, diagnostics: Diagnostics | None = None) -> Family:
 @within_depth
 def forward_op(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
     """Return the op that a spec describes, normalised. As `load_family` otherwise."""
-    return _forward(_Same(spec)) if diagnostics is None else _elaborated(spec, diagnostics)
+    return _forward(_SpecIdentity(spec)) if diagnostics is None else _elaborated(spec, diagnostics)
 
 
 @within_depth
@@ -60,11 +60,11 @@ def derived_family(spec: Spec, forward: Op, diagnostics: Diagnostics | None = No
 
     As `load_family` otherwise.
     """
-    return _family(_Same(spec)) if diagnostics is None else _derived(spec, forward, diagnostics)
+    return _family(_SpecIdentity(spec)) if diagnostics is None else _derived(spec, forward, diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
-class _Same:
+class _SpecIdentity:
     """A spec by the name of its file and its text, of which ops and families are remembered."""
 
     spec: Spec = field(compare=False)
@@ -77,12 +77,12 @@ class _Same:
 
 
 @lru_cache(maxsize=128)
-def _forward(same: _Same) -> Op:
+def _forward(same: _SpecIdentity) -> Op:
     return _elaborated(same.spec, None)
 
 
 @lru_cache(maxsize=128)
-def _family(same: _Same) -> Family:
+def _family(same: _SpecIdentity) -> Family:
     return _derived(same.spec, _forward(same), None)
 
 
@@ -101,7 +101,7 @@ def _derived(spec: Spec, forward: Op, diagnostics: Diagnostics | None) -> Family
     if backward is not None:
         second, jvp_backward = vjp(backward), jvp(backward)
         jvp_forward = jvp_of_vjp(forward, backward) if forward.opaque else jvp(forward)
-    scatter = Scatter(spec.model.gradient.scatter)
+    scatter = ScatterMode(spec.model.gradient.scatter)
     return Family(
         forward=_final(forward, spec),
         backward=_final(backward, spec, scatter),
@@ -134,10 +134,10 @@ def normalise(op: Op) -> Op:
 
 
 @overload
-def _final(op: Op, spec: Spec, scatter: Scatter = ...) -> Op: ...
+def _final(op: Op, spec: Spec, scatter: ScatterMode = ...) -> Op: ...
 @overload
-def _final(op: None, spec: Spec, scatter: Scatter = ...) -> None: ...
-def _final(op: Op | None, spec: Spec, scatter: Scatter = Scatter.DETERMINISTIC) -> Op | None:
+def _final(op: None, spec: Spec, scatter: ScatterMode = ...) -> None: ...
+def _final(op: Op | None, spec: Spec, scatter: ScatterMode = ScatterMode.DETERMINISTIC) -> Op | None:
     """Return the op with its op type, no read that is not proved inside, and without `stop_gradient`, which means nothing once
     everything is differentiated."""
     if op is None:

@@ -15,7 +15,7 @@ from math import prod
 
 from opc.analysis.shapes.inference import ShapeEnv
 from opc.analysis.shapes.plan import group_key
-from opc.analysis.work import Product, Work
+from opc.analysis.work import SizeProduct, Work
 from opc.ir.affine import Affine, GroupSize, Index, Symbol
 from opc.ir.dtypes import Binding, is_integer, resolve
 from opc.ir.expr import (
@@ -118,9 +118,9 @@ def nbytes(env: ShapeEnv, operand: Operand, binding: Binding) -> int:
     return round(_points(operand).value(_sizes(env))) * resolve(operand.type, binding).itemsize
 
 
-def _points(operand: Operand) -> Product:
+def _points(operand: Operand) -> SizeProduct:
     """Return the number of an operand's elements."""
-    total = Product()
+    total = SizeProduct()
     for d in operand.dims:
         total = total.times(d if isinstance(d, Affine) else _group(d))
     return total
@@ -150,9 +150,9 @@ class _Counter:
         self.op = op
         self.env = env
         shape = zip(statement.indices, op.operand(statement.target).dims, strict=True)
-        self.ranges = {i: Product().times(d) for i, d in shape if isinstance(i, str) and isinstance(d, Affine)}
+        self.ranges = {i: SizeProduct().times(d) for i, d in shape if isinstance(i, str) and isinstance(d, Affine)}
 
-    def flops(self, e: Expr, points: Product) -> Work:
+    def flops(self, e: Expr, points: SizeProduct) -> Work:
         """Return the operations of `e` computed at so many points."""
         match e:
             case Reduce():
@@ -179,7 +179,7 @@ class _Counter:
             case _:
                 return sum((self.flops(c, points) for c in children(e)), Work())
 
-    def _reduced(self, e: Reduce, points: Product) -> Product:
+    def _reduced(self, e: Reduce, points: SizeProduct) -> SizeProduct:
         """Return how many points are added: on average, and one a result for what goes on from its neighbour's result."""
         for axis in e.axes:
             match axis:
@@ -197,13 +197,13 @@ class _Counter:
                 points = _joined(points, self.ranges[index], -1)
         return points
 
-    def _size(self, extent: Affine) -> Product:
+    def _size(self, extent: Affine) -> SizeProduct:
         """Return an extent's mean between its values at the two ends of the indices it depends on."""
         if not extent.indices():
-            return Product().times(extent)
+            return SizeProduct().times(extent)
         first = extent.substitute(lambda s: Affine.of(0) if isinstance(s, Index) else None)
         last = extent.substitute(self._last)
-        return Product().times(first + last).scaled(Fraction(1, 2))
+        return SizeProduct().times(first + last).scaled(Fraction(1, 2))
 
     def _last(self, s: Symbol) -> Affine | None:
         if not isinstance(s, Index):
@@ -214,7 +214,7 @@ class _Counter:
         return size - 1
 
 
-def _joined(a: Product, b: Product, power: int = 1) -> Product:
+def _joined(a: SizeProduct, b: SizeProduct, power: int = 1) -> SizeProduct:
     total = a.scaled(b.number**power)
     for size, p in b.powers:
         total = total.times(size, p * power)

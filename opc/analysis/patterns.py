@@ -8,8 +8,8 @@ The patterns, over indices `i`, reduced indices `k` and groups of axes of any ra
 | pattern | in the body |
 |---|---|
 | `Contraction` | `sum[k](f(i, k) * g(j, k))`, with conditions on which the product counts |
-| `Scan` | `sum[k:i + 1](f(k))`: a cumulative reduction; `sum[k](f(k) if k > i else 0)` is one from the end |
-| `Scatter` | `sum[n](f(n, d) if ids[n] == v else 0)`: what is added where computed indices say |
+| `ScanPattern` | `sum[k:i + 1](f(k))`: a cumulative reduction; `sum[k](f(k) if k > i else 0)` is one from the end |
+| `ScatterPattern` | `sum[n](f(n, d) if ids[n] == v else 0)`: what is added where computed indices say |
 
 `opc.analysis.windows` recognises convolutions and pooling, which are made of these.
 """
@@ -107,7 +107,7 @@ def guarded(e: Expr) -> tuple[list[Expr], Expr]:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class FactorPattern:
     """One factor of a contraction, and conditions over its entries without which a term does not count."""
 
     value: Expr
@@ -130,7 +130,7 @@ class Contraction:
     for finite values only: 0 times an infinity is none; `is_conditional` says whether there is such a condition.
     """
 
-    factors: tuple[Factor, ...]
+    factors: tuple[FactorPattern, ...]
     axes: tuple[Entry, ...]
     extents: Mapping[str, Affine]
 
@@ -204,7 +204,7 @@ def contraction(e: Reduce) -> Contraction | None:
         if not homes:
             return None
         held[min(homes, key=lambda k: len(runs[k]))].append(condition)
-    found = tuple(Factor(v, tuple(c), r) for v, c, r in zip(values, held, runs, strict=True))
+    found = tuple(FactorPattern(v, tuple(c), r) for v, c, r in zip(values, held, runs, strict=True))
     return Contraction(found, own_entries(e), {a.index: a.extent for a in e.axes if isinstance(a, Axis)})
 
 
@@ -225,7 +225,7 @@ def _merged(values: Sequence[Expr]) -> list[Expr]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanPattern:
     """A cumulative reduction of `body` over `axis`, which has `size` elements: at each point over those before `bound`.
 
     With `reverse` it runs over those from `bound` on. The body does not run over the indices in `bound`.
@@ -244,7 +244,7 @@ class Scan:
         return (self.bound if self.reverse else self.bound - 1).index
 
 
-def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Affine], Affine]) -> Scan | None:
+def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Affine], Affine]) -> ScanPattern | None:
     """Return a reduction over one axis up to some place, or from one on, as a scan; None when it is none.
 
     `extents` are those of the indices around it. `size_of` tells how many elements an extent counts at most where it runs over
@@ -259,18 +259,18 @@ def scan(e: Reduce, extents: Mapping[str, Affine], size_of: Callable[[Affine, Af
             return None
         size = size_of(axis.extent, extents[around[0]])
         if around[0] not in free_indices(e.body):
-            return Scan(e.kind, axis.index, size, e.body, axis.extent, reverse=False)
+            return ScanPattern(e.kind, axis.index, size, e.body, axis.extent, reverse=False)
         # `sum[k:N - i](f(i + k))` is the sum of f from i on.
         first = size - axis.extent
         shifted = _renamed(e.body, axis.index, Affine.of(Index(axis.index)) - first)
-        return None if around[0] in free_indices(shifted) else Scan(e.kind, axis.index, size, shifted, first, reverse=True)
+        return None if around[0] in free_indices(shifted) else ScanPattern(e.kind, axis.index, size, shifted, first, reverse=True)
     conditions, body = guarded(e.body)
     if e.kind != "sum" or len(conditions) != 1:
         return None
     found = _side(conditions[0], axis.index)
     if found is None or found[0].indices() & free_indices(body):
         return None
-    return Scan(e.kind, axis.index, axis.extent, body, *found)
+    return ScanPattern(e.kind, axis.index, axis.extent, body, *found)
 
 
 def _renamed(e: Expr, index: str, value: Affine) -> Expr:
@@ -300,7 +300,7 @@ def _side(condition: Expr, axis: str) -> tuple[Affine, bool] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class ScatterPattern:
     """A sum over `axes` of `value`, each term at the place where every one of `indices` is its of `positions`.
 
     A term only counts where `conditions` hold. Positions, value and conditions run over none of the indices.
@@ -313,7 +313,7 @@ class Scatter:
     axes: tuple[Entry, ...]
 
 
-def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
+def scatter(e: Reduce, frame: Sequence[Entry]) -> ScatterPattern | None:
     """Return a sum of terms that count where an index has one value as a scatter; `frame` is what stands around the sum."""
     if e.kind != "sum" or any(isinstance(a, BroadcastAxis) or (isinstance(a, Axis) and a.extent.indices()) for a in e.axes):
         return None
@@ -329,7 +329,7 @@ def scatter(e: Reduce, frame: Sequence[Entry]) -> Scatter | None:
     used = entries_of(body).union(*map(entries_of, (*rest, *places.values())))
     if not places or places.keys() & used:
         return None
-    return Scatter(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
+    return ScatterPattern(tuple(places), tuple(places.values()), body, tuple(rest), own_entries(e))
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
@@ -344,10 +344,10 @@ def _equalities(condition: Expr) -> Iterator[tuple[str, Expr]]:
 __all__ = [
     "Contraction",
     "Entry",
-    "Factor",
+    "FactorPattern",
     "Roles",
-    "Scan",
-    "Scatter",
+    "ScanPattern",
+    "ScatterPattern",
     "conjunction",
     "conjuncts",
     "contraction",

@@ -13,7 +13,7 @@ from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class UnchangedResult:
     """A result that is an operand's elements wherever the two have one shape, which they `always` have or a call finds out.
 
     Where the operand is absent, the result is zero.
@@ -23,7 +23,7 @@ class Unchanged:
     always: bool
 
 
-def unchanged(op: Op) -> dict[str, Unchanged]:
+def unchanged(op: Op) -> dict[str, UnchangedResult]:
     """Return the outputs that are an input of the same type, as it is."""
     found = {}
     for output in op.outputs:
@@ -31,7 +31,7 @@ def unchanged(op: Op) -> dict[str, Unchanged]:
         source = _source(statement.value, statement) if statement else None
         operand = next((x for x in op.inputs if x.name == source), None)
         if operand is not None and operand.type == output.type and len(operand.dims) == len(output.dims):
-            found[output.name] = Unchanged(operand.name, operand.dims == output.dims)
+            found[output.name] = UnchangedResult(operand.name, operand.dims == output.dims)
     return found
 
 

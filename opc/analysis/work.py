@@ -11,13 +11,13 @@ from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class SizeProduct:
     """A number times powers of sizes; a size that is a sum itself is one factor. Negative powers divide."""
 
     number: Fraction = Fraction(1)
     powers: tuple[tuple[Affine, int], ...] = ()
 
-    def times(self, size: Affine, power: int = 1) -> Product:
+    def times(self, size: Affine, power: int = 1) -> SizeProduct:
         """Return the product times a size to some power."""
         number, powers = self.number, Counter(dict(self.powers))
         if len(size.terms) != 1:
@@ -27,11 +27,11 @@ class Product:
             number = number * Fraction(coefficient) ** power
             for atom in atoms:
                 powers[Affine.of(atom)] += power
-        return Product(number, tuple(sorted(((s, p) for s, p in powers.items() if p), key=lambda t: str(t[0]))))
+        return SizeProduct(number, tuple(sorted(((s, p) for s, p in powers.items() if p), key=lambda t: str(t[0]))))
 
-    def scaled(self, number: Fraction | int) -> Product:
+    def scaled(self, number: Fraction | int) -> SizeProduct:
         """Return the product times a number."""
-        return Product(self.number * number, self.powers)
+        return SizeProduct(self.number * number, self.powers)
 
     def value(self, size: Callable[[Affine], int]) -> float:
         """Return the value, given that of each size; what divides counts as at least 1."""
@@ -48,16 +48,16 @@ class Work:
 
     terms: tuple[tuple[tuple[tuple[Affine, int], ...], Fraction], ...] = ()
 
-    def __add__(self, other: Work | Product) -> Work:
+    def __add__(self, other: Work | SizeProduct) -> Work:
         terms = dict(self.terms)
-        added = ((other.powers, other.number),) if isinstance(other, Product) else other.terms
+        added = ((other.powers, other.number),) if isinstance(other, SizeProduct) else other.terms
         for powers, number in added:
             terms[powers] = terms.get(powers, Fraction(0)) + number
         return Work(tuple((p, n) for p, n in terms.items() if n))
 
     def value(self, size: Callable[[Affine], int]) -> float:
         """Return the value, given that of each size."""
-        return sum(Product(number, powers).value(size) for powers, number in self.terms)
+        return sum(SizeProduct(number, powers).value(size) for powers, number in self.terms)
 
     def __str__(self) -> str:
         ordered = sorted(self.terms, key=lambda t: -sum(p for _, p in t[0]))

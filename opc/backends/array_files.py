@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputFile:
     """One output of a run: the file it was written to, and what is in it."""
 
     name: str
@@ -95,7 +95,7 @@ def load_array(name: str, file: Path, dtype: str, found: Diagnostics) -> Array |
     return array
 
 
-def save_array(name: str, array: Array, folder: Path, names: Collection[str]) -> Output:
+def save_array(name: str, array: Array, folder: Path, names: Collection[str]) -> OutputFile:
     """Write one of the outputs `names` to a file named like it, without what could lead out of the folder.
 
     Raises:
@@ -114,4 +114,4 @@ def save_array(name: str, array: Array, folder: Path, names: Collection[str]) ->
         np.save(place, array)
     except OSError as error:
         raise SpecError([Diagnostic(f"can't write {place}: {error.strerror or error}")]) from error
-    return Output(name, place, array.dtype.name, array.shape)
+    return OutputFile(name, place, array.dtype.name, array.shape)

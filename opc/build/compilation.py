@@ -23,7 +23,7 @@ _MOST_ERRORS = 3
 
 
 @dataclass(slots=True)
-class Compiled:
+class CompiledPackage:
     """What became of one package: errors; backends that can't be built here and why; signatures of files; the files made."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -40,7 +40,7 @@ def compile_packages(
     lock: int,
     progress: Callable[[int, int, str], None] | None = None,
     jobs: int | None = None,
-) -> dict[str, Compiled]:
+) -> dict[str, CompiledPackage]:
     """Build the chosen backends of generated packages below `out`; return what became of each package by its name.
 
     `lock` is the descriptor of the held lock of `out`.
@@ -49,7 +49,7 @@ def compile_packages(
         SpecError: when ninja can't run or its files can't be written.
     """
     chosen = set(backends)
-    result = {family.name: Compiled() for family, _ in packages}
+    result = {family.name: CompiledPackage() for family, _ in packages}
     targets: list[str] = []
     made: dict[str, list[str]] = {}
     edges: dict[str, dict[str, tuple[BuildStep, ...]]] = {}

@@ -35,7 +35,7 @@ _SETTLED = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class UnchangedPackage:
     """A package with nothing to do: how many files it has, and the backends that were left out of it, with why as text."""
 
     package: Path
@@ -53,7 +53,7 @@ class Records:
         content = json.dumps([own, sorted(self.backends), stamp.settings()], sort_keys=True)
         self.shared = hashlib.sha256(content.encode()).hexdigest()
 
-    def find(self, spec: Path, backends: Sequence[str] | None) -> Unchanged | None:
+    def find(self, spec: Path, backends: Sequence[str] | None) -> UnchangedPackage | None:
         """Return the package of a spec if it holds these backends, None for all, and nothing has to be done; else None."""
         try:
             text = spec.read_bytes()
@@ -80,7 +80,7 @@ class Records:
                 return None
             if status != record["status"]:
                 self._write(package, {**record, "status": status})
-            return Unchanged(package, len(manifest["files"]), skipped)
+            return UnchangedPackage(package, len(manifest["files"]), skipped)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

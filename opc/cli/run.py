@@ -12,7 +12,7 @@ from opc.cli.console import OK, WrongUse, fail, find_specs, need, say, shown
 from opc.cli.options import GENERATED, Out
 
 if TYPE_CHECKING:
-    from opc.backends.array_files import Output
+    from opc.backends.array_files import OutputFile
     from opc.backends.base import Backend
 
 
@@ -52,7 +52,7 @@ def run(
     return OK
 
 
-def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[Output]]]:
+def _runner(model: Path) -> tuple[Backend, Callable[..., Iterable[OutputFile]]]:
     """Return the backend that runs a model, and its function for that: a saved Paddle model ends in .json."""
     if model.suffix == ".json":
         from opc.backends.paddle.backend import PaddleInferenceBackend

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opc.ir.op import Family, Op
 
 
-class Target(Enum):
+class KernelTarget(Enum):
     """What a kernel runs on."""
 
     CPU = "cpu"
@@ -37,7 +37,7 @@ def show(
     ir: Annotated[bool, typer.Option("--ir", help="The typed op. This is what is shown by default.")] = False,
     gradient: Annotated[bool, typer.Option("--gradient", help="The derived ops, what they save and cost.")] = False,
     loops: Annotated[bool, typer.Option("--loops", help="The loops the kernel runs.")] = False,
-    target: Annotated[Target, typer.Option("--target", help="Whose loops --loops and --c show.")] = Target.CPU,
+    target: Annotated[KernelTarget, typer.Option("--target", help="Whose loops --loops and --c show.")] = KernelTarget.CPU,
     schedule: Schedules = None,
     sharding: Annotated[bool, typer.Option("--sharding", help="How the op may be spread over devices.")] = False,
     c: Annotated[bool, typer.Option("--c", help="The kernel's C++.")] = False,
@@ -67,8 +67,8 @@ def show(
         if sharding:
             sections += _sharding(family)
         if loops:
-            sections += _loops(compiled) if target is Target.CPU else _cuda_loops(compiled)
-        if c and target is Target.CPU:
+            sections += _loops(compiled) if target is KernelTarget.CPU else _cuda_loops(compiled)
+        if c and target is KernelTarget.CPU:
             sections += (f"// {path}\n{text}" for path, text in compiled.package.files.items() if path.startswith("kernel/"))
         elif c:
             sections += _cuda(family)
@@ -106,11 +106,11 @@ def _op(family: Family) -> str:
 
 def _onnx(family: Family) -> Iterator[str]:
     """Yield whether the ops can be written in standard ONNX operators, or why not."""
-    from opc.emit.onnx.function import Refusal, function_body
+    from opc.emit.onnx.function import NoBody, function_body
 
     for op in (op for op in family.ops[:2] if not op.opaque):
         body = function_body(op)
-        verdict = f"none: {body.reason}" if isinstance(body, Refusal) else "yes"
+        verdict = f"none: {body.reason}" if isinstance(body, NoBody) else "yes"
         yield f"ONNX function body of {op.name}: {verdict}"
 
 
@@ -131,7 +131,7 @@ def _gradient(family: Family, sizes: Sizes) -> Iterator[str]:
 def _verdict(op: Op) -> str:
     """Return whether an op gathers or scatters, and whether it adds in a fixed order."""
     from opc.analysis.cost import scatters
-    from opc.lower.loop_ir import NestStage, Scatter
+    from opc.lower.loop_ir import NestStage, ScatterPlan
     from opc.lower.lower import lower
 
     found = scatters(op)
@@ -139,7 +139,7 @@ def _verdict(op: Op) -> str:
         return "it gathers only, and is deterministic"
     targets = ", ".join(dict.fromkeys(found))
     if any(
-        isinstance(p, Scatter) and p.shared
+        isinstance(p, ScatterPlan) and p.shared
         for v in lower(op)
         for s in v.program.stages
         if isinstance(s, NestStage)
@@ -238,7 +238,7 @@ def _loops(compiled: Compiled) -> Iterator[str]:
 def _cuda_loops(compiled: Compiled) -> Iterator[str]:
     """Yield the loops of point and row stages on a device, and why others have none."""
     from opc.loops.printer import format_kernel
-    from opc.lower.build.context import Unsupported
+    from opc.lower.build.context import UnsupportedForm
     from opc.lower.cuda import cuda_kernel
 
     for variant in (v for variants in compiled.programs.values() for v in variants):
@@ -246,7 +246,7 @@ def _cuda_loops(compiled: Compiled) -> Iterator[str]:
             try:
                 kernel = cuda_kernel(variant.case.op, stage)
                 yield "\n".join([f"schedule: {kernel.schedule}", *format_kernel(stage.name, kernel)]) + "\n"
-            except Unsupported as why:
+            except UnsupportedForm as why:
                 yield f"{stage.name} has no kernel for CUDA: {why}\n"
 
 

@@ -45,7 +45,7 @@ class Minifloat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DTypeRow:
     """What is known of a dtype; the only place that knows it.
 
     Attributes:
@@ -87,80 +87,80 @@ class DType(Enum):
     A new dtype is a new line, behind those that are there: calls carry dtypes by position.
     """
 
-    FLOAT16 = "float16", Row(
+    FLOAT16 = "float16", DTypeRow(
         kind="float", bits=16, dlpack=2, sets=("floating", "any"), minifloat=Minifloat(fraction=10, bias=15, top="ieee"),
         onnx=("FLOAT16", 10), torch=("float16", "Half"), paddle="FLOAT16", paddle_graphs=True,
         mindspore=42, rknn=1, rknn_models=True,
     )  # fmt: skip
-    BFLOAT16 = "bfloat16", Row(
+    BFLOAT16 = "bfloat16", DTypeRow(
         kind="float", bits=16, dlpack=4, sets=("floating", "any"), minifloat=Minifloat(fraction=7, bias=127, top="ieee"),
         numpy="ml_dtypes", onnx=("BFLOAT16", 16), torch=("bfloat16", "BFloat16"), paddle="BFLOAT16", paddle_graphs=True,
         mindspore=45,
     )  # fmt: skip
-    FLOAT32 = "float32", Row(
+    FLOAT32 = "float32", DTypeRow(
         kind="float", bits=32, dlpack=2, sets=("floating", "any"),
         onnx=("FLOAT", 1), torch=("float32", "Float"), paddle="FLOAT32", paddle_graphs=True,
         mindspore=43, rknn=0, rknn_models=True,
     )  # fmt: skip
-    FLOAT64 = "float64", Row(
+    FLOAT64 = "float64", DTypeRow(
         kind="float", bits=64, dlpack=2, sets=("floating", "any"),
         onnx=("DOUBLE", 11), torch=("float64", "Double"), paddle="FLOAT64", paddle_graphs=True,
         mindspore=44,
     )  # fmt: skip
-    INT8 = "int8", Row(
+    INT8 = "int8", DTypeRow(
         kind="int", bits=8, dlpack=0, sets=("integer", "any"),
         onnx=("INT8", 3), torch=("int8", "Char"), paddle="INT8", paddle_graphs=True,
         mindspore=32, rknn=2, rknn_models=True,
     )  # fmt: skip
-    INT16 = "int16", Row(
+    INT16 = "int16", DTypeRow(
         kind="int", bits=16, dlpack=0, sets=("integer", "any"),
         onnx=("INT16", 5), torch=("int16", "Short"), paddle="INT16", paddle_graphs=True,
         mindspore=33, rknn=4,
     )  # fmt: skip
-    INT32 = "int32", Row(
+    INT32 = "int32", DTypeRow(
         kind="int", bits=32, dlpack=0, sets=("integer", "any"),
         onnx=("INT32", 6), torch=("int32", "Int"), paddle="INT32", paddle_graphs=True,
         mindspore=34, rknn=6, rknn_models=True,
     )  # fmt: skip
-    INT64 = "int64", Row(
+    INT64 = "int64", DTypeRow(
         kind="int", bits=64, dlpack=0, sets=("integer", "any"),
         onnx=("INT64", 7), torch=("int64", "Long"), paddle="INT64", paddle_graphs=True,
         mindspore=35, rknn=8, rknn_models=True,
     )  # fmt: skip
-    UINT8 = "uint8", Row(
+    UINT8 = "uint8", DTypeRow(
         kind="uint", bits=8, dlpack=1, sets=("integer", "any", "unsigned"),
         onnx=("UINT8", 2), torch=("uint8", "Byte"), paddle="UINT8", paddle_graphs=True,
         mindspore=37, rknn=3, rknn_models=True,
     )  # fmt: skip
-    BOOL = "bool", Row(
+    BOOL = "bool", DTypeRow(
         kind="bool", bits=8, dlpack=6, sets=("any",),
         onnx=("BOOL", 9), torch=("bool", "Bool"), paddle="BOOL", paddle_graphs=True,
         mindspore=30, rknn=9, rknn_models=True,
     )  # fmt: skip
-    UINT16 = "uint16", Row(
+    UINT16 = "uint16", DTypeRow(
         kind="uint", bits=16, dlpack=1, sets=("unsigned",),
         onnx=("UINT16", 4), torch=("uint16", "UInt16"), mindspore=38, rknn=5,
     )  # fmt: skip
-    UINT32 = "uint32", Row(
+    UINT32 = "uint32", DTypeRow(
         kind="uint", bits=32, dlpack=1, sets=("unsigned",),
         onnx=("UINT32", 12), torch=("uint32", "UInt32"), mindspore=39, rknn=7,
     )  # fmt: skip
-    UINT64 = "uint64", Row(
+    UINT64 = "uint64", DTypeRow(
         kind="uint", bits=64, dlpack=1, sets=("unsigned",),
         onnx=("UINT64", 13), torch=("uint64", "UInt64"), mindspore=40,
     )  # fmt: skip
-    FLOAT8_E4M3FN = "float8_e4m3fn", Row(
+    FLOAT8_E4M3FN = "float8_e4m3fn", DTypeRow(
         kind="float", bits=8, dlpack=10, sets=("float8",), minifloat=Minifloat(fraction=3, bias=7, top="nan"),
         numpy="ml_dtypes", onnx=("FLOAT8E4M3FN", 17), torch=("float8_e4m3fn", "Float8_e4m3fn"), paddle="FLOAT8_E4M3FN",
     )  # fmt: skip
-    FLOAT8_E5M2 = "float8_e5m2", Row(
+    FLOAT8_E5M2 = "float8_e5m2", DTypeRow(
         kind="float", bits=8, dlpack=12, sets=("float8",), minifloat=Minifloat(fraction=2, bias=15, top="ieee"),
         numpy="ml_dtypes", onnx=("FLOAT8E5M2", 19), torch=("float8_e5m2", "Float8_e5m2"), paddle="FLOAT8_E5M2",
     )  # fmt: skip
 
-    row: Row
+    row: DTypeRow
 
-    def __new__(cls, name: object, row: Row | None = None) -> DType:
+    def __new__(cls, name: object, row: DTypeRow | None = None) -> DType:
         """Make a member of a line, whose value is its name. Type checkers take a look-up, `DType(name)`, for a call of this."""
         member = object.__new__(cls)
         assert row is not None, "a line is a name and a row"

@@ -138,7 +138,7 @@ class Ties(Enum):
     """To all of them, in equal shares."""
 
 
-class Scatter(Enum):
+class ScatterMode(Enum):
     """How the sums of a scatter may be computed."""
 
     DETERMINISTIC = "deterministic"
@@ -190,7 +190,7 @@ class Op(Node):
     derivation: Derivation | None = None
     stands_for: Reference | None = None
     ties: Ties = Ties.FIRST
-    scatter: Scatter = Scatter.DETERMINISTIC
+    scatter: ScatterMode = ScatterMode.DETERMINISTIC
     onnx_name: str = ""
 
     def __post_init__(self) -> None:
@@ -394,7 +394,7 @@ __all__ = [
     "Reference",
     "Requirement",
     "Role",
-    "Scatter",
+    "ScatterMode",
     "Ties",
     "camel_case",
 ]

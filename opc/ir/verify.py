@@ -46,7 +46,7 @@ def verify(op: Op) -> None:
     Raises:
         VerifyError: with the op, the statement and what is wrong with it.
     """
-    _Verifier(op).run()
+    _OpVerifier(op).run()
 
 
 def verify_reads(op: Op) -> None:
@@ -62,7 +62,7 @@ def verify_reads(op: Op) -> None:
                 raise VerifyError(f"{op.name}: {s.target}: a read of '{read.operand}' has type {read.type}, and that is {kind}")
 
 
-class _Verifier:
+class _OpVerifier:
     def __init__(self, op: Op) -> None:
         self.op = op
         self.where = "signature"

@@ -1,7 +1,7 @@
 """Body text -> untyped tree, through Python's own parser. Nothing is ever executed.
 
 Python's `ast` gives the places as lines and UTF-8 bytes within the body; they are turned into places in the file through the
-positions a `Text` carries.
+positions a `SourceText` carries.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from opc.diagnostics import Diagnostics, Span
 from opc.lang.depth import MAX_DEPTH, too_deep
 from opc.lang.tree import (
     Apply,
+    AxisRange,
     Conditional,
     Dots,
     Item,
     Literal,
     Name,
     Operation,
-    Range,
-    Reduction,
+    ReductionCall,
     Star,
     Statement,
     Subscript,
     Tree,
 )
-from opc.spec.text import Text
+from opc.spec.text import SourceText
 
 MAX_CHARACTERS = 100_000
 _WHOLE = range(-(2**63), 2**64)
@@ -75,7 +75,7 @@ _HUGE_NUMBER = re.compile(r"[0-9][0-9_]{1000,}")
 _EMPTY_SUBSCRIPT = re.compile(r"""'[^'\n]*'|"[^"\n]*"|(?<=[\w)])\[[ \t]*\]""")
 
 
-def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
+def parse_body(text: SourceText, found: Diagnostics) -> tuple[Statement, ...]:
     """Return the statements of a body. Mistakes are recorded in `found`; what such a statement assigns is kept where it shows."""
     prepared = _prepare(text, found)
     if prepared is None:
@@ -100,7 +100,7 @@ def parse_body(text: Text, found: Diagnostics) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-def parse_expression(text: Text, found: Diagnostics) -> Tree | None:
+def parse_expression(text: SourceText, found: Diagnostics) -> Tree | None:
     """Return the one expression in `text`; None when it has mistakes, which are recorded in `found`."""
     prepared = _prepare(text, found)
     if prepared is None:
@@ -111,7 +111,7 @@ def parse_expression(text: Text, found: Diagnostics) -> Tree | None:
     # Parentheses let the expression run over several lines; the converter takes their column away again.
     first = prepared.positions[0]
     last = prepared.positions[-1]
-    wrapped = Text(f"({prepared.value}\n)", prepared.source, (first, *prepared.positions, last, last))
+    wrapped = SourceText(f"({prepared.value}\n)", prepared.source, (first, *prepared.positions, last, last))
     module = _parse(wrapped, found, report=True)
     if module is None:
         return None
@@ -121,7 +121,7 @@ def parse_expression(text: Text, found: Diagnostics) -> Tree | None:
     return _Converter(wrapped, found).expression(module.body[0].value)
 
 
-def _prepare(text: Text, found: Diagnostics) -> Text | None:
+def _prepare(text: SourceText, found: Diagnostics) -> SourceText | None:
     value = text.value
     if len(value) > MAX_CHARACTERS:
         found.error(f"longer than {MAX_CHARACTERS} characters", text.span(0, 1))
@@ -140,7 +140,7 @@ def _prepare(text: Text, found: Diagnostics) -> Text | None:
     return text
 
 
-def _parse(text: Text, found: Diagnostics, report: bool = False) -> ast.Module | None:
+def _parse(text: SourceText, found: Diagnostics, report: bool = False) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -191,7 +191,7 @@ def _chunks(value: str) -> list[tuple[int, int]]:
     return [(start, end) for start, end in zip(starts, [*starts[1:], len(value)], strict=True)]
 
 
-def _statements(text: Text, module: ast.Module, found: Diagnostics) -> tuple[Statement, ...]:
+def _statements(text: SourceText, module: ast.Module, found: Diagnostics) -> tuple[Statement, ...]:
     converter = _Converter(text, found)
     every = [converter.statement(node) for node in module.body]
     return tuple(s for s in every if s is not None)
@@ -200,7 +200,7 @@ def _statements(text: Text, module: ast.Module, found: Diagnostics) -> tuple[Sta
 class _Converter:
     """Turns `ast` nodes into the untyped tree; None stands for a part with a recorded mistake."""
 
-    def __init__(self, text: Text, found: Diagnostics) -> None:
+    def __init__(self, text: SourceText, found: Diagnostics) -> None:
         self.text = text
         self.found = found
         self.lines = text.value.split("\n")
@@ -388,10 +388,10 @@ class _Converter:
                 axes = self._items(subscript.slice)
                 if axes is None:
                     return None
-                if len(known) != 1 or isinstance(known[0], Dots | Star | Range):
+                if len(known) != 1 or isinstance(known[0], Dots | Star | AxisRange):
                     self._error(f"{base.id}[...] takes one expression in parentheses", node)
                     return None
-                return Reduction(Name(base.id, self.span(base)), axes, known[0], span)
+                return ReductionCall(Name(base.id, self.span(base)), axes, known[0], span)
             case ast.Attribute():
                 self._error("a name has no parts", node.func, "write a function before its argument: exp(x), not x.exp()")
             case _:
@@ -415,6 +415,6 @@ class _Converter:
                 return None
             case ast.Slice(lower=ast.Name() as index, upper=ast.expr() as upper, step=None):
                 extent = self._expression(upper)
-                return None if extent is None else Range(Name(index.id, self.span(index)), extent, span)
+                return None if extent is None else AxisRange(Name(index.id, self.span(index)), extent, span)
             case _:
                 return self._expression(node)

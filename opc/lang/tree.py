@@ -40,7 +40,7 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class AxisRange:
     """`p:extent` in a reduction's axes."""
 
     name: Name
@@ -67,7 +67,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class ReductionCall:
     """`kind[axes](body)`."""
 
     kind: Name
@@ -96,8 +96,8 @@ class Conditional:
     span: Span
 
 
-Tree: TypeAlias = Name | Literal | Subscript | Apply | Reduction | Operation | Conditional
-Item: TypeAlias = Tree | Dots | Star | Range
+Tree: TypeAlias = Name | Literal | Subscript | Apply | ReductionCall | Operation | Conditional
+Item: TypeAlias = Tree | Dots | Star | AxisRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,11 @@ def parts(node: Item) -> tuple[Item, ...]:
             return (node.base, *node.items)
         case Apply() | Operation():
             return tuple(node.args)
-        case Reduction():
+        case ReductionCall():
             return (*node.axes, node.body)
         case Conditional():
             return (node.then, node.cond, node.other)
-        case Range():
+        case AxisRange():
             return (node.extent,)
         case _:
             return ()

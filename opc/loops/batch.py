@@ -15,12 +15,12 @@ from opc.loops.nodes import (
     Buffer,
     Comment,
     Do,
-    Function,
-    Group,
     How,
     If,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Statement,
     Store,
     Var,
@@ -32,8 +32,8 @@ from opc.loops.nodes import (
 )
 from opc.loops.row_loops import parameter, reduction_type, reductions_of, taken
 from opc.loops.values import (
-    Choice,
     Construct,
+    IntegerChoice,
     Local,
     Member,
     Named,
@@ -52,7 +52,7 @@ from opc.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BatchOperand:
     """An operand of a tile: the pointer to its row or the variable of its value, the type of an element, its position, whether it
     varies along the row, is written, or may be absent, and the flag that tells whether it is wanted."""
 
@@ -66,8 +66,8 @@ class Row:
 
 
 def batch(
-    groups: list[Group],
-    rows: list[Row],
+    groups: list[PassGroup],
+    rows: list[BatchOperand],
     buffers: list[tuple[str, ValueType]],
     fresh: Callable[[str], str],
     lanes: Expr,
@@ -82,7 +82,7 @@ def batch(
 
 
 class _Batch:
-    def __init__(self, rows: list[Row], fresh: Callable[[str], str], lanes: Expr, vectors: int) -> None:
+    def __init__(self, rows: list[BatchOperand], fresh: Callable[[str], str], lanes: Expr, vectors: int) -> None:
         self.rows, self.fresh, self.count, self.vectors = rows, fresh, lanes, vectors
         self.lanes, self.first, self.lane, self.place = (fresh(n) for n in ("lanes", "first", "lane", "at"))
         self.columns: set[str] = set()
@@ -90,7 +90,7 @@ class _Batch:
         self.written: dict[str, str] = {}
         self.reductions: dict[str, str] = {}
 
-    def run(self, groups: list[Group], buffers: list[tuple[str, ValueType]]) -> Body:
+    def run(self, groups: list[PassGroup], buffers: list[tuple[str, ValueType]]) -> Body:
         """Return the function's body."""
         head: list[Statement] = [Let(self.lanes, Named("int"), self.count)]
         for r in self.rows:
@@ -121,7 +121,7 @@ class _Batch:
         yield Let(name, Pointer(of), call("columns_at", ref(array), type=of))
         self.columns.add(name)
 
-    def _row_values(self, g: Group) -> Iterator[tuple[str, ValueType]]:
+    def _row_values(self, g: PassGroup) -> Iterator[tuple[str, ValueType]]:
         """Yield the values of the row that need an array: other reductions than extremes are in their partial results."""
         reductions = {name: f for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}
         for s in g.body:
@@ -130,7 +130,7 @@ class _Batch:
             elif isinstance(s, Var) and s.name in reductions and reductions[s.name].kind in ("max", "min"):
                 yield s.name, reductions[s.name].target.type
 
-    def _args(self, r: Row) -> tuple[Expr, ...]:
+    def _args(self, r: BatchOperand) -> tuple[Expr, ...]:
         target = r.name if r.along else self.written.get(r.name) or self.arrays[r.name][0]
         return Word("tile"), number(r.position), variable(self.first), ref(target)
 
@@ -146,7 +146,7 @@ class _Batch:
                 store = Do(call("store_batch" if r.along else "store_values", *self._args(r), types=(ref(self.lanes),)))
                 yield If(Local(r.flag, DType.BOOL), (store,), static=True) if r.flag else store
 
-    def _group(self, g: Group) -> Iterator[Statement]:
+    def _group(self, g: PassGroup) -> Iterator[Statement]:
         """Yield a pass."""
         yield from (s for s in g.body if isinstance(s, Comment))
         early = [s for s in g.body if not isinstance(s, Comment | Loop | Var)]
@@ -176,7 +176,7 @@ class _Batch:
             *self._values_here(loop.body, set(reductions)),
             *(self._at_lane(s, variable(self.place)) for s in taken(loop.body, self.fresh)),
         ]
-        yield Function(step, (*params, *((parameter(f), n) for n, f in reductions.items())), tuple(body), inlined=True)
+        yield LocalFunction(step, (*params, *((parameter(f), n) for n, f in reductions.items())), tuple(body), inlined=True)
         own = tuple(ref(self.reductions[n]) for n in reductions)
         yield Do(call("reduce_batch", loop.high, ref(step), *own, types=(ref(self.lanes),)))
         for name, f in reductions.items():
@@ -195,7 +195,7 @@ class _Batch:
             array, of = self.arrays[name]
             value: Expr = Local(array, of, variable(self.lane), "lane" if array in self.reductions.values() else "")
             if name in optional:
-                value = Choice(Present(optional[name]), value, Construct(of, zero(of)))
+                value = IntegerChoice(Present(optional[name]), value, Construct(of, zero(of)))
             yield Let(name, of, value)
 
     def _at_lane(self, s: Statement, at: Expr) -> Statement:

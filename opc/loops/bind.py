@@ -7,7 +7,7 @@ once a row is computed by each thread, and stored by one.
 from __future__ import annotations
 
 from opc.ir.dtypes import DType
-from opc.loops.nodes import Accumulate, Body, Group, How, If, Loop, Statement, Store
+from opc.loops.nodes import Accumulate, Body, How, If, Loop, PassGroup, Statement, Store
 from opc.loops.row_loops import reductions_of
 from opc.loops.values import Local, call, number
 from opc.records import replace
@@ -15,7 +15,7 @@ from opc.records import replace
 
 def bind(loop: Loop) -> Loop:
     """Return a loop over rows, whose body is pointers and then groups, bound to a device."""
-    body = tuple(Group(_group(s.body)) if isinstance(s, Group) else s for s in loop.body)
+    body = tuple(PassGroup(_group(s.body)) if isinstance(s, PassGroup) else s for s in loop.body)
     return replace(loop, how=How.BLOCKS, body=body)
 
 

@@ -12,15 +12,15 @@ from opc.loops.nodes import (
     Body,
     Continue,
     If,
-    Result,
     Return,
     Statement,
+    Yield,
     bodies,
     own_values,
     with_bodies,
     with_own_values,
 )
-from opc.loops.values import Block, Choice, Speculative
+from opc.loops.values import Block, IntegerChoice, Speculative
 from opc.records import replace
 
 Presence = tuple[frozenset[str], frozenset[str]]
@@ -49,7 +49,7 @@ def _body(body: Body, known: Presence, around: Presence | None) -> Body:
         other = _body(s.other, _where(s.cond, False, known), around)
         if then or other:
             found.append(replace(s, then=then, other=other))
-        if then and isinstance(then[-1], Continue | Return | Result):
+        if then and isinstance(then[-1], Continue | Return | Yield):
             known = _where(s.cond, False, known)
     return tuple(found)
 
@@ -79,7 +79,7 @@ def _value(e: Expr, known: Presence, around: Presence) -> Expr:
             if operand in known[0] or operand in known[1]:
                 return Const(operand in known[0], DType.BOOL)
             return e
-        case Select() | Choice():
+        case Select() | IntegerChoice():
             cond = _value(e.cond, known, around)
             if isinstance(cond, Const):
                 chosen = _value(e.then if cond.value else e.other, known, around)
@@ -102,7 +102,7 @@ def _value(e: Expr, known: Presence, around: Presence) -> Expr:
             body = _body(e.body, known, around)
             inner = known
             for s in e.body:
-                if isinstance(s, If) and s.then and isinstance(s.then[-1], Result):
+                if isinstance(s, If) and s.then and isinstance(s.then[-1], Yield):
                     inner = _where(s.cond, False, inner)
             value = _value(e.value, inner, around)
             return replace(e, body=body, value=value) if body else value

@@ -9,8 +9,23 @@ from collections.abc import Callable
 
 from opc.ir.dtypes import DType, ValueType, Weak
 from opc.ir.expr import Call, Const, Expr, Select
-from opc.loops.nodes import Accumulate, Body, Do, Function, How, If, Let, Loop, Search, Statement, Store, Var, bodies, with_bodies
-from opc.loops.values import Address, Choice, Construct, Load, Local, Named, Product, Word, call, ref
+from opc.loops.nodes import (
+    Accumulate,
+    Body,
+    Do,
+    How,
+    If,
+    Let,
+    LocalFunction,
+    Loop,
+    Search,
+    Statement,
+    Store,
+    Var,
+    bodies,
+    with_bodies,
+)
+from opc.loops.values import Address, Construct, IntegerChoice, Load, Local, Named, Product, Word, call, ref
 from opc.records import replace
 
 _START: dict[str, int | bool] = {"sum": 0, "prod": 1, "any": False, "all": True}
@@ -63,7 +78,7 @@ def _reduction(loop: Loop, take: Accumulate, fresh: Callable[[str], str]) -> Bod
     better = Call("gt" if kind == "max" else "lt", (ref(key), ref(part)), DType.BOOL)
     body: Body = (
         Let(key, auto, call(f"{kind}_key", Construct(of, take.value))),
-        Store(Local(part, Weak.INT), Choice(better, ref(key), ref(part))),
+        Store(Local(part, Weak.INT), IntegerChoice(better, ref(key), ref(part))),
     )
     found = call("key_value", ref(part), type=of, types=(of,))
     return (
@@ -110,7 +125,7 @@ def _search(loop: Loop, s: Search, fresh: Callable[[str], str]) -> Body:
         Let(here, of, s.value),
         Let(better, DType.BOOL, _is_better(s.kind, value, s.best)),
         Store(s.best, Select(is_better, value, s.best, of)),
-        *(Store(p, Choice(is_better, Construct(position, n), p)) for p, n in zip(s.positions, s.numbers, strict=True)),
+        *(Store(p, IntegerChoice(is_better, Construct(position, n), p)) for p, n in zip(s.positions, s.numbers, strict=True)),
     )
     return (replace(loop, body=body),)
 
@@ -125,8 +140,8 @@ def _search_row(loop: Loop, s: Search, fresh: Callable[[str], str], of: ValueTyp
     compared = _is_better(s.kind, Local(here, of), Local(best, of))
     args = loop.low, loop.high, ref(s.best.name), ref(found.name), ref(numbers), ref(values), ref(better)
     return (
-        Function(numbers, (lane,), (), number_here),
-        Function(values, (lane,), (), s.value, of),
-        Function(better, ((of, here), (of, best)), (), compared),
+        LocalFunction(numbers, (lane,), (), number_here),
+        LocalFunction(values, (lane,), (), s.value, of),
+        LocalFunction(better, ((of, here), (of, best)), (), compared),
         Do(call("search_row", *args, types=(of, Named("position")))),
     )

@@ -17,10 +17,10 @@ from opc.loops.nodes import (
     Body,
     Buffer,
     Do,
-    Function,
-    Group,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Statement,
     Store,
     Var,
@@ -46,7 +46,7 @@ class _Interleaver:
     def __init__(self, loop: Loop, fresh: Callable[[str], str]) -> None:
         self.loop, self.fresh = loop, fresh
         self.before = [s for s in loop.body if isinstance(s, Let)]
-        self.groups = [s for s in loop.body if isinstance(s, Group)]
+        self.groups = [s for s in loop.body if isinstance(s, PassGroup)]
         self.made = [dict(_made(g)) for g in self.groups]
         self.used = [set(_used(g.body)) for g in self.groups]
 
@@ -88,7 +88,7 @@ class _Interleaver:
                 kept.insert(0, s)
         return kept
 
-    def _fetching(self, g: Group, interleaved: str) -> tuple[list[Statement], Group]:
+    def _fetching(self, g: PassGroup, interleaved: str) -> tuple[list[Statement], PassGroup]:
         """Return what fetches the rows of later blocks that the first pass reads, and a pass that calls it."""
         first = next(s for g in self.groups for s in g.body if isinstance(s, Loop))
         read = set(_used((first,)))
@@ -104,12 +104,12 @@ class _Interleaver:
             lines.append(Let(name, s.kind, replace(s.value, name="row_ahead", args=(*s.value.args, variable(interleaved)))))
             fetches.append(Do(call("prefetch", Sum((ref(name), variable(index))))))
         ahead = self.fresh("ahead")
-        lines.append(Function(ahead, (("int64_t", index),), tuple(fetches), inlined=True))
+        lines.append(LocalFunction(ahead, (("int64_t", index),), tuple(fetches), inlined=True))
         body = tuple(replace(s, ahead=ahead) if isinstance(s, Loop) else s for s in g.body)
-        return lines, Group(body)
+        return lines, PassGroup(body)
 
 
-def _made(g: Group) -> Iterator[tuple[str, ValueType]]:
+def _made(g: PassGroup) -> Iterator[tuple[str, ValueType]]:
     """Yield the values of the row that a pass makes, with their types."""
     for s in g.body:
         if isinstance(s, Let | Var) and not isinstance(s.kind, Pointer):
@@ -121,6 +121,6 @@ def _used(body: Body) -> Iterator[str]:
         yield from variables(v)
 
 
-def _columns(groups: list[Group]) -> Expr:
+def _columns(groups: list[PassGroup]) -> Expr:
     """Return the number of points of a row."""
     return next(s.high for g in groups for s in g.body if isinstance(s, Loop))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from opc.ir.expr import Expr, walk
-from opc.loops.nodes import Body, Buffer, Kernel, Let, Scope, Statement, Var, own_values, statements, values_of
+from opc.loops.nodes import Body, Buffer, CallWithBody, Kernel, Let, Statement, Var, own_values, statements, values_of
 from opc.loops.values import Block, Construct, Intrinsic, Kind, Named, Static
 
 _HEADERS: Mapping[str, str] = {
@@ -56,7 +56,7 @@ def used(body: Body) -> Iterator[str]:
 def _in_statement(s: Statement) -> Iterator[str]:
     if isinstance(s, Let | Var | Buffer):
         yield from _in_kind(s.kind)
-    if isinstance(s, Scope):
+    if isinstance(s, CallWithBody):
         for v in own_values(s):
             yield from _in_value(v)
 

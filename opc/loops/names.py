@@ -10,13 +10,13 @@ from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
-    Function,
-    Group,
+    CallWithBody,
     GroupPoints,
     Kernel,
     Let,
+    LocalFunction,
     Loop,
-    Scope,
+    PassGroup,
     Statement,
     Var,
     bodies,
@@ -51,7 +51,7 @@ def _fixed(body: Body) -> Iterator[str]:
         match s:
             case Let(name=name) | Var(name=name) | Buffer(name=name) | Loop(index=name):
                 yield from (name[1:],) if name.startswith("@") else ()
-            case Scope(params=params):
+            case CallWithBody(params=params):
                 yield from (name[1:] for _, name in params if name.startswith("@"))
 
 
@@ -76,10 +76,10 @@ class _Namer:
         return tuple([self._statement(s, known) for s in body])
 
     def _statement(self, s: Statement, env: dict[str, str]) -> Statement:
-        if isinstance(s, Loop | Scope | Function | GroupPoints):
+        if isinstance(s, Loop | CallWithBody | LocalFunction | GroupPoints):
             return self._with_scope(s, env)
-        if isinstance(s, Group):
-            return Group(tuple([self._statement(t, env) for t in s.body]))
+        if isinstance(s, PassGroup):
+            return PassGroup(tuple([self._statement(t, env) for t in s.body]))
         s = with_own_values(s, tuple(self._value(v, env) for v in own_values(s)))
         s = with_bodies(s, tuple(self.body(b, env) for b in bodies(s)))
         match s:
@@ -93,9 +93,9 @@ class _Namer:
             case _:
                 return s
 
-    def _with_scope(self, s: Loop | Scope | Function | GroupPoints, env: dict[str, str]) -> Statement:
+    def _with_scope(self, s: Loop | CallWithBody | LocalFunction | GroupPoints, env: dict[str, str]) -> Statement:
         inner = dict(env)
-        if isinstance(s, Function):
+        if isinstance(s, LocalFunction):
             own = self._fresh(s.name, env)
             params = tuple((of, self._fresh(name, inner)) for of, name in s.params)
             result = None if s.result is None else self._value(s.result, inner)
@@ -109,7 +109,7 @@ class _Namer:
                 s = replace(s, index=self._fresh(s.index, inner), carried=carried, ahead=ahead, after=after)
             case GroupPoints():
                 s = replace(s, name=self._fresh(s.name, inner))
-            case Scope():
+            case CallWithBody():
                 returned = env.get(s.result, "") if s.assigns else self._fresh(s.result, env) if s.result else ""
                 s = replace(s, params=tuple((of, self._fresh(name, inner)) for of, name in s.params), result=returned)
         return with_own_values(replace(s, body=self.body(s.body, inner)), values)

@@ -1,8 +1,8 @@
 """Statements of the loop IR, and the function that they make up.
 
-A variable is declared by `Let` (which does not change), `Var`, `Buffer`, the head of a `Loop` or the parameters of a `Scope`, and
-is in scope from there to the end of the body it stands in. `Store` and `Accumulate` write variables, elements of arrays, and what
-pointers point to.
+A variable is declared by `Let` (which does not change), `Var`, `Buffer`, the head of a `Loop` or the parameters of a
+`CallWithBody`, and is in scope from there to the end of the body it stands in. `Store` and `Accumulate` write variables, elements
+of arrays, and what pointers point to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opc.diagnostics import NO_SPAN, Span
 from opc.ir.dtypes import TypeVar, ValueType
 from opc.ir.expr import Expr, parts_of, with_parts
 from opc.loops.schedule import Schedule
-from opc.loops.values import Intrinsic, Kind, Local, Reference
+from opc.loops.values import Intrinsic, Kind, Local, ReferenceType
 from opc.records import dataclass, replace
 
 
@@ -159,7 +159,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PassGroup:
     """Statements that transformations take together: a pass over a row."""
 
     body: Body
@@ -173,14 +173,14 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CallWithBody:
     """The call of an intrinsic whose last argument is a function with `body`, which it calls with `params`.
 
     `result` is the variable that gets what the intrinsic returns, a bool: a new one, or one that it `assigns`.
     """
 
     call: Intrinsic
-    params: tuple[tuple[Kind | Reference | str, str], ...]
+    params: tuple[tuple[Kind | ReferenceType | str, str], ...]
     body: Body
     inlined: bool = False
     result: str = ""
@@ -188,11 +188,11 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LocalFunction:
     """A function as a variable, to be passed to intrinsics: of parameters with types, which returns `result` as `returns`."""
 
     name: str
-    params: tuple[tuple[Kind | Reference | str, str], ...]
+    params: tuple[tuple[Kind | ReferenceType | str, str], ...]
     body: Body
     result: Expr | None = None
     returns: ValueType | None = None
@@ -208,7 +208,7 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Yield:
     """A block has the value, and nothing more of it is computed."""
 
     value: Expr
@@ -234,15 +234,15 @@ Statement: TypeAlias = (
     | Accumulate
     | Search
     | Loop
-    | Group
+    | PassGroup
     | GroupPoints
     | While
     | If
     | Do
-    | Scope
-    | Function
+    | CallWithBody
+    | LocalFunction
     | Refuse
-    | Result
+    | Yield
     | Continue
     | Return
 )
@@ -295,7 +295,7 @@ class View:
 _VALUES: Mapping[type, tuple[str, ...]] = {
     Let: ("value",),
     Var: ("value",),
-    Result: ("value",),
+    Yield: ("value",),
     Store: ("target", "value"),
     Accumulate: ("target", "value"),
     Search: ("best", "positions", "numbers", "value"),
@@ -304,19 +304,19 @@ _VALUES: Mapping[type, tuple[str, ...]] = {
     While: ("cond",),
     If: ("cond",),
     Do: ("call",),
-    Scope: ("call",),
+    CallWithBody: ("call",),
     Refuse: ("cond", "report"),
-    Function: ("result",),
+    LocalFunction: ("result",),
 }
 """The fields of each statement that hold the values which it computes itself."""
 
 _BODIES: Mapping[type, tuple[str, ...]] = {
     Loop: ("body",),
-    Group: ("body",),
+    PassGroup: ("body",),
     GroupPoints: ("body",),
     While: ("body",),
-    Scope: ("body",),
-    Function: ("body",),
+    CallWithBody: ("body",),
+    LocalFunction: ("body",),
     If: ("then", "other"),
 }
 """The fields of each statement that hold bodies."""

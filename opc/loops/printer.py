@@ -10,26 +10,26 @@ from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
+    CallWithBody,
     Comment,
     Continue,
     Do,
-    Function,
-    Group,
     GroupPoints,
     How,
     If,
     Kernel,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Refuse,
-    Result,
     Return,
-    Scope,
     Search,
     Statement,
     Store,
     Var,
     While,
+    Yield,
 )
 from opc.loops.values import type_text
 
@@ -84,7 +84,7 @@ def _lines(s: Statement) -> Iterator[str]:
             yield format_expr(s.call)
         case Refuse():
             yield f"refuse if {format_expr(s.cond)}: {format_expr(s.report)}"
-        case Result():
+        case Yield():
             yield f"result {format_expr(s.value)}"
         case Continue():
             yield "continue"
@@ -96,14 +96,14 @@ def _lines(s: Statement) -> Iterator[str]:
             if s.other:
                 yield "else:"
                 yield from _inside(s.other)
-        case Group():
+        case PassGroup():
             for inner in s.body:
                 yield from _lines(inner)
         case _:
             yield from _with_body(s)
 
 
-def _with_body(s: Loop | GroupPoints | While | Scope | Function) -> Iterator[str]:
+def _with_body(s: Loop | GroupPoints | While | CallWithBody | LocalFunction) -> Iterator[str]:
     match s:
         case Loop():
             how = "" if s.how is How.SERIAL else f"{s.how.value} "
@@ -116,13 +116,13 @@ def _with_body(s: Loop | GroupPoints | While | Scope | Function) -> Iterator[str
             yield f"for {s.name} in points of {', '.join(map(format_expr, s.over))}:"
         case While():
             yield f"while {format_expr(s.cond)}:"
-        case Scope():
+        case CallWithBody():
             result = f"{s.result} = " if s.result else ""
             yield f"{result}{format_expr(s.call)} with ({', '.join(name for _, name in s.params)}):"
-        case Function():
+        case LocalFunction():
             yield f"function {s.name}({', '.join(name for _, name in s.params)}):"
     yield from _inside(s.body)
-    if isinstance(s, Function) and s.result is not None:
+    if isinstance(s, LocalFunction) and s.result is not None:
         yield f"  result {format_expr(s.result)}"
 
 

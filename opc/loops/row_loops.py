@@ -16,11 +16,11 @@ from opc.loops.nodes import (
     Accumulate,
     Body,
     Do,
-    Function,
-    Group,
     If,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Statement,
     Store,
     Var,
@@ -30,7 +30,7 @@ from opc.loops.nodes import (
     with_bodies,
     with_own_values,
 )
-from opc.loops.values import As, Choice, Init, Lambda, Local, Named, Reference, Word, call, ref, variable
+from opc.loops.values import As, Init, IntegerChoice, Lambda, Local, Named, ReferenceType, Word, call, ref, variable
 from opc.records import dataclass, replace
 
 NOTHING_AHEAD = Word("opc::nothing_ahead{}")
@@ -62,8 +62,8 @@ class _Rows:
     def body(self, body: Body) -> Body:
         found: list[Statement] = []
         for s in body:
-            if isinstance(s, Group):
-                found.append(Group(tuple(self._group(s.body))))
+            if isinstance(s, PassGroup):
+                found.append(PassGroup(tuple(self._group(s.body))))
             else:
                 found.append(with_bodies(s, tuple(map(self.body, bodies(s)))))
         return tuple(found)
@@ -96,7 +96,7 @@ class _Rows:
             yield Var(names[name], reduction_type(f, lanes))
         step = self.fresh("step")
         params = tuple((parameter(f), name) for name, f in reductions.items())
-        yield Function(step, (("int64_t", loop.index), *params), taken(loop.body, self.fresh), inlined=True)
+        yield LocalFunction(step, (("int64_t", loop.index), *params), taken(loop.body, self.fresh), inlined=True)
         quick = () if any(self.slow(n) for v in values_of(loop.body) for n in walk(v)) else ("true",)
         args = loop.high, self._ahead(loop), ref(step), *(ref(n) for n in names.values())
         yield Do(call("reduce_row", *args, types=(lanes, *quick)))
@@ -141,9 +141,9 @@ class _Rows:
             new = (with_own_values(s, tuple(map(moved, own_values(s)))) for s in body)
             return tuple(with_bodies(s, tuple(map(changed, bodies(s)))) for s in new)
 
-        params: tuple[tuple[Reference | str, str], ...] = (
+        params: tuple[tuple[ReferenceType | str, str], ...] = (
             ("int64_t", loop.index),
-            *((Reference(of), here[name]) for name, of in targets.items()),
+            *((ReferenceType(of), here[name]) for name, of in targets.items()),
         )
         segments = [s for s in loop.body if isinstance(s, Let) and self._reads_segment(s)]
         inner = changed(tuple(s for s in loop.body if s not in segments))
@@ -151,12 +151,12 @@ class _Rows:
         last = tuple(ref(n) for n in stores.values())
         if not segments:
             step = self.fresh("step")
-            yield Function(step, params, inner, inlined=True)
+            yield LocalFunction(step, params, inner, inlined=True)
             yield Do(call("store_row", tile, self._ahead(loop), ref(step), *last))
             return
         step, segment = self.fresh("step_at"), self.fresh("segment")
         values = tuple(replace(s, value=at_index(s.value, segment)) for s in segments)
-        yield Function(
+        yield LocalFunction(
             step, (("int64_t", segment),), values, Lambda(params, inner, tuple(s.name for s in segments)), inlined=True
         )
         yield Do(call("store_segments", tile, self._ahead(loop), ref(step), *last))
@@ -192,10 +192,10 @@ def partial(f: Accumulate) -> ValueType | Named:
     return Named("opc::key", (of,)) if f.kind in ("max", "min") and not is_extreme(f) else of
 
 
-def parameter(f: Accumulate) -> Named | Reference:
+def parameter(f: Accumulate) -> Named | ReferenceType:
     """Return the type of a partial result as a parameter of a step."""
     of = partial(f)
-    return Named("opc::extreme", (f"opc::joins_{f.kind}", of)) if is_extreme(f) else Reference(of)
+    return Named("opc::extreme", (f"opc::joins_{f.kind}", of)) if is_extreme(f) else ReferenceType(of)
 
 
 def reduction_type(f: Accumulate, lanes: Expr) -> Named:
@@ -217,5 +217,5 @@ def taken(body: Body, fresh: Callable[[str], str]) -> Body:
             here, own = fresh(f"{s.target.name}_here"), ref(s.target.name)
             better = Call("gt" if s.kind == "max" else "lt", (ref(here), own), DType.BOOL)
             found.append(Let(here, Named("auto"), call(f"{s.kind}_key", As(s.value, s.target.type))))
-            found.append(Store(own, Choice(better, ref(here), own)))
+            found.append(Store(own, IntegerChoice(better, ref(here), own)))
     return tuple(found)

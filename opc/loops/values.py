@@ -44,7 +44,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceType:
     """A reference to a variable of a type, as a parameter."""
 
     to: ValueType | Named
@@ -307,7 +307,7 @@ class Static(Extension):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Integer):
+class IntegerChoice(Integer):
     """One of two integers, or of what else has no value type."""
 
     PARTS: ClassVar = ("cond", "then", "other")
@@ -352,7 +352,7 @@ class Block(Extension):
 class Lambda(Integer):
     """A function as a value, which keeps copies of the variables `captures`."""
 
-    params: tuple[tuple[Kind | Reference | str, str], ...]
+    params: tuple[tuple[Kind | ReferenceType | str, str], ...]
     body: Body
     captures: tuple[str, ...]
 

@@ -12,20 +12,20 @@ from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
+    CallWithBody,
     Continue,
-    Function,
-    Group,
     GroupPoints,
     If,
     Kernel,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Refuse,
-    Result,
-    Scope,
     Statement,
     Var,
     While,
+    Yield,
     bodies,
     own_values,
 )
@@ -41,12 +41,12 @@ def verify_kernel(kernel: Kernel, known: Iterable[str] = ()) -> None:
         VerifyError: with what does not hold, and where.
     """
     names = {*known, *(v.name for v in kernel.views), *kernel.flags}
-    _Verifier(kernel).body(kernel.body, names, frozenset(), loop=False, block=False)
+    _KernelVerifier(kernel).body(kernel.body, names, frozenset(), loop=False, block=False)
     for form in kernel.forms:
         verify_kernel(form.kernel, known)
 
 
-class _Verifier:
+class _KernelVerifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
@@ -63,9 +63,9 @@ class _Verifier:
         match s:
             case Continue() if not loop:
                 self._fail("a continue outside of a loop")
-            case Result() if not block:
+            case Yield() if not block:
                 self._fail("a result outside of a block")
-        if isinstance(s, Function):
+        if isinstance(s, LocalFunction):
             inner = {*names, *(name for _, name in s.params)}
             for inner_statement in s.body:
                 self._statement(inner_statement, inner, given, False, block)
@@ -78,7 +78,7 @@ class _Verifier:
         match s:
             case Let() | Var() | Buffer() | Alias():
                 names.add(s.name)
-            case Group():
+            case PassGroup():
                 for inner_statement in s.body:
                     self._statement(inner_statement, names, given, loop, block)
             case If():
@@ -90,7 +90,7 @@ class _Verifier:
                 self.body(s.body, {*names, s.name}, given, loop=True, block=block)
             case While():
                 self.body(s.body, names, given, loop=True, block=block)
-            case Scope():
+            case CallWithBody():
                 self.body(s.body, {*names, *(name for _, name in s.params)}, given, loop=False, block=block)
                 if s.result:
                     names.add(s.result)

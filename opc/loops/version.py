@@ -11,7 +11,19 @@ from collections.abc import Callable, Iterator
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, IndexValue, walk
 from opc.ir.expr import rewrite as rewrite_value
-from opc.loops.nodes import Body, How, Loop, Refuse, Scope, Statement, bodies, map_values, statements, values_of, with_bodies
+from opc.loops.nodes import (
+    Body,
+    CallWithBody,
+    How,
+    Loop,
+    Refuse,
+    Statement,
+    bodies,
+    map_values,
+    statements,
+    values_of,
+    with_bodies,
+)
 from opc.loops.values import Block, Load, Product, call, ref, variable
 from opc.records import replace
 
@@ -42,13 +54,13 @@ def _versions(loop: Loop, fresh: Callable[[str], str], often: bool) -> Statement
             return e
 
         (inner,) = map_values((loop,), lambda e: rewrite_value(e, named))
-        return Scope(call("with_step", IndexValue(step)), (("auto", name),), (inner,))
+        return CallWithBody(call("with_step", IndexValue(step)), (("auto", name),), (inner,))
     stored = {e.view for e in _loads(loop) if e.stored}
     if len(stored) == 1 and often:
         (view,) = stored
         # A loop that may have to report a place is no vector loop.
         how = How.UNROLLED if any(isinstance(s, Refuse) for s in _all_statements(loop)) else loop.how
-        return Scope(call("with_stored", ref(view)), (("auto", view),), (replace(loop, how=how),), True)
+        return CallWithBody(call("with_stored", ref(view)), (("auto", view),), (replace(loop, how=how),), True)
     return loop
 
 

@@ -11,7 +11,7 @@ from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Kernel
 from opc.loops.schedule import Schedule, Transformation
 from opc.loops.verify import verify_kernel
-from opc.lower.build.context import Unsupported
+from opc.lower.build.context import UnsupportedForm
 from opc.lower.build.kernel import spec_names
 from opc.lower.build.row_stage import RowLoops, type_variables, wanted
 from opc.lower.loop_ir import RowStage, Stage
@@ -28,11 +28,11 @@ def cuda_kernel(op: Op, stage: Stage) -> Kernel:
         Unsupported: when the stage has none yet; the message says why.
     """
     if not isinstance(stage, RowStage):
-        raise Unsupported("it is no stage of points or rows")
+        raise UnsupportedForm("it is no stage of points or rows")
     if any(o.reduction is not None for o in stage.operands):
-        raise Unsupported("it adds up over points")
+        raise UnsupportedForm("it adds up over points")
     if stage.buffers:
-        raise Unsupported("it keeps values in buffers of rows")
+        raise UnsupportedForm("it keeps values in buffers of rows")
     plain = replace(stage, once=None, schedule=Schedule(), passes=tuple(replace(p, peeled=None) for p in stage.passes))
     rows = RowLoops(op, plain, vectors=False)
     flags = tuple(map(wanted, stage.optional))

@@ -241,7 +241,7 @@ class Flat:
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class VectorPlan:
     """A statement run row by row.
 
     `vector_axis` is the index that is vectorised, the last one of the target, with every reduction outside of it; None when each
@@ -262,7 +262,7 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowSearch:
     """A search that finds the indices of a scatter in what it reads: they are `scatter_indices` at the point of its axes that it
     found."""
 
@@ -271,7 +271,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
+class ScatterPlan:
     """A sum run as one pass over its terms, each added at the index that it names.
 
     `scatter_indices` are the computed positions along the target's indices that the terms name; `guards` the other conditions for
@@ -288,13 +288,13 @@ class Scatter:
     body: Expr
     vector_axis: str | None
     given: tuple[Expr, ...]
-    window: Window | None = None
+    window: WindowSearch | None = None
     row: str | None = None
     shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanPlan:
     """A reduction that is carried along one index of the target.
 
     Along `index`, which falls if `descending`, the reduction takes in the terms below its extent that it has not yet, or with
@@ -322,7 +322,7 @@ class NestStage:
 
     name: str
     assign: Assign
-    plans: tuple[Lanes, ...] | tuple[Scatter, ...] | tuple[Scan, ...] = ()
+    plans: tuple[VectorPlan, ...] | tuple[ScatterPlan, ...] | tuple[ScanPlan, ...] = ()
     sum: str | None = None
     stored: bool = True
 

@@ -26,7 +26,7 @@ from opc.lower.rows.flatten import IrregularError, extents_under_conditions, fla
 from opc.lower.rows.hoist import with_hoisted_values
 from opc.lower.rows.schedule import schedule
 from opc.lower.rows.split import with_split_axes
-from opc.lower.specialise import Case, specialise
+from opc.lower.specialise import Specialisation, specialise
 from opc.lower.zeros import with_zeros_in_sums
 from opc.records import dataclass, replace
 from opc.transform.indices import Namer, bare, index_names, op_names
@@ -35,15 +35,15 @@ from opc.transform.scalar import ZERO, index_value, raw
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class SpecialisedProgram:
     """The program of one case of attribute values."""
 
-    case: Case
+    case: Specialisation
     program: Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Same:
+class _OpIdentity:
     """An op by what it is, not by what it says: to compare two takes long, and 1 is True to Python."""
 
     op: Op
@@ -52,21 +52,21 @@ class _Same:
         return id(self.op)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.op is other.op
+        return isinstance(other, _OpIdentity) and self.op is other.op
 
 
-def lower(op: Op) -> tuple[Variant, ...]:
+def lower(op: Op) -> tuple[SpecialisedProgram, ...]:
     """Return a program for each case of the op's string and bool attributes that its body asks for."""
-    return _lowered(_Same(op), active())
+    return _lowered(_OpIdentity(op), active())
 
 
 # The ops of a folder: the covering set is read off their programs, of which kernels are made then.
 @lru_cache(maxsize=512)
-def _lowered(same: _Same, overrides: tuple[Override, ...]) -> tuple[Variant, ...]:
+def _lowered(same: _OpIdentity, overrides: tuple[Override, ...]) -> tuple[SpecialisedProgram, ...]:
     return tuple(v for case in specialise(same.op) for v in _variants(case))
 
 
-def _variants(case: Case) -> Iterator[Variant]:
+def _variants(case: Specialisation) -> Iterator[SpecialisedProgram]:
     """Yield the program of a case, after one for calls in which something is empty of which a condition asks for the greatest or
     least element: the usual one computes that once for all points, where nobody asks for it too, and the other point by point."""
     extents = {s.target: list(extents_under_conditions(case.op, s)) for s in case.op.body}
@@ -85,7 +85,7 @@ def _variants(case: Case) -> Iterator[Variant]:
         yield _variant(case)
 
 
-def _variant(case: Case) -> Variant:
+def _variant(case: Specialisation) -> SpecialisedProgram:
     """Return the stages of a case: row stages where its body is regular and has no contraction, as it is or with an axis as two;
     else the stages of its parts."""
     lazy = bool(case.empty)
@@ -102,7 +102,7 @@ def _variant(case: Case) -> Variant:
     verify_reads(op)
     verify_bounded(case.op, op)
     stages = tuple(_finished(s, s.name + case.suffix, op) for s in program.stages)
-    return Variant(replace(case, op=op), replace(program, stages=stages))
+    return SpecialisedProgram(replace(case, op=op), replace(program, stages=stages))
 
 
 def _regular(op: Op, lazy: bool) -> Program:

@@ -23,11 +23,11 @@ from opc.lower.loop_ir import (
     RowStage,
     StageOperand,
 )
-from opc.lower.lower import Variant
+from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Equal
 
 
-def format_variant(variant: Variant, loops: bool = False) -> str:
+def format_variant(variant: SpecialisedProgram, loops: bool = False) -> str:
     """Return the program of one case of attribute values and, with `loops`, its loops, ending in a line break."""
     values = " and ".join(_value(variant, name, value) for name, value in variant.case.values)
     if variant.case.empty:
@@ -36,7 +36,7 @@ def format_variant(variant: Variant, loops: bool = False) -> str:
     return format_program(variant.case.op, variant.program, f" when {values}" if values else "", loops)
 
 
-def _value(variant: Variant, name: str, value: int | bool | Equal) -> str:
+def _value(variant: SpecialisedProgram, name: str, value: int | bool | Equal) -> str:
     if isinstance(value, Equal):
         return f"{name} {value}"
     if isinstance(value, bool):

@@ -13,7 +13,7 @@ from functools import partial
 from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Call, Expr, GroupAxis, GroupRef, Read, Reduce, children, free_indices, operands_read, rewrite, walk
 from opc.ir.op import Assign, Op
-from opc.lower.loop_ir import Lanes
+from opc.lower.loop_ir import VectorPlan
 from opc.lower.rows.passes import EXPENSIVE
 from opc.lower.statement import lower_statement
 from opc.records import replace
@@ -60,7 +60,7 @@ def _may_rematerialise(op: Op, value: Assign, nest: Assign, nests: int) -> bool:
     if not is_cheap and not once:
         return False
     plans = lower_statement(op, nest, "").plans
-    return bool(plans) and all(isinstance(p, Lanes) for p in plans)
+    return bool(plans) and all(isinstance(p, VectorPlan) for p in plans)
 
 
 def _reads_in_loops(e: Expr, operand: str, loops: frozenset[str | GroupRef]) -> Iterator[tuple[Read, frozenset[str | GroupRef]]]:

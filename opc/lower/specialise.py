@@ -53,7 +53,7 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Specialisation:
     """One combination of attribute values (an index into `values`, a bool, or a comparison), and the op with them put in.
 
     One that names extents is for calls in which one of them is `empty`; it stands before that of the same values for all others.
@@ -78,7 +78,7 @@ class Case:
         return word if word.isidentifier() else str(value)
 
 
-def specialise(op: Op) -> tuple[Case, ...]:
+def specialise(op: Op) -> tuple[Specialisation, ...]:
     """Return the cases of an op, one case without values when its body asks for nothing (or for too much)."""
     for numbers in (True, False):
         cases = tuple(islice(_cases(op, (), numbers), _MOST_CASES + 1))
@@ -86,10 +86,10 @@ def specialise(op: Op) -> tuple[Case, ...]:
             return cases
         if not any(isinstance(value, Equal) for case in cases for _, value in case.values):
             break
-    return (Case((), op),)
+    return (Specialisation((), op),)
 
 
-def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool) -> Iterator[Case]:
+def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: bool) -> Iterator[Specialisation]:
     """Yield the cases that are left when `values` are put in: an attribute is asked for only where it still matters."""
     asked = _asked(op)
     attribute = next((a for a in op.attributes if a.name in asked), None)
@@ -99,7 +99,7 @@ def _cases(op: Op, values: tuple[tuple[str, int | bool | Equal], ...], numbers: 
         for equal in (Equal(number, True), Equal(number, False)):
             yield from _cases(_with(op, {name: equal}), (*values, (name, equal)), numbers)
     elif attribute is None:
-        yield Case(values, op)
+        yield Specialisation(values, op)
     else:
         for value, put in enumerate(attribute.values) if attribute.values else ((True, True), (False, False)):
             yield from _cases(_with(op, {attribute.name: put}), (*values, (attribute.name, value)), numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opc.ir.expr import Reduce, walk
 from opc.ir.op import Assign, Op
 from opc.lower.alone import of_statement
-from opc.lower.loop_ir import Flat, Lanes, NestStage
+from opc.lower.loop_ir import Flat, NestStage, VectorPlan
 from opc.lower.nests.conditions import with_simplified_conditions
 from opc.lower.nests.flat import choose_vector_axis, flat_statement, holds_reduction, without_trailing
 from opc.lower.nests.gather_indices import bounds_of, inner_indices, looked_up
@@ -42,10 +42,10 @@ def _nest(op: Op, assign: Assign) -> NestStage:
     return NestStage("", assign, tuple(_lanes(op, f) for f in forms))
 
 
-def _lanes(op: Op, flat: Flat) -> Lanes:
+def _lanes(op: Op, flat: Flat) -> VectorPlan:
     vector_axis = choose_vector_axis(op, flat)
     if vector_axis is None:
-        return Lanes(flat, vector_axis)
+        return VectorPlan(flat, vector_axis)
     flat = replace(flat, value=with_padded_reads(op, flat.value, vector_axis))
     found = dict.fromkeys(r.operand for r in looked_up(op, flat.value, vector_axis, bounds_of(flat)))
-    return Lanes(flat, vector_axis, tuple(found), inner_indices(op, flat, vector_axis))
+    return VectorPlan(flat, vector_axis, tuple(found), inner_indices(op, flat, vector_axis))

@@ -25,7 +25,7 @@ from opc.spec.model import (
 from opc.spec.native import check_native
 from opc.spec.renaming import renamed
 from opc.spec.rest import what_is_left, without_empty_bodies
-from opc.spec.text import Text, span_at
+from opc.spec.text import SourceText, span_at
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode, ambiguity, parse_yaml, scalar_value
 
 NodePath: TypeAlias = tuple[str | int, ...]
@@ -60,7 +60,7 @@ class Spec:
             return self.values[path].span
         return self.key_span(*path[:-1]) if path else span_at(self.source, 0, 0)
 
-    def text(self, *path: str | int) -> Text:
+    def text(self, *path: str | int) -> SourceText:
         """Return the scalar at `path` with the position of each character.
 
         Raises:

@@ -11,7 +11,7 @@ from functools import partial
 
 from opc.names import KEYWORDS, MEMBERS, PARAMETERS, mangled, op_name
 from opc.records import dataclass, replace
-from opc.spec.text import Text
+from opc.spec.text import SourceText
 from opc.spec.yaml_tree import MappingNode, Node, Scalar, SequenceNode
 
 _DECLARING = ("types", "inputs", "attributes", "outputs", "shape")
@@ -138,7 +138,7 @@ class _Renaming:
         places = [(start, end) for start, end in found if self.spell(value[start:end]) != value[start:end]]
         return replace(node, text=self.put(node.text, places)) if places else node
 
-    def put(self, text: Text, places: Sequence[tuple[int, int]]) -> Text:
+    def put(self, text: SourceText, places: Sequence[tuple[int, int]]) -> SourceText:
         """Return a text with the names at these places renamed."""
         for start, end in reversed(places):
             text = text.replace(start, end, self.spell(text.value[start:end]))

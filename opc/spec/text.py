@@ -37,7 +37,7 @@ def span_at(source: Source, start: int, end: int) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SourceText:
     """A string out of a source file, and for each of its characters the position in the file's text.
 
     The string of a block or quoted scalar differs from what stands in the file (indentation, escapes, folding); diagnostics about
@@ -51,9 +51,9 @@ class Text:
     begin: int = 0
 
     @staticmethod
-    def of(value: str, name: str) -> Text:
+    def of(value: str, name: str) -> SourceText:
         """Return `value` as the whole text of a source called `name`."""
-        return Text(value, Source(name, value), tuple(range(len(value))))
+        return SourceText(value, Source(name, value), tuple(range(len(value))))
 
     def span(self, start: int, end: int) -> Span:
         """Return the place in the file of the characters `start` to `end` (exclusive) of this string."""
@@ -67,16 +67,16 @@ class Text:
             return span_at(self.source, first + 1, first + 1)
         return span_at(self.source, first, self.positions[min(max(end - 1, start), last)] + 1)
 
-    def cut(self, start: int, end: int) -> Text:
+    def cut(self, start: int, end: int) -> SourceText:
         """Return the characters `start` to `end` (exclusive)."""
         begin = self.positions[start] if start < len(self.positions) else self.begin
-        return Text(self.value[start:end], self.source, self.positions[start:end], begin)
+        return SourceText(self.value[start:end], self.source, self.positions[start:end], begin)
 
-    def replace(self, start: int, end: int, new: str) -> Text:
+    def replace(self, start: int, end: int, new: str) -> SourceText:
         """Return the text with `start` to `end` (exclusive, not empty) replaced; the new characters take the old ones' places."""
         old = self.positions[start:end]
         positions = tuple(old[min(i, len(old) - 1)] for i in range(len(new)))
-        return Text(
+        return SourceText(
             self.value[:start] + new + self.value[end:],
             self.source,
             self.positions[:start] + positions + self.positions[end:],
@@ -87,7 +87,7 @@ class Text:
 _ESCAPE_LENGTH = {"x": 4, "u": 6, "U": 10}
 
 
-def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
+def align(value: str, source: Source, start: int, end: int, style: str) -> SourceText:
     """Return the scalar `value` as a text with positions, given where it stands in the file.
 
     Folding, indentation and line endings only change white space, so the other characters stand in the file in the same order;
@@ -123,7 +123,7 @@ def align(value: str, source: Source, start: int, end: int, style: str) -> Text:
             at += 2
         else:
             at += 1
-    return Text(value, source, tuple(positions), begin)
+    return SourceText(value, source, tuple(positions), begin)
 
 
 RESERVED_PREFIXES = ("d_", "t_", "opc")

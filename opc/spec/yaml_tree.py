@@ -15,7 +15,7 @@ import yaml
 
 from opc.diagnostics import Diagnostics, Source, Span
 from opc.records import dataclass
-from opc.spec.text import Text, align, span_at
+from opc.spec.text import SourceText, align, span_at
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -26,7 +26,7 @@ MAX_NODES = 50_000
 class Scalar:
     """A scalar with its text; `plain` when it stands without quotes or block header, and so may be a number, bool or null."""
 
-    text: Text
+    text: SourceText
     plain: bool
     span: Span
 
@@ -102,7 +102,7 @@ def parse_yaml(source: Source, found: Diagnostics) -> Node | None:
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         found.error(f"the file is larger than {MAX_BYTES >> 10} KiB", span_at(source, 0, 0))
         return None
-    builder = _Builder(source, found)
+    builder = _TreeBuilder(source, found)
     try:
         for event in yaml.parse(source.text, Loader=yaml.SafeLoader):
             if not builder.take(event):
@@ -146,7 +146,7 @@ def _extent(event: yaml.Event) -> tuple[int, int]:
     return (start.index if start is not None else 0, end.index if end is not None else 0)
 
 
-class _Builder:
+class _TreeBuilder:
     """Builds the tree from parser events without recursion, counting depth and nodes."""
 
     def __init__(self, source: Source, found: Diagnostics) -> None:

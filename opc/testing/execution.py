@@ -25,7 +25,7 @@ from opc.testing.functions import function_items
 from opc.testing.oracle.bounds import Array, Bounds, flushed, rounded
 from opc.testing.oracle.evaluation import Bounded
 from opc.testing.oracle.tolerance import Comparison, compare
-from opc.testing.plan import Item, Plan
+from opc.testing.plan import Item, ProofPlan
 from opc.testing.results import Result, Status
 
 SAMPLED_OPINFO = 12
@@ -39,7 +39,7 @@ Outcome = tuple[Status, float, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProofStep:
     """One thing to run: its kind and name, what to do, and where the spec has the call, if it has it."""
 
     kind: str
@@ -48,13 +48,13 @@ class Step:
     place: str = ""
 
 
-def load_plan(path: Path) -> Plan:
+def load_plan(path: Path) -> ProofPlan:
     """Return the plan that the run's own oracle worker wrote."""
-    plan: Plan = pickle.loads(path.read_bytes())
+    plan: ProofPlan = pickle.loads(path.read_bytes())
     return plan
 
 
-def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
+def steps(backend: Backend, plan: ProofPlan, package: Path) -> Iterator[ProofStep]:
     """Yield everything to run of a family on a backend, in a fixed order; the first step loads the package.
 
     After a crash the run goes on behind the step that crashed, so the order must not depend on what happened.
@@ -62,23 +62,23 @@ def steps(backend: Backend, plan: Plan, package: Path) -> Iterator[Step]:
     session = backend.session(plan.family, package)
     session.prepare((i.case.op, i.case.arrays(), i.case.attributes) for i in plan.items if i.expected is not None)
     for item in plan.items:
-        yield Step(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
+        yield ProofStep(item.kind, item.case.name, partial(run_item, session, plan.family, item), item.case.place)
     for check in backend.checks(session) if plan.extent.checks(backend.wraps) else ():
-        yield Step("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
+        yield ProofStep("check", f"{plan.family.name}/{check.name}", partial(_check, check.run))
     if session.has_functions:
         for item in function_items(plan):
             action = partial(_run_function, session, plan.family, item)
-            yield Step("function", f"{item.case.name}-function", action, item.case.place)
+            yield ProofStep("function", f"{item.case.name}-function", action, item.case.place)
     for kind, call in session.emulations().items():
         for item in plan.items:
             if item.kind in EMULATED and item.expected is not None:
                 action = partial(_run_emulated, call, plan.family, item)
-                yield Step(kind, f"{item.case.name}-{kind}", action, item.case.place)
+                yield ProofStep(kind, f"{item.case.name}-{kind}", action, item.case.place)
     if backend.name == "torch":
         yield from _torch_steps(session, plan)
 
 
-def run(step: Step, op: str, backend: str, done: Status = Status.PASSED) -> Result:
+def run(step: ProofStep, op: str, backend: str, done: Status = Status.PASSED) -> Result:
     """Carry out a step. Whatever it raises is its result: a failed call must not end the proof of the others."""
     start = time.perf_counter()
     try:
@@ -201,7 +201,7 @@ def _check(action: Callable[[], Any]) -> Outcome:
     return Status.PASSED, 0.0, ""
 
 
-def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
+def _torch_steps(session: Session, plan: ProofPlan) -> Iterator[ProofStep]:
     """Yield the comparisons with the reference in torch: its expression on our calls, its gradients, and its OpInfo samples."""
     from opc.testing.oracle.evaluation import DomainError, evaluate
     from opc.testing.oracle.frame import UndecidedError
@@ -246,18 +246,18 @@ def _torch_steps(session: Session, plan: Plan) -> Iterator[Step]:
     whole = plan.extent is Extent.WHOLE
     for item in plan.items:
         if item.kind in ("forward", "example") and item.expected is not None and (whole or item.case.kind != "large"):
-            yield Step("torch reference", f"{item.case.name}-reference", partial(reference, item.case), item.case.place)
+            yield ProofStep("torch reference", f"{item.case.name}-reference", partial(reference, item.case), item.case.place)
         elif item.kind in ("gradient", "second gradient") and _ordinary(item.case):
-            yield Step(f"torch's own {item.kind}", f"{item.case.name}-torch", partial(gradient, item))
+            yield ProofStep(f"torch's own {item.kind}", f"{item.case.name}-torch", partial(gradient, item))
     for name, found in islice(_opinfo(family), plan.extent.limit(SAMPLED_OPINFO)):
         action = partial(sample, found) if isinstance(found, Case) else partial(_not_applicable, found)
-        yield Step("OpInfo sample", name, action)
+        yield ProofStep("OpInfo sample", name, action)
 
     def any_decided() -> Outcome:
         # A reference that torch refuses everywhere would prove nothing.
         return (Status.FAILED, float("inf"), "torch refuses every call") if tried and not decided else (Status.PASSED, 0.0, "")
 
-    yield Step("torch reference", f"{family.name}/reference-decides", any_decided)
+    yield ProofStep("torch reference", f"{family.name}/reference-decides", any_decided)
 
 
 def _opinfo(family: Family) -> list[tuple[str, Case | str]]:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from opc.testing.plan import Item, Plan
+from opc.testing.plan import Item, ProofPlan
 
 CALLS = 6
 """How many calls of each op of a family are run by its body: one of each kind, in the order of the plan."""
 
 
-def function_items(plan: Plan) -> Iterator[Item]:
+def function_items(plan: ProofPlan) -> Iterator[Item]:
     """Yield calls with finite inputs and outputs that have elements, of as many kinds as there are.
 
     What a standard operator makes of infinities and NaN is each runtime's own affair, and some refuse windows of nothing.

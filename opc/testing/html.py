@@ -16,7 +16,7 @@ _NUMBERS = re.compile(rf"{_NUMBER}(?:,\s*{_NUMBER})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FailureGroup:
     """Failures of one op on one backend that say the same, but for numbers."""
 
     failures: tuple[Result, ...]
@@ -32,13 +32,13 @@ class Group:
         return max(r.ratio for r in self.failures)
 
 
-def groups(results: Iterable[Result]) -> list[Group]:
+def groups(results: Iterable[Result]) -> list[FailureGroup]:
     """Return the failures among results in groups of equal ones, in the order in which each first came."""
     found: dict[tuple[str, str, str, str], list[Result]] = {}
     for r in results:
         if r.status is Status.FAILED:
             found.setdefault((r.op, r.backend, r.kind, _without_numbers(r.message)), []).append(r)
-    return [Group(tuple(same)) for same in found.values()]
+    return [FailureGroup(tuple(same)) for same in found.values()]
 
 
 def _without_numbers(message: str) -> str:
@@ -73,4 +73,4 @@ def write_html(report: Report, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-__all__ = ["Group", "groups", "write_html"]
+__all__ = ["FailureGroup", "groups", "write_html"]

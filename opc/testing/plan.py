@@ -62,7 +62,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ProofPlan:
     """A family and every call of it, in a fixed order; `extent` says whether these are all or few of each kind."""
 
     family: Family
@@ -70,7 +70,7 @@ class Plan:
     extent: Extent = Extent.WHOLE
 
 
-def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unheard) -> tuple[Plan, list[Result]]:
+def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unheard) -> tuple[ProofPlan, list[Result]]:
     """Return the plan of a family and the results that need no backend; less than the whole has few calls of each kind.
 
     `begin` is told the name of each call and proof before the oracle works on it.
@@ -100,7 +100,7 @@ def make_plan(family: Family, extent: Extent = Extent.WHOLE, begin: Begin = unhe
             items.append(item(forward, "ONNX node case", found.case))
             results.append(hold_standard(family, items[-1], found))
         results += [Result(family.name, ORACLE, "ONNX node case", n, Status.NOT_RUN, message=why) for n, why in others]
-    return Plan(family, tuple(items), extent), results
+    return ProofPlan(family, tuple(items), extent), results
 
 
 def _item(op: Op, kind: str, case: Case) -> Item:
@@ -210,4 +210,4 @@ def hold_standard(family: Family, item: Item, found: OnnxCase) -> Result:
     return Result(family.name, ORACLE, "ONNX node case", item.case.name, status, worst, message=message)
 
 
-__all__ = ["Item", "Plan", "hold_standard", "make_plan"]
+__all__ = ["Item", "ProofPlan", "hold_standard", "make_plan"]

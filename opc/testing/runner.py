@@ -22,10 +22,10 @@ from opc.backends.base import Backend
 from opc.testing.memory import Memory
 from opc.testing.process import PATIENCE, Workers
 from opc.testing.results import BUILD, IDLE, ORACLE, Column, Report, Result, Status
-from opc.testing.schedule import Package, Progress, Schedule, entry, start_ahead
+from opc.testing.schedule import BuiltPackage, Progress, Scheduler, entry, start_ahead
 from opc.testing.tiers import SAMPLED, THINNED, Tiers, unoptimised
 
-Build = Callable[[Sequence[Path], Sequence[Backend]], list[Package]]
+Build = Callable[[Sequence[Path], Sequence[Backend]], list[BuiltPackage]]
 """Brings packages up to date for some backends."""
 
 
@@ -80,7 +80,7 @@ def run_tests(
             with tempfile.TemporaryDirectory(prefix="opc-test-") as scratch:
                 wanted = {name for package in tasks for name in package.backends}
                 start_ahead(workers, [b for b in chosen if b.name in wanted], jobs)
-                Schedule(report, tasks, Path(scratch), chosen, progress, workers).run(jobs)
+                Scheduler(report, tasks, Path(scratch), chosen, progress, workers).run(jobs)
     _keep(report, memory, tasks, keys)
     report.seconds = time.monotonic() - start
     return report
@@ -91,7 +91,7 @@ def _cpu() -> float:
     return sum(os.times()[:4])
 
 
-def _keys(memory: Memory, packages: Sequence[Package], backends: Sequence[Backend]) -> dict[tuple[str, str], str | None]:
+def _keys(memory: Memory, packages: Sequence[BuiltPackage], backends: Sequence[Backend]) -> dict[tuple[str, str], str | None]:
     """Return what the outcomes of each op on each backend, and on the oracle, are kept under."""
     entries = {b.name: entry(b) for b in backends}
     found = {
@@ -103,10 +103,10 @@ def _keys(memory: Memory, packages: Sequence[Package], backends: Sequence[Backen
 
 
 def _unknown(
-    report: Report, memory: Memory, packages: Sequence[Package], keys: Mapping[tuple[str, str], str | None]
-) -> list[Package]:
+    report: Report, memory: Memory, packages: Sequence[BuiltPackage], keys: Mapping[tuple[str, str], str | None]
+) -> list[BuiltPackage]:
     """Return what is to be run: the packages with the backends that have not passed on the same bytes. Report the others."""
-    left: list[Package] = []
+    left: list[BuiltPackage] = []
     for package in packages:
         known = {name: memory.recall(package.op, name, keys[package.op, name]) for name in (*package.backends, ORACLE)}
         missing = {name: python for name, python in package.backends.items() if known[name] is None}
@@ -124,7 +124,7 @@ def _unknown(
     return left
 
 
-def _keep(report: Report, memory: Memory, packages: Sequence[Package], keys: Mapping[tuple[str, str], str | None]) -> None:
+def _keep(report: Report, memory: Memory, packages: Sequence[BuiltPackage], keys: Mapping[tuple[str, str], str | None]) -> None:
     """Keep what passed."""
     found: dict[tuple[str, str], list[Result]] = {}
     for r in report.results:
@@ -155,12 +155,12 @@ def _usable(report: Report, backends: Sequence[Backend]) -> list[Backend]:
 
 def _build_in_tiers(
     report: Report, specs: Sequence[Path], backends: Sequence[Backend], tiers: Tiers, build: Build
-) -> list[Package]:
+) -> list[BuiltPackage]:
     """Bring the packages up to date, each for the backends that run it; say of each what is not run."""
     groups: dict[tuple[bool, ...], list[Path]] = {}
     for spec in specs:
         groups.setdefault((spec in tiers.chosen, *(tiers.runs(spec, b) for b in backends)), []).append(spec)
-    found: list[Package] = []
+    found: list[BuiltPackage] = []
     for (chosen, *runs), group in sorted(groups.items(), reverse=True):
         wanted = [b for b, own in zip(backends, runs, strict=True) if own]
         with nullcontext() if chosen else unoptimised():
@@ -183,14 +183,14 @@ def _build(
     say: Callable[[str], None] | None,
     jobs: int,
     ahead: Callable[[], None],
-) -> list[Package]:
+) -> list[BuiltPackage]:
     """Bring the packages up to date, and record the specs and backends that fall out; `ahead` is called if anything is built."""
     if not specs:
         return []
     from opc.build.builder import build_specs
 
     names = [b.name for b in backends]
-    packages: list[Package] = []
+    packages: list[BuiltPackage] = []
     for spec, built in zip(specs, build_specs(specs, out, names, strict=False, ahead=ahead, say=say, jobs=jobs)):
         if built.package is None or not built.ok:
             report.mistakes[str(spec)] = "\n".join(d.render() for d in built.diagnostics)
@@ -208,7 +208,7 @@ def _build(
                 report.add([Result(built.name, backend.name, "build", built.name, Status.COMPILED)])
             else:
                 run_on[backend.name] = str(environments.interpreter(backend.name))
-        packages.append(Package(built.name, spec, built.package, run_on))
+        packages.append(BuiltPackage(built.name, spec, built.package, run_on))
     return packages
 
 

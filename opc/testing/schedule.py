@@ -27,7 +27,7 @@ MOST_CRASHES = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class BuiltPackage:
     """A built op and the backends to run it on, with the interpreter of each; `extent` is how much of its proof is run."""
 
     op: str
@@ -67,13 +67,13 @@ def start_ahead(workers: Workers, backends: Sequence[Backend], jobs: int) -> Non
             workers.start(python, backend.name, ("opc.testing.execution", type(backend).__module__, *modules), jobs)
 
 
-class Schedule:
+class Scheduler:
     """Hands tasks to threads, each of which keeps one worker; a plan's runs become tasks when the plan is there."""
 
     def __init__(
         self,
         report: Report,
-        packages: Sequence[Package],
+        packages: Sequence[BuiltPackage],
         scratch: Path,
         backends: Sequence[Backend],
         progress: Progress | None,
@@ -89,7 +89,7 @@ class Schedule:
         self.running = 0
         self.changed = threading.Condition()
 
-    def plan_task(self, package: Package) -> Task:
+    def plan_task(self, package: BuiltPackage) -> Task:
         """Return the task that makes a package's plan."""
         message = {
             "task": "plan",
@@ -99,7 +99,7 @@ class Schedule:
         }
         return Task(ORACLE, sys.executable, package.op, message)
 
-    def run_tasks(self, package: Package) -> list[Task]:
+    def run_tasks(self, package: BuiltPackage) -> list[Task]:
         """Return the tasks that run a package's plan."""
         tasks = []
         for name, python in package.backends.items():
@@ -220,4 +220,4 @@ class Schedule:
             self.report.add([failure])
 
 
-__all__ = ["Package", "Progress", "Schedule", "Task", "entry", "start_ahead"]
+__all__ = ["BuiltPackage", "Progress", "Scheduler", "Task", "entry", "start_ahead"]

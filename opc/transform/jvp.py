@@ -16,7 +16,7 @@ from opc.transform.extract import Extractor
 from opc.transform.indices import Namer, index_names, op_names
 from opc.transform.needed import support
 from opc.transform.normalize import hoist_positions, leading_conditions
-from opc.transform.partials import Access, Differentiator
+from opc.transform.partials import Differentiator, ReadSite
 from opc.transform.scalar import ZERO
 from opc.transform.sums import sum_over
 
@@ -82,7 +82,7 @@ class _Forward:
             tuple((result, of) for of, result in self.results.items()),
         )
 
-    def _tangent(self, partials: dict[Access, Expr], kind: ElementType, s: Assign) -> Expr:
+    def _tangent(self, partials: dict[ReadSite, Expr], kind: ElementType, s: Assign) -> Expr:
         """Return the sum of the products of partial derivatives and tangents, one reduction for each set of loops."""
         domain = Domain.of(s, self.op.operand(s.target))
         by_loops: dict[tuple[ReduceAxis, ...], list[Expr]] = {}

@@ -26,7 +26,7 @@ SMALL = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenRead:
     """A read, inside loops, of a temporary whose gradient has these indices, and the condition under which the read is chosen."""
 
     read: Read
@@ -46,7 +46,7 @@ class Needed:
     fresh: list[Operand]
     asked: bool
     """Whether there is a temporary that is read inside a conditional and was not put there; otherwise nothing is counted."""
-    chosen: dict[str, list[Choice]] = field(default_factory=dict)
+    chosen: dict[str, list[ChosenRead]] = field(default_factory=dict)
     everywhere: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Needed:
         if condition == TRUE:
             self.everywhere.add(read.operand)
             return
-        self.chosen.setdefault(read.operand, []).append(Choice(read, inside, condition, target))
+        self.chosen.setdefault(read.operand, []).append(ChosenRead(read, inside, condition, target))
 
 
 def guarded(part: Expr, need: Expr, factor: Expr) -> Expr:

@@ -43,14 +43,14 @@ from opc.transform.scalar import ONE, ZERO
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ReadSite:
     """One way an expression reads an operand: the read, and the reduction loops around it, outermost first."""
 
     read: Read
     loops: tuple[ReduceAxis, ...] = ()
 
 
-Partials = dict[Access, Expr]
+Partials = dict[ReadSite, Expr]
 
 
 class Differentiator:
@@ -91,7 +91,7 @@ class Differentiator:
                 return {}
 
     def _read(self, e: Read) -> Partials:
-        return {Access(e): ONE} if self.active(e.operand) else {}
+        return {ReadSite(e): ONE} if self.active(e.operand) else {}
 
     def _call(self, e: Call, result: Expr) -> Partials:
         if e.type is DType.BOOL:
@@ -144,7 +144,7 @@ class Differentiator:
             read, factor = store_values(access.read, where), store_values(d, where)
             sloped = any(isinstance(a, Axis) and a.extent.indices() & where.keys() for a in access.loops)
             if isinstance(read, Read) and factor is not None and not sloped:
-                moved = Access(read, access.loops)
+                moved = ReadSite(read, access.loops)
                 found[moved] = algebra.add(found.get(moved, ZERO), factor)
             else:
                 found[replace(access, loops=(*e.axes, *access.loops))] = algebra.mul(self._chosen(e), d)

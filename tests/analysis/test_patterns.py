@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from opc.analysis.patterns import Contraction, Scan, Scatter, contraction, scan, scatter
+from opc.analysis.patterns import Contraction, ScanPattern, ScatterPattern, contraction, scan, scatter
 from opc.analysis.windows import Split, convolution, divisor, pooling, split_reduction
 from opc.ir.affine import Affine, AttrInt, Dim
 from opc.ir.expr import Axis, Reduce, walk
@@ -108,7 +108,7 @@ def test_a_condition_over_both_factors_indices_makes_it_none() -> None:
 def test_scans(kernel: str, bound: str, reverse: bool) -> None:
     _, extents, e = first(op_of('x: "T[N]"', 'y: "T[N]"', kernel))
     found = scan(e, extents, lambda extent, size: size)
-    assert isinstance(found, Scan)
+    assert isinstance(found, ScanPattern)
     assert (str(found.bound), found.reverse, format_expr(found.body)) == (bound, reverse, "x[k]")
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_scan_of_one_kind(kernel: str) -> None:
 def test_a_scan_from_one_place_on_ends_where_its_size_does() -> None:
     _, extents, e = first(op_of('x: "T[N]", z: "T[M]"', 'y: "T[M]"', "y[i] = sum[k:N - i](pad(x[k + i], 0))"))
     found = scan(e, extents, lambda extent, size: Affine.of(Dim("N")))
-    assert isinstance(found, Scan)
+    assert isinstance(found, ScanPattern)
     assert (str(found.size), str(found.bound), found.reverse, format_expr(found.body)) == ("N", "i", True, "pad(x[k], 0)")
 
 
@@ -134,7 +134,7 @@ def test_a_scatter_by_an_index_tensor() -> None:
     kernel = "y[v, d] = sum[n](x[n, d] if ids[n] == v else 0)"
     frame, _, e = first(op_of('x: "T[N, D]", ids: "int64[N]"', 'y: "T[V, D]"', kernel, more))
     found = scatter(e, frame)
-    assert isinstance(found, Scatter)
+    assert isinstance(found, ScatterPattern)
     assert (found.indices, [format_expr(p) for p in found.positions], found.axes) == (("v",), ["ids[n]"], ("n",))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opc.analysis.unchanged import Unchanged, unchanged
+from opc.analysis.unchanged import UnchangedResult, unchanged
 from opc.ir.op import Op
 from opc.pipeline import compile_text
 
@@ -31,17 +31,17 @@ def backward(inputs: str, kernel: str, outputs: str = "{y: 'T[..., D]'}", broadc
 
 def test_a_sum_of_one_shape_hands_its_cotangent_on() -> None:
     op = backward("{x: 'T[..., D]', b: 'T[D]'}", "y[..., d] = x[..., d] + b[d]")
-    assert unchanged(op) == {"d_x": Unchanged("d_y", always=True)}  # that of b is a sum
+    assert unchanged(op) == {"d_x": UnchangedResult("d_y", always=True)}  # that of b is a sum
 
 
 def test_broadcast_operands_have_to_be_looked_at_in_the_call() -> None:
     op = backward("{a: 'T[...]', b: 'T[...]'}", "y = a + b", "{y: 'T[...]'}", broadcast=True)
-    assert unchanged(op) == {"d_a": Unchanged("d_y", always=False), "d_b": Unchanged("d_y", always=False)}
+    assert unchanged(op) == {"d_a": UnchangedResult("d_y", always=False), "d_b": UnchangedResult("d_y", always=False)}
 
 
 def test_a_cotangent_may_be_missing() -> None:
     op = backward("{x: 'T[..., D]', b: 'T[..., D]'}", "y = x\n  z = b", "{y: 'T[..., D]', z: 'T[..., D]'}")
-    assert unchanged(op) == {"d_x": Unchanged("d_y", always=True), "d_b": Unchanged("d_z", always=True)}
+    assert unchanged(op) == {"d_x": UnchangedResult("d_y", always=True), "d_b": UnchangedResult("d_z", always=True)}
 
 
 @pytest.mark.parametrize(

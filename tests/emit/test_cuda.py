@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from opc.emit.cuda.files import cuda_source
 from opc.emit.kernel.files import kernel_files
-from opc.lower.build.context import Unsupported
+from opc.lower.build.context import UnsupportedForm
 from opc.lower.cuda import cuda_kernel
 from opc.lower.loop_ir import RowStage
 from opc.lower.lower import lower
@@ -132,6 +132,6 @@ def test_every_stage_of_rows_is_lowered_or_says_why_not() -> None:
                 try:
                     cuda_kernel(variant.case.op, stage)
                     assert isinstance(stage, RowStage)
-                except Unsupported as why:
+                except UnsupportedForm as why:
                     reasons.add(str(why))
     assert reasons == {"it adds up over points", "it is no stage of points or rows"}

@@ -13,7 +13,7 @@ import pytest
 
 from opc.emit.kernel.files import kernel_files
 from opc.ir.op import Family
-from opc.lower.loop_ir import NestStage, Scatter
+from opc.lower.loop_ir import NestStage, ScatterPlan
 from opc.lower.lower import lower
 from opc.pipeline import compile_text, load_family
 from tests.emit.kernel_library import KernelLibrary, compile_kernel, odd_parallel_for, split_everywhere
@@ -163,7 +163,7 @@ def test_sums_and_minima(tmp_path: Path) -> None:
 def test_places_of_minima(tmp_path: Path) -> None:
     family = compile_text(LEAST, "f.yaml")
     (stage,) = (s for v in lower(family.forward) for s in v.program.stages if isinstance(s, NestStage))
-    assert all(isinstance(p, Scatter) and p.window is not None and p.window.search.kind == "argmin" for p in stage.plans)
+    assert all(isinstance(p, ScatterPlan) and p.window is not None and p.window.search.kind == "argmin" for p in stage.plans)
     kernel = KernelLibrary(family, compile_kernel(family, tmp_path), None)
     for dtype in ("float32", "float64"):
         x = rng.integers(-2, 3, (2, 50)).astype(dtype)

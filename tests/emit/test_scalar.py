@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opc.emit.arrays.frames import Text
+from opc.emit.arrays.frames import PythonText
 from opc.emit.cpp import scalars as cpp_scalars
 from opc.emit.cpp.expressions import ExprText
 from opc.emit.numpy.reference import _NumpyEmitter
 from opc.emit.onnx.sizes import _OnnxForm
-from opc.emit.python.scalars import ScalarText
+from opc.emit.python.scalars import PythonScalarText
 from opc.emit.scalar.affine import terms_of
 from opc.ir.affine import Affine, Dim, FloorDiv, Mod, minimum
 from opc.ir.dtypes import INT64_MIN
@@ -69,7 +69,7 @@ def forms() -> list[Affine]:
 
 
 def in_python(value: Affine) -> Any:
-    text = ScalarText(dim=str, points=str, present=str).size(value)
+    text = PythonScalarText(dim=str, points=str, present=str).size(value)
     return eval(text, {**VALUES, "_lesser": min})
 
 
@@ -90,7 +90,7 @@ def in_kernels(value: Affine) -> Any:
 
 
 def in_checked_cpp(value: Affine) -> Any:
-    text = cpp_scalars.ScalarText(OP, dim=str, group=str, axis=str).integer(value)
+    text = cpp_scalars.CppScalarText(OP, dim=str, group=str, axis=str).integer(value)
     names = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "minimum": min, "INT64_MIN": INT64_MIN, "integer": int}
     return eval(text.replace("opc::", ""), names | VALUES)
 
@@ -106,7 +106,7 @@ def in_onnx(value: Affine) -> Any:
                 return f"body.Min({form.affine(a.left)}, {form.affine(a.right)})"
 
     sizes: Any = SimpleNamespace(atom=atom, named=lambda text: text)
-    form = _OnnxForm(sizes, dict[str, Text]())
+    form = _OnnxForm(sizes, dict[str, PythonText]())
     body = SimpleNamespace(
         Add=lambda a, b: a + b, Sub=lambda a, b: a - b, Mul=lambda a, b: a * b, Neg=lambda a: -a, Min=min, number=int,
         FloorDiv=lambda a, b: a // b, Mod=lambda a, b: a % b,

@@ -17,7 +17,7 @@ from opc.analysis.shapes.attributes import fill
 from opc.analysis.shapes.inference import ShapeError, infer, infer_types
 from opc.analysis.shapes.scalar import evaluate
 from opc.emit.python.carried import SCALAR_FUNCTIONS
-from opc.emit.python.scalars import ScalarText
+from opc.emit.python.scalars import PythonScalarText
 from opc.emit.shapes import python as shape_python
 from opc.ir.affine import Affine, Dim
 from opc.ir.dtypes import DType, Weak, resolve
@@ -229,7 +229,7 @@ VALUES = (-1e300, -7.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 800.0, 1e300, float("inf
 def test_functions_of_conditions(name: str) -> None:
     """Every function of the table means the same in the evaluator and in generated text, over all kinds of numbers."""
     fn = FUNCTIONS[name]
-    text = ScalarText(dim=str, points=str, present=str)
+    text = PythonScalarText(dim=str, points=str, present=str)
     arguments = tuple(AttrRef(n, Weak.FLOAT) for n in "xy"[: fn.arity])
     code = text.condition(Call(name, arguments, Weak.FLOAT))
     scope: dict[str, Any] = {}
@@ -249,7 +249,7 @@ def test_precedence_of_conditions() -> None:
     def binary(fn: str, left: Any, right: Any) -> Call:
         return Call(fn, (left, right), DType.BOOL if fn in ("lt", "and", "or", "eq") else Weak.INT)
 
-    text = ScalarText(dim=str, points=str, present=str)
+    text = PythonScalarText(dim=str, points=str, present=str)
     for e in (
         binary("sub", a, binary("sub", b, c)),
         binary("mul", binary("add", a, b), c),
@@ -276,7 +276,7 @@ def test_precedence_of_sizes(data: st.DataObject) -> None:
         part = data.draw(st.sampled_from([numerator, numerator // divisor, numerator % divisor]))
         total = total + part * data.draw(st.sampled_from([-2, -1, -1, 1])) * data.draw(st.sampled_from([1, n]))
     total = total + data.draw(st.integers(-2, 2))
-    text = ScalarText(dim=str, points=str, present=str).size(total)
+    text = PythonScalarText(dim=str, points=str, present=str).size(total)
     names = {name: data.draw(st.integers(0, 9)) for name in "HWn"}
     expected = evaluate(IndexValue(total), lambda s: names[s.name], lambda n, _: 0)
     assert eval(text, {}, names) == expected, text

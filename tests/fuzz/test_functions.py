@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opc.emit.onnx.function import Refusal, function_body
+from opc.emit.onnx.function import NoBody, function_body
 from opc.ir.dtypes import TYPE_SETS, DType, numpy_dtype
 from opc.ir.functions import FUNCTIONS
 from opc.ir.op import Family
@@ -117,4 +117,4 @@ def test_ends_of_types(of: str, tmp_path: Path) -> None:
 def test_which_have_no_body_in_standard_operators(of: str) -> None:
     dtypes, names = OF[of]
     alone = {n: op_of(tuple(dtypes), [n]).forward for n in names}
-    assert [n for n, op in alone.items() if isinstance(function_body(op), Refusal)] == WITHOUT_BODY.get(of, [])
+    assert [n for n, op in alone.items() if isinstance(function_body(op), NoBody)] == WITHOUT_BODY.get(of, [])

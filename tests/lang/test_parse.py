@@ -8,19 +8,19 @@ from opc.diagnostics import Diagnostics
 from opc.lang.parse import parse_body, parse_expression
 from opc.lang.tree import (
     Apply,
+    AxisRange,
     Conditional,
     Dots,
     Item,
     Literal,
     Name,
     Operation,
-    Range,
-    Reduction,
+    ReductionCall,
     Star,
     Subscript,
     parts,
 )
-from opc.spec.text import Text
+from opc.spec.text import SourceText
 
 
 def shown(node: Item) -> str:
@@ -34,13 +34,13 @@ def shown(node: Item) -> str:
             return "..."
         case Star():
             return f"*{node.name}"
-        case Range():
+        case AxisRange():
             return f"{node.name.id}:{shown(node.extent)}"
         case Subscript():
             return f"{shown(node.base)}[{', '.join(map(shown, node.items))}]"
         case Apply():
             return f"{node.fn.id}({', '.join(map(shown, node.args))})"
-        case Reduction():
+        case ReductionCall():
             return f"{node.kind.id}[{', '.join(map(shown, node.axes))}]({shown(node.body)})"
         case Operation():
             return f"({node.op} {' '.join(map(shown, node.args))})"
@@ -50,7 +50,7 @@ def shown(node: Item) -> str:
 
 def expression(text: str) -> Item:
     found = Diagnostics()
-    tree = parse_expression(Text.of(text, "t"), found)
+    tree = parse_expression(SourceText.of(text, "t"), found)
     assert tree is not None, [d.render() for d in found.items]
     return tree
 
@@ -105,14 +105,14 @@ def test_parts_stand_where_they_were_written(text: str, expected: list[str]) -> 
 def test_statements_over_several_lines() -> None:
     found = Diagnostics()
     text = "# a comment\nt = x + (\n    1\n)\n\ny[..., i] = t  # another\n"
-    statements = parse_body(Text.of(text, "t"), found)
+    statements = parse_body(SourceText.of(text, "t"), found)
     assert not found.items
     assert [(s.target.id, s.span.line, s.items is None) for s in statements] == [("t", 2, True), ("y", 6, False)]
 
 
 def test_a_broken_statement_does_not_hide_the_others() -> None:
     found = Diagnostics()
-    statements = parse_body(Text.of("a = (1 +\nb = 2\nc = @\nd = 3 +\ne = 4\n", "t"), found)
+    statements = parse_body(SourceText.of("a = (1 +\nb = 2\nc = @\nd = 3 +\ne = 4\n", "t"), found)
     assert [s.target.id for s in statements if s.value is not None] == ["b", "e"]
     assert [s.target.id for s in statements if s.value is None] == ["a", "c", "d"]
     assert [d.span.line for d in found.items] == [1, 3, 4]
@@ -120,5 +120,5 @@ def test_a_broken_statement_does_not_hide_the_others() -> None:
 
 def test_nothing_is_executed() -> None:
     found = Diagnostics()
-    parse_body(Text.of("y = __import__('os').system('touch /tmp/opc-was-executed')", "t"), found)
+    parse_body(SourceText.of("y = __import__('os').system('touch /tmp/opc-was-executed')", "t"), found)
     assert found.has_errors

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from opc.ir.op import Op
-from opc.loops.batch import Row, batch
+from opc.loops.batch import BatchOperand, batch
 from opc.loops.bind import bind
 from opc.loops.conditions import propagate
 from opc.loops.expand import expand
 from opc.loops.hoist import hoist
 from opc.loops.interleave import interleave
-from opc.loops.nodes import Body, Group
+from opc.loops.nodes import Body, PassGroup
 from opc.loops.printer import format_body
 from opc.loops.row_loops import NontemporalRows, with_row_functions
 from opc.loops.schedule import overridden, overrides
@@ -124,8 +124,8 @@ def row_functions_case() -> tuple[Body, Body]:
 
 def batch_case() -> tuple[Body, Body]:
     rows, stage, body = rows_of(SOFTMAX)
-    groups = [s for s in body[0].body if isinstance(s, Group)]
-    operands = [Row(rows.pointer(o), o.type, k, True, o.written) for k, o in enumerate(stage.operands)]
+    groups = [s for s in body[0].body if isinstance(s, PassGroup)]
+    operands = [BatchOperand(rows.pointer(o), o.type, k, True, o.written) for k, o in enumerate(stage.operands)]
     lanes = call("count_lanes", types=(stage.operands[0].type,))
     return body, batch(groups, operands, [], rows.fresh, lanes, 3)
 

@@ -10,7 +10,7 @@ from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Present
 from opc.ir.verify import VerifyError
 from opc.loops.names import PARAMETERS
-from opc.loops.nodes import Body, Continue, Do, How, If, Kernel, Let, Loop, Result, Store
+from opc.loops.nodes import Body, Continue, Do, How, If, Kernel, Let, Loop, Store, Yield
 from opc.loops.values import Local, Speculative, call, number, variable
 from opc.loops.verify import verify_kernel
 
@@ -30,7 +30,7 @@ def kernel(*body: object) -> Kernel:
         ((Let("y", Weak.INT, variable("k")),), "k is not declared"),
         ((Do(call("no_such_function")),), "no_such_function is no intrinsic"),
         ((Continue(),), "a continue outside of a loop"),
-        ((Result(number(0)),), "a result outside of a block"),
+        ((Yield(number(0)),), "a result outside of a block"),
         ((If(Present("x"), (If(Present("x"), (Do(call("at.next")),)),)),), "whether x is present is asked"),
         ((Let("y", Weak.INT, Speculative(number(0))),), "a Speculative is left"),
         ((Loop(How.SERIAL, "i", number(0), number(1), ()), Let("y", Weak.INT, variable("i"))), "i is not declared"),

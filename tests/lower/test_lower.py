@@ -12,7 +12,7 @@ import pytest
 
 from opc.emit.kernel.slices import MOST_SLICED
 from opc.ir.expr import Reduce, Select, walk
-from opc.lower.loop_ir import Lanes, NestStage, RowStage
+from opc.lower.loop_ir import NestStage, RowStage, VectorPlan
 from opc.lower.lower import lower
 from opc.lower.printer import format_variant
 from opc.lower.rows.flatten import IrregularError, flatten
@@ -397,7 +397,7 @@ def test_a_group_of_one_point_leaves_the_axis_before_it_as_the_lane() -> None:
     (op,) = (o for o in family.ops if o.name == "argmax")
     plans = [s.plans for v in lower(op) for s in v.program.stages if isinstance(s, NestStage)]
     assert plans
-    assert all(isinstance(alone, Lanes) and alone.vector_axis is None for _, alone in plans)
+    assert all(isinstance(alone, VectorPlan) and alone.vector_axis is None for _, alone in plans)
 
 
 @pytest.mark.parametrize(("inputs", "copies"), [("abc", True), ("abcd", False)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opc.ir.expr import Const, Read, Select
-from opc.lower.loop_ir import Lanes
+from opc.lower.loop_ir import VectorPlan
 from opc.lower.lower import lower
 from opc.pipeline import compile_text
 
@@ -27,7 +27,7 @@ def value(text: str) -> object:
     """Return the value of the nest that a statement becomes."""
     (variant,) = lower(compile_text(SPEC.replace("VALUE", text), "f.yaml").forward)
     (plan,) = (s.plans[0] for s in variant.program.stages)
-    assert isinstance(plan, Lanes)
+    assert isinstance(plan, VectorPlan)
     assert bool(plan.looked_up) is isinstance(plan.statement.value, Read)
     return plan.statement.value
 

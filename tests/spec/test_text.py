@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opc.diagnostics import Diagnostics, Source
-from opc.spec.text import Text, domain_problem, name_problem, op_name_problem
+from opc.spec.text import SourceText, domain_problem, name_problem, op_name_problem
 from opc.spec.yaml_tree import MappingNode, Scalar, parse_yaml
 from tests.amounts import examples
 
 WORDS = st.text(alphabet="ab+[]*'\"\\é ()=\n", min_size=1, max_size=40)
 
 
-def scalar(text: str) -> Text:
+def scalar(text: str) -> SourceText:
     """Return the text of the only value in a YAML mapping."""
     found = Diagnostics()
     root = parse_yaml(Source("t.yaml", text), found)
@@ -61,7 +61,7 @@ def test_spans(text: str, needle: str, place: tuple[int, int, int]) -> None:
 
 
 def test_cut_and_replace_keep_positions() -> None:
-    text = Text.of("y = x[] + 1", "t")
+    text = SourceText.of("y = x[] + 1", "t")
     replaced = text.replace(5, 7, "[()]")
     assert replaced.value == "y = x[()] + 1"
     assert replaced.span(10, 11).column == 9

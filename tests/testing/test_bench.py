@@ -19,7 +19,7 @@ from opc.testing.bench import gradients as bench_gradients
 from opc.testing.bench import onnxruntime as bench_onnxruntime
 from opc.testing.bench import peak as bench_peak
 from opc.testing.bench import timing as bench_timing
-from opc.testing.bench.benchmark import Benchmark, Row, Settings, Target, machine, run_worker
+from opc.testing.bench.benchmark import Benchmark, Goal, Measurement, Settings, machine, run_worker
 from opc.testing.bench.cases import CASES, GROUPS
 from opc.testing.bench.onnxruntime import reference_node
 from opc.testing.bench.peers import attempt
@@ -52,10 +52,10 @@ def test_the_quickest_is_found_by_its_median() -> None:
 
 
 def test_the_verdict_knows_noise() -> None:
-    assert Target("x", 1.0, 1.0).verdict == "held"
-    assert Target("x", 1.02, 1.0, low=0.99).verdict == "held within noise"
-    assert Target("x", 1.02, 1.0, low=1.01).verdict == "missed"
-    assert Target("x", 1.02, 1.0).verdict == "missed"
+    assert Goal("x", 1.0, 1.0).verdict == "held"
+    assert Goal("x", 1.02, 1.0, low=0.99).verdict == "held within noise"
+    assert Goal("x", 1.02, 1.0, low=1.01).verdict == "missed"
+    assert Goal("x", 1.02, 1.0).verdict == "missed"
 
 
 def test_calls_of_a_round_are_averaged() -> None:
@@ -172,16 +172,16 @@ def test_settings_survive_the_way_to_the_worker() -> None:
 
 
 ROWS = [
-    Row("large", "relu", "opc torch", 0.001, None, 8_000_000, 1_000_000),
-    Row("large", "relu", "torch", 0.002, 0.5, 8_000_000, 1_000_000),
-    Row("large", "relu", "numpy", None, None, 8_000_000, 1_000_000, "not here"),
-    Row("large", "relu", "memcpy", 0.001, 1.0, 8_000_000, 1_000_000),
-    Row("commands", "opc --help", "opc", 0.1),
+    Measurement("large", "relu", "opc torch", 0.001, None, 8_000_000, 1_000_000),
+    Measurement("large", "relu", "torch", 0.002, 0.5, 8_000_000, 1_000_000),
+    Measurement("large", "relu", "numpy", None, None, 8_000_000, 1_000_000, "not here"),
+    Measurement("large", "relu", "memcpy", 0.001, 1.0, 8_000_000, 1_000_000),
+    Measurement("commands", "opc --help", "opc", 0.1),
 ]
 
 
 def test_report_as_text() -> None:
-    found = Benchmark({"processor": "A"}, {}, ROWS, [Target("quick", 0.5, 1.0), Target("slow", 3e-3, 2e-3, "s")])
+    found = Benchmark({"processor": "A"}, {}, ROWS, [Goal("quick", 0.5, 1.0), Goal("slow", 3e-3, 2e-3, "s")])
     assert report.as_text(found) == (
         "processor A\n"
         "\n"
@@ -204,7 +204,7 @@ def test_report_as_text() -> None:
 
 
 def test_report_as_markdown_and_data() -> None:
-    found = Benchmark({"processor": "A|B"}, {}, ROWS, [Target("quick", 0.5, 1.0)])
+    found = Benchmark({"processor": "A|B"}, {}, ROWS, [Goal("quick", 0.5, 1.0)])
     text = report.as_markdown(found)
     assert "| relu | torch | 2 ms | 0.50 | 4.0 | 50% | 0.5 |  |\n" in text
     assert "| quick | 0.5 | 1 | held |\n" in text
@@ -485,7 +485,7 @@ def test_a_peak_that_cannot_be_measured_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_shares_of_the_peak() -> None:
-    rows = [Row("ops", "matmul", "opc torch", 0.001, None, 8_000_000, 20_000_000)]
+    rows = [Measurement("ops", "matmul", "opc torch", 0.001, None, 8_000_000, 20_000_000)]
     found = Benchmark({"processor": "A"}, {"flops": 1e11, "bytes": 16e9}, rows)
     assert report.as_text(found) == (
         "processor A, at most 100 GFLOP/s in float32 and 16.0 GB/s\n"

@@ -12,7 +12,7 @@ import pytest
 
 from opc.build import zig
 from opc.testing.bench import compilers, report, side_by_side
-from opc.testing.bench.benchmark import Benchmark, Row, Settings
+from opc.testing.bench.benchmark import Benchmark, Measurement, Settings
 from opc.testing.bench.cases import BenchCase
 from opc.testing.bench.timing import Contender, Timing
 from tests.narrow import narrow
@@ -57,7 +57,7 @@ def test_what_compilers_made_is_called_in_turn(settings: Settings, monkeypatch: 
     ]
     assert all(r["seconds"] > 0 and r["note"] == "" for r in rows)
     assert {r["section"] for r in rows} == {compilers.SECTION}
-    (target,) = compilers.targets([Row(**r) for r in rows])
+    (target,) = compilers.targets([Measurement(**r) for r in rows])
     assert target.value == max(r["ratio"] for r in rows if r["ratio"])
     assert target.name == "the slowest kernel of other over that of one"
 
@@ -86,10 +86,10 @@ def test_rounds_go_on_until_all_are_told() -> None:
 
 def test_a_line_for_each_op() -> None:
     rows = [
-        Row("compilers", "add", "g++", 1e-3),
-        Row("compilers", "add", "clang++", 2e-3, 2.0),
-        Row("compilers", "add, gradient", "g++", 1e-3),
-        Row("compilers", "add, gradient", "clang++", None),
+        Measurement("compilers", "add", "g++", 1e-3),
+        Measurement("compilers", "add", "clang++", 2e-3, 2.0),
+        Measurement("compilers", "add, gradient", "g++", 1e-3),
+        Measurement("compilers", "add, gradient", "clang++", None),
     ]
     found = Benchmark({"processor": "A"}, {}, rows)
     assert "| op | g++ | clang++ / g++ |\n" in report.as_markdown(found)

@@ -17,14 +17,14 @@ from opc.pipeline import load_family
 from opc.testing.cases.arguments import TensorArg
 from opc.testing.cases.calls import Case
 from opc.testing.cases.derived import gradient, second_gradient
-from opc.testing.execution import Step, run, steps
+from opc.testing.execution import ProofStep, run, steps
 from opc.testing.explanation import inputs_of
 from opc.testing.lineage import UntoldError, lineage
 from opc.testing.oracle.bounds import Array
 from opc.testing.oracle.evaluation import Bounded, evaluate
 from opc.testing.oracle.tolerance import compare
 from opc.testing.oracle.wording import number_text
-from opc.testing.plan import Plan, make_plan
+from opc.testing.plan import ProofPlan, make_plan
 from opc.testing.references.examples import check_examples
 from opc.testing.results import ORACLE, Result, Status
 from tests.testing import fakes
@@ -95,12 +95,12 @@ def family_of(folder: Path, text: str) -> Family:
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> ProofPlan:
     return make_plan(family_of(tmp_path_factory.mktemp("weighted"), SPEC))[0]
 
 
 @pytest.fixture(scope="module")
-def failures(plan: Plan) -> dict[str, Result]:
+def failures(plan: ProofPlan) -> dict[str, Result]:
     found = [run(step, plan.family.name, "wrong") for step in steps(Wrong(), plan, Path())]
     return {r.name: r for r in found if r.status is Status.FAILED}
 
@@ -121,7 +121,7 @@ def test_numbers_are_as_short_as_their_type_allows(failures: dict[str, Result], 
     assert message.endswith("from x[0, 1] = 0.2, w[1] = 4.0, b[1] = 1.0")
 
 
-def test_a_call_fails_with_the_elements_that_feed_the_wrong_one(failures: dict[str, Result], plan: Plan) -> None:
+def test_a_call_fails_with_the_elements_that_feed_the_wrong_one(failures: dict[str, Result], plan: ProofPlan) -> None:
     item = next(i for i in plan.items if i.kind == "forward" and "attribute-scale" in i.case.name)
     message = failures[item.case.name].message
     arrays = item.case.arrays()
@@ -278,5 +278,5 @@ def test_a_step_that_raises_names_the_example_too() -> None:
     def broken() -> Any:
         raise RuntimeError("no such device")
 
-    found = run(Step("example", "weighted/example00", broken, "spec.yaml:12"), "weighted", "wrong")
+    found = run(ProofStep("example", "weighted/example00", broken, "spec.yaml:12"), "weighted", "wrong")
     assert found.message.startswith("spec.yaml:12: RuntimeError: no such device (test_failures.py:")

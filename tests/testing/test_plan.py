@@ -12,7 +12,7 @@ from opc.ir.op import Family
 from opc.pipeline import load_family
 from opc.testing.cases.derived import family_volume
 from opc.testing.extent import Extent
-from opc.testing.plan import LARGEST_DERIVED, LARGEST_GRADIENT, Plan, make_plan
+from opc.testing.plan import LARGEST_DERIVED, LARGEST_GRADIENT, ProofPlan, make_plan
 from opc.testing.process import Worker
 from opc.testing.results import Result, Status
 from tests.transform.language import spec_text
@@ -20,7 +20,7 @@ from tests.transform.language import spec_text
 RUNNING_PRODUCT = "inputs: {x: 'T[..., N]'}\noutputs: {y: 'T[..., N]'}\nkernel: |\n  y[..., i] = prod[k:i + 1](x[..., k])\n"
 """An op whose second gradient takes the fourth power of its length."""
 
-Made = tuple[Plan, list[Result], list[str]]
+Made = tuple[ProofPlan, list[Result], list[str]]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from opc.testing.markdown import markdown
 from opc.testing.process import CrashedError, Worker, Workers
 from opc.testing.report import print_report, write_junit
 from opc.testing.results import ORACLE, Column, Report, Result, Status, as_json
-from opc.testing.schedule import Package, Schedule
+from opc.testing.schedule import BuiltPackage, Scheduler
 from tests.testing import fakes
 
 ROOT = Path(__file__).parents[2]
@@ -151,8 +151,8 @@ def test_a_dead_worker_tells_its_last_words(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
     report = Report()
-    package = Package("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
-    schedule = Schedule(report, [package], tmp_path, FAKES[:1], None, Workers(tmp_path))
+    package = BuiltPackage("relu", ROOT / "specs" / "relu.yaml", tmp_path, {"fake": str(tmp_path / "nowhere")})
+    schedule = Scheduler(report, [package], tmp_path, FAKES[:1], None, Workers(tmp_path))
     schedule.ready = schedule.run_tasks(package)
     schedule.run(1)
     assert "can't start" in report.results[0].message
@@ -240,9 +240,9 @@ def test_the_page_for_a_repository_and_the_table_of_many_columns() -> None:
 def test_the_covering_tier_builds_a_spec_for_the_backends_that_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def build(specs: Sequence[Path], backends: Sequence[SimpleNamespace]) -> list[Package]:
+    def build(specs: Sequence[Path], backends: Sequence[SimpleNamespace]) -> list[BuiltPackage]:
         asked.append(([s.stem for s in specs], [b.name for b in backends], os.environ.get("OPC_OPTIMIZE")))
-        return [Package(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
+        return [BuiltPackage(s.stem, s, Path(), {b.name: "" for b in backends}) for s in specs]
 
     monkeypatch.delenv("OPC_OPTIMIZE", raising=False)
     backends = [SimpleNamespace(name=name, wraps=name != "onnx") for name in ("numpy", "onnx", "paddle", "torch")]

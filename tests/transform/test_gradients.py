@@ -14,7 +14,7 @@ import opc
 from opc.analysis.cost import cost, saved, scatters
 from opc.analysis.shapes.inference import infer
 from opc.ir.dtypes import DType
-from opc.ir.op import Op, Role, Scatter, Ties
+from opc.ir.op import Op, Role, ScatterMode, Ties
 from opc.ir.printer import format_assign, format_body, format_op
 from opc.pipeline import auto_backward, compile_text, load_family
 from opc.testing.oracle.evaluation import evaluate
@@ -231,8 +231,8 @@ def test_ties_of_a_maximum_go_to_the_first_or_to_all_in_equal_shares() -> None:
 
 def test_the_keys_of_the_gradient_reach_the_ops_derived() -> None:
     family = compile_text(spec_text("f", ROWS + "gradient: {ties: even, scatter: atomic}\n"), "f")
-    assert (family.forward.ties, family.forward.scatter) == (Ties.EVEN, Scatter.DETERMINISTIC)
-    assert {(op.ties, op.scatter) for op in family.ops[1:]} == {(Ties.EVEN, Scatter.ATOMIC)}
+    assert (family.forward.ties, family.forward.scatter) == (Ties.EVEN, ScatterMode.DETERMINISTIC)
+    assert {(op.ties, op.scatter) for op in family.ops[1:]} == {(Ties.EVEN, ScatterMode.ATOMIC)}
     body = "gradient: {ties: even, body: 'd_x[n, d] = d_y[n] if x[n, d] == max[k](x[n, k]) else 0'}\n"
     assert compile_text(spec_text("f", ROWS + body), "f").explicit_backward
 

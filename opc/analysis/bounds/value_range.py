@@ -35,15 +35,15 @@ _MAX_BOUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ValueRange:
     """Expressions over sizes, each no greater (`lows`) or no less (`highs`) than the value at every point."""
 
     lows: tuple[Affine, ...] = ()
     highs: tuple[Affine, ...] = ()
 
-    def negated(self) -> Range:
+    def negated(self) -> ValueRange:
         """Return the range of the negative value."""
-        return Range(tuple(-h for h in self.highs), tuple(-a for a in self.lows))
+        return ValueRange(tuple(-h for h in self.highs), tuple(-a for a in self.lows))
 
 
 class Values:
@@ -52,7 +52,7 @@ class Values:
     def __init__(self, op: Op) -> None:
         self.op = op
         self.knowledge = knowledge_of(op)
-        self.known: dict[str, Range] = {}
+        self.known: dict[str, ValueRange] = {}
 
     def within(self, e: Expr, size: Affine, ranges: Mapping[str, Affine]) -> bool:
         """Whether 0 <= e < size is proved at every point of the loops `ranges`."""
@@ -69,20 +69,20 @@ class Values:
     def _holds(self, f: Affine, ranges: Mapping[str, Affine]) -> bool:
         return self.knowledge.nonnegative(f, ranges)
 
-    def range(self, e: Expr, ranges: Mapping[str, Affine]) -> Range:
+    def range(self, e: Expr, ranges: Mapping[str, Affine]) -> ValueRange:
         """Return what is known of the value of `e` inside the loops `ranges`."""
         match e:
             case Const(type=Weak.INT):
-                return Range((Affine.of(int(e.value)),), (Affine.of(int(e.value)),))
+                return ValueRange((Affine.of(int(e.value)),), (Affine.of(int(e.value)),))
             case IndexValue():
-                return Range((e.value,), (e.value,))
+                return ValueRange((e.value,), (e.value,))
             case GroupIndex():
-                return Range((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
+                return ValueRange((Affine.of(0),), (Affine.of(GroupSize(e.group)) - 1,))
             case Cast(type=DType.INT64) if is_whole(e.arg.type):
                 return self.range(e.arg, ranges)
             case Select():
                 then, other = self.range(e.then, ranges), self.range(e.other, ranges)
-                return Range(self._least(then.lows, other.lows, ranges), self._greatest(then.highs, other.highs, ranges))
+                return ValueRange(self._least(then.lows, other.lows, ranges), self._greatest(then.highs, other.highs, ranges))
             case Reduce(kind="argmax" | "argmin"):
                 return self._position(e)
             case Read(pad=None) if e.operand in self.op.assignments and is_integer(e.type):
@@ -90,31 +90,31 @@ class Values:
             case Call(fn=fn, args=(a, *rest)) if is_integer(e.type) or isinstance(e.type, Weak):
                 return self._call(fn, self.range(a, ranges), rest, ranges)
             case _:
-                return Range()
+                return ValueRange()
 
-    def _call(self, fn: str, a: Range, rest: list[Expr], ranges: Mapping[str, Affine]) -> Range:
-        b = self.range(rest[0], ranges) if rest else Range()
+    def _call(self, fn: str, a: ValueRange, rest: list[Expr], ranges: Mapping[str, Affine]) -> ValueRange:
+        b = self.range(rest[0], ranges) if rest else ValueRange()
         match fn:
             case "neg":
                 return a.negated()
             case "add" | "sub":
                 b = b.negated() if fn == "sub" else b
-                return Range(_sums(a.lows, b.lows), _sums(a.highs, b.highs))
+                return ValueRange(_sums(a.lows, b.lows), _sums(a.highs, b.highs))
             case "maximum":
-                return Range(_few((*a.lows, *b.lows)), self._greatest(a.highs, b.highs, ranges))
+                return ValueRange(_few((*a.lows, *b.lows)), self._greatest(a.highs, b.highs, ranges))
             case "minimum":
-                return Range(self._least(a.lows, b.lows, ranges), _few((*a.highs, *b.highs)))
+                return ValueRange(self._least(a.lows, b.lows, ranges), _few((*a.highs, *b.highs)))
             case "mod" if any(self._holds(d - 1, ranges) for d in b.lows):
-                return Range((Affine.of(0),), tuple(d - 1 for d in b.highs))
+                return ValueRange((Affine.of(0),), tuple(d - 1 for d in b.highs))
             case "floordiv" if isinstance(rest[0], IndexValue | Const) and len(b.lows) == 1 and not b.lows[0].indices():
                 divisor = b.lows[0]
                 if not self._holds(divisor - 1, ranges):
-                    return Range()
-                return Range(tuple(x // divisor for x in a.lows), tuple(x // divisor for x in a.highs))
+                    return ValueRange()
+                return ValueRange(tuple(x // divisor for x in a.lows), tuple(x // divisor for x in a.highs))
             case _:
-                return Range()
+                return ValueRange()
 
-    def _position(self, e: Reduce) -> Range:
+    def _position(self, e: Reduce) -> ValueRange:
         size = Affine.of(1)
         for axis in e.axes:
             match axis:
@@ -123,20 +123,20 @@ class Values:
                 case GroupAxis():
                     size = size * GroupSize(axis.name)
                 case _:
-                    return Range((Affine.of(0),))
-        return Range((Affine.of(0),), (size - 1,))
+                    return ValueRange((Affine.of(0),))
+        return ValueRange((Affine.of(0),), (size - 1,))
 
-    def _defined(self, name: str) -> Range:
+    def _defined(self, name: str) -> ValueRange:
         """Return the range of the elements of a temporary or output: bounds without an index."""
         if name not in self.known:
-            self.known[name] = Range()
+            self.known[name] = ValueRange()
             statement = self.op.assignments[name]
             ranges = ranges_of(statement, self.op.operand(name))
             found = self.range(statement.value, ranges)
             prover = self.knowledge.prover(ranges)
             lows = (prover.least(x) if x.indices() else x for x in found.lows)
             highs = (prover.least(-x) if x.indices() else -x for x in found.highs)
-            self.known[name] = Range(tuple(x for x in lows if x is not None), tuple(-x for x in highs if x is not None))
+            self.known[name] = ValueRange(tuple(x for x in lows if x is not None), tuple(-x for x in highs if x is not None))
         return self.known[name]
 
     def _least(self, a: tuple[Affine, ...], b: tuple[Affine, ...], ranges: Mapping[str, Affine]) -> tuple[Affine, ...]:

@@ -16,9 +16,9 @@ from opc.ir.expr import Expr, GroupRef
 from opc.ir.op import Assign, DimSpec, Group, Operand
 from opc.ir.rules import assignable
 from opc.lang.parse import parse_body
-from opc.lang.tree import Apply, Dots, Item, Name, Range, Star, Statement, Subscript, Tree, parts
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, Star, Statement, Subscript, Tree, parts
 from opc.records import dataclass
-from opc.spec.text import Text, name_problem
+from opc.spec.text import SourceText, name_problem
 
 _LEFT = "an index on the left is a name, name:extent, ... or *A"
 MAX_MISTAKES = 100
@@ -46,7 +46,7 @@ class BodyTyper:
         self.failed: set[str] = set()
         self.assigned: dict[str, Span] = {}
 
-    def elaborate(self, text: Text) -> Body:
+    def elaborate(self, text: SourceText) -> Body:
         """Return the typed body of a text. Every mistake is recorded; statements with one are left out."""
         before = len(self.found.items)
         statements = parse_body(text, self.found)
@@ -164,13 +164,13 @@ class BodyTyper:
                     self._error(f"the axes {GroupRef(dim.name)} of '{owner}' have no single index", item.span, hint)
                     return None
                 return item.id if self.typer.calls.index_name(item, taken) else None
-            case Range():
+            case AxisRange():
                 return self._stated(item, dim, owner, taken)
             case _:
                 self._error(_LEFT, item.span, "let the right side shift: y[i] = x[i + 1]")
                 return None
 
-    def _stated(self, item: Range, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | None:
+    def _stated(self, item: AxisRange, dim: DimSpec, owner: str, taken: dict[str, Affine | None]) -> str | None:
         """Return the index of `y[i:extent] = ...`, whose range must be the axis that the output declares."""
         extent = self.typer.index(item.extent, "an index's range")
         if extent is None or not self.typer.calls.index_name(item.name, taken):
@@ -209,7 +209,7 @@ class BodyTyper:
                     targets.append(item.id)
                     if extent is not None:
                         dims.append(extent)
-                case Range():
+                case AxisRange():
                     extent = self.typer.index(item.extent, "an index's range")
                     if not self.typer.calls.index_name(item.name, extents):
                         good = False
@@ -375,7 +375,7 @@ def _shown(item: Item) -> str:
             return item.id
         case Star():
             return f"*{item.name}"
-        case Range():
+        case AxisRange():
             return f"{item.name.id}:..."
         case _:
             return "..."
@@ -402,6 +402,6 @@ def _bare_names(tree: Item, scope: Scope) -> Iterator[str]:
 def _loose_names(s: Statement, scope: Scope) -> Iterator[str]:
     """Yield the names in a statement that may be meant as index variables."""
     for item in s.items or ():
-        name = item.name if isinstance(item, Range) else item
+        name = item.name if isinstance(item, AxisRange) else item
         if isinstance(name, Name) and name.id not in scope.operands:
             yield name.id

@@ -29,7 +29,7 @@ from opc.ir.expr import (
 )
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.rules import reduction_type
-from opc.lang.tree import Apply, Dots, Item, Name, Range, Reduction, Star
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Name, ReductionCall, Star
 from opc.spec.text import name_problem
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class CallTyper:
         # Derivatives are written over given expressions, and call hidden functions too.
         if name not in CALLABLE and not (self.scope.bound and name in FUNCTIONS and FUNCTIONS[name].hidden):
             for a in tree.args:
-                if not isinstance(a, Dots | Star | Range):
+                if not isinstance(a, Dots | Star | AxisRange):
                     self.typer.value(a)
             self._unknown_function(tree.fn)
             return None
@@ -101,7 +101,7 @@ class CallTyper:
 
     def argument(self, item: Item) -> Expr | None:
         """Return an argument that must be an expression."""
-        if isinstance(item, Dots | Star | Range):
+        if isinstance(item, Dots | Star | AxisRange):
             self._error("an argument is an expression", item.span)
             return None
         return self.typer.value(item)
@@ -169,7 +169,7 @@ class CallTyper:
 
     # reductions
 
-    def reduction(self, tree: Reduction) -> Expr | None:
+    def reduction(self, tree: ReductionCall) -> Expr | None:
         """Return a reduction as a typed expression; its indices are in scope in its body only."""
         kind = tree.kind.id
         if kind not in REDUCTIONS:
@@ -189,7 +189,7 @@ class CallTyper:
             return None
         return self._reduce(kind, known, body, tree.span)
 
-    def _axis(self, item: Item, tree: Reduction, extents: dict[str, Affine | None], groups: set[str]) -> ReduceAxis | None:
+    def _axis(self, item: Item, tree: ReductionCall, extents: dict[str, Affine | None], groups: set[str]) -> ReduceAxis | None:
         scope = self.scope
         match item:
             case Dots() | Star():
@@ -208,12 +208,12 @@ class CallTyper:
                     self._error("broadcast(x) names an input of an op with broadcast", item.span)
                     return None
                 return BroadcastAxis("...", operand)
-            case Name() | Range():
+            case Name() | AxisRange():
                 name_tree = item if isinstance(item, Name) else item.name
                 name = name_tree.id
                 extent: Affine | None = None
                 taken = dict(extents)
-                if isinstance(item, Range):
+                if isinstance(item, AxisRange):
                     hint = partial(self._extent_hint, tree.kind.id, name)
                     extent = self.typer.index(item.extent, "an index's range", hint)
                     extents[name] = extent

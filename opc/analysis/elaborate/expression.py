@@ -22,7 +22,7 @@ from opc.ir.expr import REDUCTIONS, AttrRef, Call, Cast, Const, Expr, IndexValue
 from opc.ir.functions import CALLABLE, FUNCTIONS
 from opc.ir.op import Attribute, AttributeKind
 from opc.ir.promotion import join, result_type
-from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, Reduction, Subscript, Tree
+from opc.lang.tree import Apply, Conditional, Literal, Name, Operation, ReductionCall, Subscript, Tree
 
 _KIND_TYPE: dict[AttributeKind, ValueType] = {
     AttributeKind.INT: Weak.INT,
@@ -71,7 +71,7 @@ class ExpressionTyper:
                 return self.reads.subscript(tree, None)
             case Apply():
                 return self.calls.apply(tree)
-            case Reduction():
+            case ReductionCall():
                 return self.calls.reduction(tree)
 
     def condition(self, tree: Tree) -> Expr | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opc.ir.op import CodeLine, Native
 from opc.spec.loader import Spec
 from opc.spec.native import TARGETS
-from opc.spec.text import Text
+from opc.spec.text import SourceText
 
 
 def natives_of(spec: Spec) -> tuple[Native, ...]:
@@ -25,7 +25,7 @@ def natives_of(spec: Spec) -> tuple[Native, ...]:
     return tuple(found)
 
 
-def _lines(code: Text) -> Iterator[CodeLine]:
+def _lines(code: SourceText) -> Iterator[CodeLine]:
     at = 0
     for text in code.value.rstrip().split("\n"):
         # Leading spaces of a folded line stand nowhere in the file: the first other character tells where the line is.

@@ -28,7 +28,7 @@ from opc.ir.expr import (
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Operand
 from opc.ir.promotion import join
 from opc.ir.rules import converted, needs_width
-from opc.lang.tree import Apply, Dots, Item, Literal, Name, Range, Star, Subscript
+from opc.lang.tree import Apply, AxisRange, Dots, Item, Literal, Name, Star, Subscript
 from opc.records import replace
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class ReadTyper:
                 self._unbound_group(wanted, item.span)
                 return None
             return GroupRef(wanted)
-        if isinstance(item, Range):
+        if isinstance(item, AxisRange):
             hint = f"write t[{item.name.id}:...] = ... or sum[{item.name.id}:...](...)"
             self._error("a range stands on the left and in a reduction's axes only", item.span, hint)
             return None
@@ -278,7 +278,7 @@ class ReadTyper:
         read, fill = tree.args
         value = self.typer.calls.argument(fill)
         if not isinstance(read, Subscript):
-            if not isinstance(read, Dots | Star | Range):
+            if not isinstance(read, Dots | Star | AxisRange):
                 self.typer.value(read)
             self._error("pad takes a read with indices", read.span, "write pad(x[i + 1], 0)")
             return None

@@ -12,7 +12,7 @@ from opc.ir.dtypes import TYPE_SETS, Acc, DType, ElementType, TypeVar
 from opc.ir.expr import ELLIPSIS
 from opc.ir.op import Attribute, AttributeKind, DimSpec, Group, Operand, Requirement
 from opc.lang.parse import parse_expression
-from opc.lang.tree import Dots, Item, Literal, Name, Range, Star, Subscript, Tree
+from opc.lang.tree import AxisRange, Dots, Item, Literal, Name, Star, Subscript, Tree
 from opc.spec.loader import Spec
 from opc.spec.text import name_problem
 
@@ -199,7 +199,7 @@ class Signature:
                 self._error(f"no input has the axis group {Group(name)}", item.span, hint)
                 return None
             return Group(name)
-        if isinstance(item, Range):
+        if isinstance(item, AxisRange):
             self._error("a range is no size", item.span, "a shape names sizes alone: T[N]")
             return None
         size = self._size(item, "the size of an axis")

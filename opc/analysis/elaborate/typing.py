@@ -24,7 +24,7 @@ from opc.lang.parse import parse_expression
 from opc.lang.tree import Tree
 from opc.records import dataclass, replace
 from opc.spec.loader import Spec
-from opc.spec.text import Text
+from opc.spec.text import SourceText
 
 
 def elaborate(spec: Spec, diagnostics: Diagnostics | None = None) -> Op:
@@ -132,7 +132,7 @@ def _elaborate(spec: Spec) -> _Elaborated:
 @lru_cache(maxsize=256)
 def _parse_derivative(text: str) -> Tree:
     found = Diagnostics()
-    tree = parse_expression(Text.of(text, "derivative"), found)
+    tree = parse_expression(SourceText.of(text, "derivative"), found)
     found.raise_errors()
     if tree is None:  # pragma: no cover - a failed parse has recorded an error
         raise SpecError(found.items)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from opc.analysis.shapes.steps import (
     AxisMatch,
     BindType,
+    Bound,
     BroadcastGroup,
     CheckAttribute,
     CheckCondition,
     DeriveDim,
     GroupKey,
     GroupLength,
-    Known,
     MatchDim,
     MatchGroup,
     MatchOperand,
@@ -94,10 +94,10 @@ class _Planner:
     def __init__(self, op: Op) -> None:
         self.op = op
         self.steps: list[Step] = []
-        self.dims: dict[str, Known] = {}
-        self.groups: dict[GroupKey, Known] = {}
-        self.types: dict[str, Known] = {}
-        self.placed: dict[str, Known] = {}
+        self.dims: dict[str, Bound] = {}
+        self.groups: dict[GroupKey, Bound] = {}
+        self.types: dict[str, Bound] = {}
+        self.placed: dict[str, Bound] = {}
         self.axes = {a.dim: a for a in op.attributes if a.kind is AttributeKind.AXIS and a.dim is not None}
         self.binders: dict[Unsure, list[str]] = {}
         self.derived = dict(op.dims)
@@ -131,17 +131,17 @@ class _Planner:
         for a in self.op.attributes:
             if a.binds is not None:
                 self.steps.append(BindType(a, variables[a.binds]))
-                self.types[a.binds] = Known.YES
+                self.types[a.binds] = Bound.YES
         for operand in self.op.inputs:
             if isinstance(operand.type, TypeVar):
-                known = self.types.get(operand.type.name, Known.NO)
+                known = self.types.get(operand.type.name, Bound.NO)
                 self.steps.append(MatchType(operand, known))
                 self.types[operand.type.name] = _bound(known, operand)
                 self.binders.setdefault(TypeName(operand.type.name), []).append(operand.name)
         for operand in self.op.inputs:
             if not isinstance(operand.type, TypeVar):
                 name = _variable(operand.type)
-                self.steps.append(MatchType(operand, Known.YES if name is None else self.types.get(name, Known.NO)))
+                self.steps.append(MatchType(operand, Bound.YES if name is None else self.types.get(name, Bound.NO)))
 
     def _operands(self) -> list[str]:
         """Match the inputs in order, but an input whose groups' ranks a later one determines after that one."""
@@ -167,13 +167,13 @@ class _Planner:
             placed = next((j for j in range(i + 1, following) if self._axis(dims[j]) is not None), None)
             after = sum(not isinstance(d, Group) for d in dims[i:])
             attribute = None if placed is None else self._axis(dims[placed])
-            if self.groups.get(group_key(_as_group(dims[i]))) is Known.YES:
+            if self.groups.get(group_key(_as_group(dims[i]))) is Bound.YES:
                 lengths.append(Same(after))
             elif placed is not None and attribute is not None:
                 lengths.append(UpTo(attribute.name, placed - i - 1, after))
             else:
                 behind = tuple(group_key(_as_group(dims[j])) for j in positions[n + 1 :])
-                if not all(self.groups.get(key) is Known.YES for key in behind):
+                if not all(self.groups.get(key) is Bound.YES for key in behind):
                     return None
                 lengths.append(Rest(after, behind))
         return lengths
@@ -191,12 +191,12 @@ class _Planner:
             name = _dim_name(dim)
             if isinstance(dim, Group):
                 key = group_key(dim)
-                known = self.groups.get(key, Known.NO)
+                known = self.groups.get(key, Bound.NO)
                 axes.append(MatchGroup(key, lengths.pop(0), known))
                 self.groups[key] = _bound(known, operand)
                 self.binders.setdefault(key, []).append(operand.name)
             elif name is not None and name not in self.derived:
-                known = self.dims.get(name, Known.NO)
+                known = self.dims.get(name, Bound.NO)
                 axes.append(MatchDim(name, known))
                 self.dims[name] = _bound(known, operand)
                 self.binders.setdefault(name, []).append(operand.name)
@@ -210,8 +210,8 @@ class _Planner:
         places = []
         for i, dim in enumerate(operand.dims):
             attribute = self._axis(dim)
-            known = Known.NO if attribute is None else self.placed.get(attribute.name, Known.NO)
-            if attribute is None or known is Known.YES or operand not in self.op.placing(attribute):
+            known = Bound.NO if attribute is None else self.placed.get(attribute.name, Bound.NO)
+            if attribute is None or known is Bound.YES or operand not in self.op.placing(attribute):
                 continue
             before = [isinstance(d, Group) for d in operand.dims[:i]]
             after = [isinstance(d, Group) for d in operand.dims[i + 1 :]]
@@ -224,13 +224,13 @@ class _Planner:
             return
         for name in dict.fromkeys(name for name, of in self.groups):
             sources = tuple(k for k in self.groups if k[0] == name and k[1] is not None)
-            known = self.groups.get((name, None), Known.NO)
+            known = self.groups.get((name, None), Bound.NO)
             if sources:
                 self.steps.append(BroadcastGroup(name, sources, known))
-            if any(self.groups[s] is Known.YES for s in sources):
-                self.groups[(name, None)] = Known.YES
-            elif sources and known is Known.NO:
-                self.groups[(name, None)] = Known.MAYBE
+            if any(self.groups[s] is Bound.YES for s in sources):
+                self.groups[(name, None)] = Bound.YES
+            elif sources and known is Bound.NO:
+                self.groups[(name, None)] = Bound.MAYBE
 
     def _needed(self) -> list[str]:
         """Ask for what rules and required outputs use; return what nothing binds."""
@@ -242,11 +242,11 @@ class _Planner:
         used += [s for o in self.op.outputs if not o.optional for s in _operand_symbols(o)]
         self.steps += self._unsure(used)
         used += [s for o in (*self.op.outputs, *self.op.inputs, *self.op.temporaries) for s in _operand_symbols(o)]
-        return [symbol_text(s) for s in dict.fromkeys(used) if self._known(s) is Known.NO]
+        return [symbol_text(s) for s in dict.fromkeys(used) if self._known(s) is Bound.NO]
 
     def _unsure(self, symbols: Iterable[Unsure]) -> list[NeedOne]:
         """Return what must be given so that each of these symbols is bound."""
-        unsure = [s for s in dict.fromkeys(symbols) if self._known(s) is Known.MAYBE]
+        unsure = [s for s in dict.fromkeys(symbols) if self._known(s) is Bound.MAYBE]
         needs = [NeedOne(s, tuple(dict.fromkeys(self._binders(s)))) for s in unsure]
         # The operands that tell a size tell the type too, most often.
         sized = {n.operands for n in needs if not isinstance(n.symbol, TypeName)}
@@ -259,15 +259,15 @@ class _Planner:
             ]
         return self.binders[symbol]
 
-    def _known(self, symbol: Unsure) -> Known:
+    def _known(self, symbol: Unsure) -> Bound:
         match symbol:
             case TypeName():
                 only = any(t.name == symbol.name and len(t.dtypes) == 1 for t in self.op.types)
-                return Known.YES if only else self.types.get(symbol.name, Known.NO)
+                return Bound.YES if only else self.types.get(symbol.name, Bound.NO)
             case str():
-                return Known.YES if symbol in self.derived else self.dims.get(symbol, Known.NO)
+                return Bound.YES if symbol in self.derived else self.dims.get(symbol, Bound.NO)
             case _:
-                return self.groups.get(symbol, Known.NO)
+                return self.groups.get(symbol, Bound.NO)
 
     def _outputs(self) -> None:
         for operand in self.op.outputs:
@@ -290,9 +290,9 @@ class _Planner:
                 self.steps.append(MatchSize(operand, i - len(operand.dims) if before else i, dim))
 
 
-def _bound(known: Known, operand: Operand) -> Known:
+def _bound(known: Bound, operand: Operand) -> Bound:
     """Return what is known of a symbol after `operand` used it."""
-    return known if known is Known.YES else Known.MAYBE if operand.optional else Known.YES
+    return known if known is Bound.YES else Bound.MAYBE if operand.optional else Bound.YES
 
 
 def _dim_name(dim: DimSpec) -> str | None:

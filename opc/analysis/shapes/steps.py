@@ -10,7 +10,7 @@ writes it as the kernel's prologue and `opc.emit.shapes.python` as the package's
 5. derived dimensions, input axes given by an expression, and the conditions that need sizes;
 6. the outputs' shapes.
 
-An optional operand that is absent skips its steps, so a symbol that only optional operands have is `Known.MAYBE` bound.
+An optional operand that is absent skips its steps, so a symbol that only optional operands have is `Bound.MAYBE` bound.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GroupKey: TypeAlias = tuple[str, str | None]
 """A group's name and, in a broadcast op, the input whose own group it is."""
 
 
-class Known(Enum):
+class Bound(Enum):
     """Whether earlier steps have bound a symbol when a step reaches it."""
 
     NO = "no"
@@ -76,7 +76,7 @@ class MatchType:
     """The operand's dtype binds its type variable, or agrees with its type as bound."""
 
     operand: Operand
-    known: Known
+    known: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class MatchDim:
     """The next axis binds a named dimension, or equals it."""
 
     dim: str
-    known: Known
+    known: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class MatchGroup:
 
     group: GroupKey
     length: GroupLength
-    known: Known
+    known: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class PlaceAxis:
     attribute: Attribute
     first: int
     last: int
-    known: Known
+    known: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class BroadcastGroup:
 
     name: str
     sources: tuple[GroupKey, ...]
-    known: Known
+    known: Bound
 
 
 @dataclass(frozen=True, slots=True)

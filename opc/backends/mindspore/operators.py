@@ -18,7 +18,7 @@ _RESERVED = {"out", "dout", "found", "gradient", "inputs", "outputs", "zero", "b
 
 
 @dataclass(frozen=True, slots=True)
-class _Operator:
+class _MindSporeOperator:
     """One op of the family as the template sees it: finished texts, empty where there is none."""
 
     name: str
@@ -58,7 +58,7 @@ def _attribute(a: Attribute) -> Bracket:
     return Bracket("Attribute(", items, ")")
 
 
-def _operator(family: Family, op: Op) -> _Operator:
+def _operator(family: Family, op: Op) -> _MindSporeOperator:
     gradient = gradient_of(family, op)
     items: list[str | Bracket] = ["LIBRARY", quoted(op.name), quoted(symbol(op))]
     items.append(Bracket("inputs=(", [quoted(x.name) for x in op.inputs], ")", single=True))
@@ -73,7 +73,7 @@ def _operator(family: Family, op: Op) -> _Operator:
     elif op is family.forward and not any(differentiable(o) for o in op.outputs):
         items.append(f"zeros=_{op.name}_zeros")
         rule = "\n".join(_zeros(op))
-    return _Operator(op.name, Bracket(f"{op.name} = Op(", items, ")").render(), rule)
+    return _MindSporeOperator(op.name, Bracket(f"{op.name} = Op(", items, ")").render(), rule)
 
 
 def _scalar(op: Op) -> bool | None:

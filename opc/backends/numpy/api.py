@@ -22,7 +22,7 @@ _ANNOTATION = {
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class OpFunction:
     """The generated text of one op: the `_Op` that describes it, and the function."""
 
     name: str
@@ -30,9 +30,9 @@ class Function:
     definition: str
 
 
-def functions(family: Family) -> tuple[Function, ...]:
+def functions(family: Family) -> tuple[OpFunction, ...]:
     """Return the functions of a family, the op itself first."""
-    return tuple(Function(op.name, _description(op), _definition(op)) for op in family.ops)
+    return tuple(OpFunction(op.name, _description(op), _definition(op)) for op in family.ops)
 
 
 def dtype_constants(family: Family) -> list[str]:

@@ -11,7 +11,7 @@ from opc.backends.base import Unsupported
 from opc.backends.checks import Checks, assert_alike, check, misshapen, shapes
 from opc.backends.example_call import ExampleCall, example_calls
 from opc.backends.onnx.session import OnnxSession
-from opc.emit.onnx.function import Refusal, function_body
+from opc.emit.onnx.function import NoBody, function_body
 from opc.emit.onnx.types import used_variables
 from opc.ir.dtypes import DType
 
@@ -129,7 +129,7 @@ class OnnxChecks(Checks[OnnxSession]):
     def _functions(self, dtype: str | None = None) -> Iterator[tuple[ExampleCall, Any]]:
         """Yield each example with its model that holds the function."""
         body = function_body(self.op)
-        if isinstance(body, Refusal):
+        if isinstance(body, NoBody):
             raise Unsupported(f"no function in standard operators: {body.reason}")
         for call in example_calls(self.family, dtype):
             yield call, call.model(self.module, function=True, shapes=call.shapes())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from opc.backends.templates import Templates
 from opc.emit.numpy.reference import function_name, numpy_module
 from opc.emit.onnx.formulas import methods
-from opc.emit.onnx.function import FunctionBody, Refusal, body_name, function_body
+from opc.emit.onnx.function import FunctionBody, NoBody, body_name, function_body
 from opc.emit.onnx.types import TENSOR_TYPE, TYPE_STRING, attribute_type, type_variable, used_variables
 from opc.emit.python.layout import bracketed
 from opc.emit.python.text import Bracket, docstring, literal, quoted, tuple_of
@@ -195,7 +195,7 @@ def function_module(family: Family) -> str:
     static = [a for a in family.forward.attributes if a.kind in (AttributeKind.STR, AttributeKind.BOOL) and a.length is None]
     defaults = [f"{quoted(a.name)}: {literal(a.default)}" for a in static if not a.required]
     writers = [f"{quoted(op.class_name)}: {body_name(op)}" for op, b in bodies.items() if isinstance(b, FunctionBody)]
-    refused = [f"{quoted(op.class_name)}: {literal(b.reason)}" for op, b in bodies.items() if isinstance(b, Refusal)]
+    refused = [f"{quoted(op.class_name)}: {literal(b.reason)}" for op, b in bodies.items() if isinstance(b, NoBody)]
     text = "\n".join(written)
     return _render(
         "function.py.j2",

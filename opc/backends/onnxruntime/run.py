@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import package as packages
-from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
+from opc.backends.array_files import OutputFile, load_array, load_families, load_inputs, save_array
 from opc.backends.onnxruntime.values import run
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 
@@ -25,7 +25,7 @@ Build = Callable[[Sequence[Path]], Sequence[Path]]
 """Builds the packages of specs for ONNX Runtime and returns their folders, in order; SpecError when it can't."""
 
 
-def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[Output, ...]:
+def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[OutputFile, ...]:
     """Run a model on .npy files and write its outputs as .npy files to the folder `out`, which is made if it is missing.
 
     Only the specs whose ops the model holds are built.

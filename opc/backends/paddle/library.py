@@ -45,7 +45,7 @@ class _Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operator:
+class _PaddleOperator:
     """One op of the family as the template sees it."""
 
     name: str
@@ -79,11 +79,11 @@ def library_source(family: Family) -> str:
     )
 
 
-def _operator(op: Op) -> _Operator:
+def _operator(op: Op) -> _PaddleOperator:
     axes = OutputAxes(op)
     optional = ["true" if x.optional and x.dims else "false" for x in op.inputs]
     binders = {a.binds: a.name for a in op.attributes if a.kind is AttributeKind.DTYPE and a.binds}
-    return _Operator(
+    return _PaddleOperator(
         name=op.name,
         inputs=len(op.inputs),
         outputs=len(op.outputs),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opc.backends import environments
-from opc.backends.array_files import Output, load_array, load_families, load_inputs, save_array
+from opc.backends.array_files import OutputFile, load_array, load_families, load_inputs, save_array
 from opc.backends.paddle.signature import operator_name
 from opc.diagnostics import Diagnostic, Diagnostics, SpecError, did_you_mean
 from opc.records import dataclass
@@ -45,7 +45,7 @@ class _Input:
         return f"{self.dtype} [{', '.join('?' if s < 0 else str(s) for s in self.sizes)}]"
 
 
-def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[Output, ...]:
+def run_model(model: Path, specs: Sequence[Path], inputs: Mapping[str, Path], out: Path, build: Build) -> tuple[OutputFile, ...]:
     """Run a saved model (`model.json`, beside it `model.pdiparams`) on .npy files; write its outputs to the folder `out`.
 
     Only the specs whose ops the model holds are built.

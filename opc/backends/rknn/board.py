@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.backends.base import BuildStep, Compile, Link, OpError, Unsupported
 from opc.backends.kernel.backend import COMMON_FLAGS, KernelBackend
-from opc.backends.rknn.graph import Call
+from opc.backends.rknn.graph import AcceptedCall
 from opc.ir.dtypes import DTYPES, DType
 from opc.ir.op import Family
 from opc.records import dataclass
@@ -101,7 +101,7 @@ class Board:
     package: Path
     machine: str
 
-    def run(self, calls: Sequence[Call]) -> list[dict[str, Array] | OpError]:
+    def run(self, calls: Sequence[AcceptedCall]) -> list[dict[str, Array] | OpError]:
         """Return for each call its outputs, or how the op refused it.
 
         Raises:
@@ -139,7 +139,7 @@ class Board:
             return answers.read_bytes(), done.stderr
 
 
-def _request(call: Call) -> bytes:
+def _request(call: AcceptedCall) -> bytes:
     """Return a call as `opc/adapters/rknn_emulation.h` reads it."""
     parts = [struct.pack("<I", len(call.attributes))]
     parts += [_attribute(name, value) for name, value in call.attributes.items()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opc.analysis.shapes.inference import infer, infer_types
 from opc.backends.node_call import node_attributes, trimmed
-from opc.backends.rknn.names import Name
+from opc.backends.rknn.names import OperatorName
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.ir.dtypes import DTYPES, DType, resolve
 from opc.ir.op import Op
@@ -27,7 +27,7 @@ IR_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AcceptedCall:
     """One call of an op that it does not refuse: inputs that are given, attributes as a node holds them, outputs' types."""
 
     op: Op
@@ -36,7 +36,7 @@ class Call:
     outputs: dict[str, tuple[DType, tuple[int, ...]]]
 
 
-def make_call(op: Op, inputs: Inputs, attributes: Attributes) -> Call:
+def make_call(op: Op, inputs: Inputs, attributes: Attributes) -> AcceptedCall:
     """Return a call with what its outputs are.
 
     Raises:
@@ -49,10 +49,10 @@ def make_call(op: Op, inputs: Inputs, attributes: Attributes) -> Call:
     binding = infer_types(op, dtypes, attributes)
     shapes = infer(op, {name: a.shape for name, a in feeds.items()}, attributes).outputs
     outputs = {o.name: (resolve(o.type, binding), tuple(shapes[o.name])) for o in op.outputs}
-    return Call(op, feeds, node_attributes(op, attributes, {}), outputs)
+    return AcceptedCall(op, feeds, node_attributes(op, attributes, {}), outputs)
 
 
-def node(name: Name, op: Op, feeds: Mapping[str, Any], attributes: Mapping[str, Any], prefix: str = "") -> Any:
+def node(name: OperatorName, op: Op, feeds: Mapping[str, Any], attributes: Mapping[str, Any], prefix: str = "") -> Any:
     """Return the `NodeProto` of a call; the names of its tensors begin with `prefix`."""
     from onnx import helper
 
@@ -80,7 +80,7 @@ def _attribute(declared: Any, name: str, value: Any) -> Any:
     return helper.make_attribute(name, value)
 
 
-def model_of(name: Name, calls: Sequence[Call]) -> tuple[Any, list[Array]]:
+def model_of(name: OperatorName, calls: Sequence[AcceptedCall]) -> tuple[Any, list[Array]]:
     """Return the `ModelProto` with a node for each call, and its inputs in order."""
     from onnx import helper
 
@@ -95,7 +95,7 @@ def model_of(name: Name, calls: Sequence[Call]) -> tuple[Any, list[Array]]:
     return model(name, helper.make_graph(nodes, "calls", inputs, outputs)), feeds
 
 
-def model(name: Name, graph: Any) -> Any:
+def model(name: OperatorName, graph: Any) -> Any:
     """Return the `ModelProto` of a graph with nodes of the op."""
     from onnx import helper
 

@@ -10,14 +10,14 @@ DOMAIN = "rknn_cst"
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class OperatorName:
     """The domain and operator type of a node in the ONNX model that the toolkit reads."""
 
     domain: str
     op_type: str
 
 
-def rknn_name(family: Family) -> Name:
+def rknn_name(family: Family) -> OperatorName:
     """Return what RKNN calls the op: `names: {rknn: ...}` of its spec, else its op type behind `cst`.
 
     The toolkit looks an op up by its type alone, and takes no type that ONNX has too.
@@ -25,6 +25,6 @@ def rknn_name(family: Family) -> Name:
     own = family.name_for("rknn")
     if own is None:
         op_type = family.forward.class_name
-        return Name(DOMAIN, op_type if op_type.startswith("cst") else f"cst{op_type}")
+        return OperatorName(DOMAIN, op_type if op_type.startswith("cst") else f"cst{op_type}")
     domain, _, op_type = own.rpartition("::")
-    return Name(domain or DOMAIN, op_type)
+    return OperatorName(domain or DOMAIN, op_type)

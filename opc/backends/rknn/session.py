@@ -13,7 +13,7 @@ from opc.analysis.shapes.inference import ShapeError
 from opc.backends import package as packages
 from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.rknn.board import MACHINE, Board
-from opc.backends.rknn.graph import SIMULATED, Call, make_call, model_of, node
+from opc.backends.rknn.graph import SIMULATED, AcceptedCall, make_call, model_of, node
 from opc.backends.rknn.names import rknn_name
 from opc.backends.rknn.toolkit import ToolkitError, simulate, simulate_isolated
 from opc.ir.dtypes import DType
@@ -55,14 +55,14 @@ class RknnSession(Session):
         self.module = packages.load(package, "rknn")
         self.custom_op = packages.load(package, "rknn.custom_op")
         self._answers: dict[bytes, dict[str, Array] | ToolkitError] = {}
-        self._prepared: dict[bytes, Call] = {}
+        self._prepared: dict[bytes, AcceptedCall] = {}
         self._emulated: dict[tuple[str, bytes], dict[str, Array] | OpError] = {}
         # Why nothing runs on an emulation, by machine: found with the first call, and not sought again with each.
         self._absent: dict[str, str] = {}
 
     def prepare(self, calls: Iterable[Arguments]) -> None:
         """Run those of the calls that RKNN can carry, many in one model; `call` then knows their answers."""
-        waiting: dict[bytes, Call] = {}
+        waiting: dict[bytes, AcceptedCall] = {}
         for op, inputs, attributes in calls:
             try:
                 waiting[_key(inputs, attributes)] = self._accepted(op, inputs, attributes)
@@ -110,7 +110,7 @@ class RknnSession(Session):
             raise answer
         return answer
 
-    def _run(self, items: Sequence[tuple[bytes, Call]]) -> None:
+    def _run(self, items: Sequence[tuple[bytes, AcceptedCall]]) -> None:
         """Run calls as one model, and each alone when that fails, for the toolkit does not say which of them it minds."""
         model, feeds = model_of(self.name, [call for _, call in items])
         try:
@@ -127,7 +127,7 @@ class RknnSession(Session):
         for key, call in items:
             self._answers[key] = {name: next(outputs).astype(dtype.value) for name, (dtype, _) in call.outputs.items()}
 
-    def _accepted(self, op: str, inputs: Inputs, attributes: Attributes) -> Call:
+    def _accepted(self, op: str, inputs: Inputs, attributes: Attributes) -> AcceptedCall:
         """Return a call that the custom op does not refuse.
 
         Raises:
@@ -159,7 +159,7 @@ class RknnSession(Session):
         if array.dtype.name == "int64" and array.ndim == 4 and ((array > 2**53) | (array < -(2**53))).any():
             raise Unsupported("RKNN's toolkit takes an input of four axes for images, and rounds int64 to float64")
 
-    def _expressed(self, call: Call) -> None:
+    def _expressed(self, call: AcceptedCall) -> None:
         for dtype, shape in call.outputs.values():
             if dtype not in SIMULATED:
                 raise Unsupported(f"RKNN has no tensors of {dtype}")
@@ -191,7 +191,7 @@ class RknnSession(Session):
         return OpError(f"accepted by RKNN: {refusal}")
 
 
-def _dtypes(call: Call) -> set[str]:
+def _dtypes(call: AcceptedCall) -> set[str]:
     """Return the dtypes of the inputs that are given."""
     return {array.dtype.name for array in call.feeds.values()}
 

@@ -42,7 +42,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FamilyCall:
     """A call of another op of the family while one is differentiated.
 
     `results` says, output by output, which operand of the differentiated op it is the gradient or tangent of; None for one that
@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DerivativeRule:
     """The derivatives of one op.
 
     `vjp` are the calls that make up its gradients, `jvp` is the one that makes its tangents. `again` is a call of the forward op
@@ -64,9 +64,9 @@ class Rule:
     """
 
     op: Op
-    vjp: tuple[Call, ...] = ()
-    jvp: Call | None = None
-    again: Call | None = None
+    vjp: tuple[FamilyCall, ...] = ()
+    jvp: FamilyCall | None = None
+    again: FamilyCall | None = None
 
     @property
     def saved(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Rule:
         """The operands that `jvp` needs."""
         return self._saved((self.jvp,) if self.jvp else ())
 
-    def _saved(self, calls: Iterable[Call]) -> tuple[str, ...]:
+    def _saved(self, calls: Iterable[FamilyCall]) -> tuple[str, ...]:
         used = {name for call in calls for given in call.given for name in given.operands}
         return tuple(o.name for o in (*self.op.inputs, *self.op.outputs) if o.name in used)
 
@@ -88,7 +88,7 @@ def tangent(name: str) -> str:
     return f"t_{name}"
 
 
-def rules(family: Family) -> tuple[Rule, ...]:
+def rules(family: Family) -> tuple[DerivativeRule, ...]:
     """Return the rule of every op of the family, in its order."""
     vjp = {family.name: family.backward}
     jvp = {family.name: family.jvp}
@@ -98,14 +98,14 @@ def rules(family: Family) -> tuple[Rule, ...]:
     found = []
     for op in family.ops:
         if family.jvp and op.name == family.jvp.name:
-            found.append(_JvpRule.of(family) or Rule(op))
+            found.append(_JvpRule.of(family) or DerivativeRule(op))
             continue
         reverse, forward = vjp.get(op.name), jvp.get(op.name)
-        found.append(Rule(op, (_derived(op, reverse),) if reverse else (), _derived(op, forward) if forward else None))
+        found.append(DerivativeRule(op, (_derived(op, reverse),) if reverse else (), _derived(op, forward) if forward else None))
     return tuple(found)
 
 
-def _derived(op: Op, derived: Op) -> Call:
+def _derived(op: Op, derived: Op) -> FamilyCall:
     """Return the call of an op that was derived from the differentiated one."""
     given = []
     for x, (role, name) in zip(derived.inputs, derivation(derived).inputs, strict=True):
@@ -117,7 +117,7 @@ def _derived(op: Op, derived: Op) -> Call:
             given.append(Given(tangent(name), name if unsure else None))
         else:
             given.append(Given(name))
-    return Call(derived, tuple(given), derivation(derived).outputs, _handed(derived))
+    return FamilyCall(derived, tuple(given), derivation(derived).outputs, _handed(derived))
 
 
 def _handed(derived: Op) -> dict[str, Handed]:
@@ -148,10 +148,10 @@ class _JvpRule:
         self.place = {key: x.name for key, x in zip(derivation(jvp).inputs, jvp.inputs, strict=True)}
         self.pushed = dict(zip(derivation(jvp).outputs, (o.name for o in jvp.outputs), strict=True))
         self.place |= {(Role.COTANGENT, name): cotangent(output) for name, output in self.pushed.items()}
-        self.again: Call | None = None
+        self.again: FamilyCall | None = None
 
     @staticmethod
-    def of(family: Family) -> Rule | None:
+    def of(family: Family) -> DerivativeRule | None:
         """Return the rule, or None when the op lacks an operand needed for it."""
         if not (family.jvp and family.backward and family.backward_jvp):
             return None
@@ -161,15 +161,15 @@ class _JvpRule:
         except KeyError:
             return None
         # Of a linear op, the tangent does not depend on the primals, and there is nothing to call.
-        return Rule(family.jvp, tuple(c for c in calls if any(c.results)), again=maker.again)
+        return DerivativeRule(family.jvp, tuple(c for c in calls if any(c.results)), again=maker.again)
 
-    def by_tangent(self) -> Call:
+    def by_tangent(self) -> FamilyCall:
         """Return the call of the backward op on the cotangents of the tangents."""
         how = derivation(self.backward)
         given = tuple(Given(self.find(key)) for key in how.inputs)
-        return Call(self.backward, given, tuple(self.place.get((Role.TANGENT, x)) for x in how.outputs))
+        return FamilyCall(self.backward, given, tuple(self.place.get((Role.TANGENT, x)) for x in how.outputs))
 
-    def by_primal(self) -> Call:
+    def by_primal(self) -> FamilyCall:
         """Return the call of the backward op's jvp in the direction of the tangents, at the cotangents of the tangents."""
         op = self.backward_jvp
         roles = dict(zip((x.name for x in self.backward.inputs), derivation(self.backward).inputs, strict=True))
@@ -192,7 +192,7 @@ class _JvpRule:
         for output, name in zip(op.outputs, derivation(op).outputs, strict=True):
             # What no tangent reaches is zero, and need not be called for.
             results.append(self.place[(Role.INPUT, primal[name])] if moving & _depends(op, output.name) else None)
-        return Call(op, tuple(given), tuple(results))
+        return FamilyCall(op, tuple(given), tuple(results))
 
     def find(self, key: tuple[Role, str]) -> str:
         """Return where an operand of a derived op is found; KeyError when nowhere."""
@@ -204,7 +204,7 @@ class _JvpRule:
         if role is not Role.OUTPUT:
             raise KeyError(name)
         given = tuple(Given(self.place[(Role.INPUT, x.name)]) for x in self.forward.inputs)
-        self.again = Call(self.forward, given, tuple(o.name for o in self.forward.outputs))
+        self.again = FamilyCall(self.forward, given, tuple(o.name for o in self.forward.outputs))
         return name
 
 

@@ -51,7 +51,7 @@ templates = Templates("opc.backends.torch")
 
 
 @dataclass(frozen=True, slots=True)
-class _Operator:
+class _LibraryOperator:
     """One op of the family as the template sees it.
 
     `takes` are the calls that take its inputs, with a comment each; the schemas are string literals, in several lines.
@@ -102,11 +102,11 @@ def _function(family: Family, op: Op) -> str:
     return torch_function(op) if native else function_name(op)
 
 
-def _operator(op: Op, batched: bool, function: str) -> _Operator:
+def _operator(op: Op, batched: bool, function: str) -> _LibraryOperator:
     calls = ["call.optional_input();" if x.optional else "call.input();" for x in op.inputs]
     width = max(map(len, calls))
     inputs = ", ".join(f"{x.name}?" if x.optional else x.name for x in op.inputs)
-    return _Operator(
+    return _LibraryOperator(
         name=op.name,
         signature="\n// ".join(textwrap.wrap(f"{op.name}({inputs}) -> {', '.join(o.name for o in op.outputs)}", 107)),
         schema=_schema_literal(schema(op, batched=batched)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from opc.backends.derived import chooses_outputs, cotangent, differentiable
 from opc.backends.torch.batching import batching, needs_batch_axes
-from opc.backends.torch.derivatives import Call, Given, Handed, Rule, rules, tangent
+from opc.backends.torch.derivatives import DerivativeRule, FamilyCall, Given, Handed, rules, tangent
 from opc.backends.torch.library import templates
 from opc.backends.torch.schema import arguments, namespace, shared_type
 from opc.emit.python.layout import bracketed, tupled
@@ -20,7 +20,7 @@ _RESERVED = {"ctx", "inputs", "output", "needs", "or_zeros", "recorded", "result
 
 
 @dataclass(frozen=True, slots=True)
-class _Operator:
+class _PythonOperator:
     """One op of the family as the template sees it; the methods are finished text, empty where there is none."""
 
     name: str
@@ -57,8 +57,8 @@ def late_source(family: Family) -> str:
     return templates.render("late.py.j2", family)
 
 
-def _operator(rule: Rule, family: Family, batched: bool) -> _Operator:
-    return _Operator(
+def _operator(rule: DerivativeRule, family: Family, batched: bool) -> _PythonOperator:
+    return _PythonOperator(
         name=rule.op.name,
         made=bracketed(f"{rule.op.name} = Operator(", [quoted(namespace(family)), quoted(registered(rule.op.name))], ")", 0),
         class_name=rule.op.class_name,
@@ -99,7 +99,7 @@ def _exploded(head: str, items: Sequence[str], indent: int) -> str:
 class _Methods:
     """Writes the methods of one derivative class."""
 
-    def __init__(self, rule: Rule, family: Family, batched: bool) -> None:
+    def __init__(self, rule: DerivativeRule, family: Family, batched: bool) -> None:
         self.rule = rule
         self.op = rule.op
         self.reserved = _RESERVED | {op.name for op in family.ops}
@@ -196,7 +196,7 @@ class _Methods:
         rest = ["*_: None"] if len(self.arguments) > len(self.inputs) else []
         return bracketed("def jvp(", ["ctx: Any", "_keys: None", *names, *rest], ") -> Any:", 4)
 
-    def _jvp(self, derived: Call) -> list[str]:
+    def _jvp(self, derived: FamilyCall) -> list[str]:
         lines = self._restore(self.rule.saved_forward)
         outputs = [o.name for o in self.op.outputs]
         wanted = [f"ctx.output_mask[{outputs.index(r)}]" if self.masked and r else "True" for r in derived.results]
@@ -209,7 +209,7 @@ class _Methods:
     def _restore(self, saved: Sequence[str]) -> list[str]:
         return [f"        {_targets(self._locals(saved))} = ctx.saved_tensors"] if saved else []
 
-    def _assign(self, names: Sequence[str], c: Call, wanted: Sequence[str], indent: int = 8) -> list[str]:
+    def _assign(self, names: Sequence[str], c: FamilyCall, wanted: Sequence[str], indent: int = 8) -> list[str]:
         """Return the statements that call an operator and give its results names."""
         left = ", ".join(names)
         margin = " " * indent
@@ -217,7 +217,7 @@ class _Methods:
             return [self._call(f"{left} = ", c, wanted, indent)]
         return [self._call("results = ", c, wanted, indent), f"{margin}{left} = results"]
 
-    def _assign_unless_handed(self, names: Sequence[str], c: Call, wanted: Sequence[str]) -> list[str]:
+    def _assign_unless_handed(self, names: Sequence[str], c: FamilyCall, wanted: Sequence[str]) -> list[str]:
         """Return the statements that call an operator for what is no cotangent handed on, if there is any.
 
         Where the gradient's own gradient is recorded, the operator makes all results: torch would add what arrives through it to
@@ -232,7 +232,7 @@ class _Methods:
             *self._assign(names, c, ["wanted"], 12),
         ]
 
-    def _asked(self, c: Call, result: str | None, wanted: str) -> str:
+    def _asked(self, c: FamilyCall, result: str | None, wanted: str) -> str:
         """Return whether a result is to be computed: its gradient is asked for, and is no cotangent handed on."""
         handed = c.handed.get(result or "")
         if handed is None:
@@ -245,7 +245,7 @@ class _Methods:
             return computed
         return f"{wanted} and ({computed})" if unlike else f"{wanted} and {computed}"
 
-    def _call(self, prefix: str, c: Call, wanted: Sequence[str], indent: int = 8) -> str:
+    def _call(self, prefix: str, c: FamilyCall, wanted: Sequence[str], indent: int = 8) -> str:
         passed = [self._given(g) for g in c.given]
         if self.extras:
             passed.append("*ctx.attributes")

@@ -21,11 +21,11 @@ from opc.emit.arrays.frames import (
     COMPARE,
     TERNARY,
     Frame,
-    Names,
+    FrameScope,
+    LocalNames,
     NotExpressible,
     Position,
-    Scope,
-    Text,
+    PythonText,
     bare_entries,
     missing_entries,
     with_ordered_temporaries,
@@ -66,7 +66,7 @@ class ArrayEmitter(ABC):
     def __init__(self, op: Op, reserved: Sequence[str]) -> None:
         op = with_ordered_temporaries(op)
         self.op = op
-        self.names = Names(reserved)
+        self.names = LocalNames(reserved)
         operands = (*op.inputs, *op.outputs, *op.temporaries)
         self.local = {o.name: self.names.fresh(o.name) for o in operands}
         self.attribute_local = {a.name: self.names.fresh(a.name) for a in op.attributes}
@@ -77,31 +77,31 @@ class ArrayEmitter(ABC):
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def constant(self, e: Const) -> Text:
+    def constant(self, e: Const) -> PythonText:
         """A literal."""
 
     @abstractmethod
-    def attribute(self, e: AttrRef) -> Text:
+    def attribute(self, e: AttrRef) -> PythonText:
         """An attribute's value."""
 
     @abstractmethod
-    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
         """An integer expression over indices, sizes and attributes."""
 
     @abstractmethod
-    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: FrameScope) -> PythonText:
         """Which point of a group this is."""
 
     @abstractmethod
-    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+    def call(self, e: Call, arguments: Sequence[PythonText]) -> PythonText:
         """A function of the table."""
 
     @abstractmethod
-    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+    def where(self, condition: PythonText, then: PythonText, other: PythonText, e: Select) -> PythonText:
         """`then` where the condition holds, else `other`, point by point."""
 
     @abstractmethod
-    def cast(self, e: Cast, argument: Text) -> Text:
+    def cast(self, e: Cast, argument: PythonText) -> PythonText:
         """A conversion."""
 
     @abstractmethod
@@ -113,15 +113,15 @@ class ArrayEmitter(ABC):
         """The array with axes of size 1 inserted at places of the result: one axis, or as many as the named group has."""
 
     @abstractmethod
-    def gather(self, e: Read, scope: Scope) -> Text:
+    def gather(self, e: Read, scope: FrameScope) -> PythonText:
         """A read at computed indices, or with padding."""
 
     @abstractmethod
-    def reduction(self, e: Reduce, scope: Scope) -> Text:
+    def reduction(self, e: Reduce, scope: FrameScope) -> PythonText:
         """A reduction over axes, whole groups, or the axes an operand was broadcast along."""
 
     @abstractmethod
-    def broadcast(self, body: Text, scope: Scope) -> Text:
+    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
         """The array repeated to the full size of the frame."""
 
     @abstractmethod
@@ -132,13 +132,13 @@ class ArrayEmitter(ABC):
     def static(self, condition: Expr) -> str:
         """A condition for a plain `if`."""
 
-    def call_pattern(self, e: Expr, scope: Scope) -> Text | None:
+    def call_pattern(self, e: Expr, scope: FrameScope) -> PythonText | None:
         """A function of the table together with its arguments, where the dialect has a name for that; else None."""
         return None
 
     # ---- statements --------------------------------------------------------------------------------------------------
 
-    def statement(self, s: Assign) -> Text:
+    def statement(self, s: Assign) -> PythonText:
         """Return the value of a statement at every point of its target."""
         target = self.operands[s.target]
         scope = self.scope_of(s)
@@ -148,14 +148,14 @@ class ArrayEmitter(ABC):
         return self.composed([value], lambda parts: self.broadcast_target(parts[0], target, scope))
 
     @abstractmethod
-    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
         """The array repeated to the target's shape."""
 
-    def scope_of(self, s: Assign) -> Scope:
+    def scope_of(self, s: Assign) -> FrameScope:
         """Return the scope of a statement's value."""
         target = self.operands[s.target]
         own = frozenset(d for d in target.dims if isinstance(d, Group) and d.of is not None)
-        return Scope(s.indices, self.extents_of(target, s.indices), own=own)
+        return FrameScope(s.indices, self.extents_of(target, s.indices), own=own)
 
     def extents_of(self, target: Operand, indices: Sequence[str | GroupRef]) -> dict[str, Affine]:
         """Return the extent of each index variable of a statement."""
@@ -198,12 +198,12 @@ class ArrayEmitter(ABC):
         sharers = self.sharers(entry.name) if isinstance(entry, GroupRef) else []
         return {f"{entry}@{name}" for name in sharers} or {str(entry)}
 
-    def full_in(self, entry: Entry, scope: Scope) -> set[str]:
+    def full_in(self, entry: Entry, scope: FrameScope) -> set[str]:
         """As `full`, in a frame that may be one operand's own."""
         group = scope.group(entry) if isinstance(entry, GroupRef) else None
         return self.full(entry) if group is None or group.of is None else {f"{entry}@{group.of}"}
 
-    def is_full(self, value: Text, wanted: Sequence[set[str]]) -> bool:
+    def is_full(self, value: PythonText, wanted: Sequence[set[str]]) -> bool:
         """Whether a value has its full size along every axis."""
         return all(w <= value.support for w in wanted)
 
@@ -213,7 +213,7 @@ class ArrayEmitter(ABC):
         """Add one line at the current depth."""
         self.lines.append(text)
 
-    def capture(self, write: Callable[[], Text]) -> tuple[list[str], Text]:
+    def capture(self, write: Callable[[], PythonText]) -> tuple[list[str], PythonText]:
         """Return the lines that `write` adds, not added, and its result."""
         outer, self.lines = self.lines, []
         self.blocks.append({})
@@ -224,20 +224,20 @@ class ArrayEmitter(ABC):
             self.lines = outer
             self.blocks.pop()
 
-    def named(self, value: Text, wanted: str | None = None) -> Text:
+    def named(self, value: PythonText, wanted: str | None = None) -> PythonText:
         """Put a value into a local variable, unless it is one."""
         if wanted is None and value.text.isidentifier():
             return value
         name = self.names.fresh(wanted)
         self.line(f"{name} = {value.text}")
-        return Text(name, ATOM, value.support)
+        return PythonText(name, ATOM, value.support)
 
     def named_once(self, text: str, wanted: str | None = None) -> str:
         """Put a text into a local variable, or return that which holds it already."""
         for block in self.blocks:
             if text in block:
                 return block[text]
-        self.blocks[-1][text] = self.named(Text(text), wanted).text
+        self.blocks[-1][text] = self.named(PythonText(text), wanted).text
         return self.blocks[-1][text]
 
     def is_read(self, target: str) -> bool:
@@ -249,7 +249,7 @@ class ArrayEmitter(ABC):
         """The operands that statements read."""
         return frozenset(r.operand for s in self.op.body for r in reads(s.value))
 
-    def composed(self, parts: Sequence[Text], build: Callable[[Sequence[Text]], Text]) -> Text:
+    def composed(self, parts: Sequence[PythonText], build: Callable[[Sequence[PythonText]], PythonText]) -> PythonText:
         """Return what `build` makes of some values, of which the longest are named until the result fits a line."""
         parts = list(parts)
         while True:
@@ -267,7 +267,7 @@ class ArrayEmitter(ABC):
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
-    def expr(self, e: Expr, scope: Scope) -> Text:
+    def expr(self, e: Expr, scope: FrameScope) -> PythonText:
         """Return the text of an expression over a frame."""
         match e:
             case Const():
@@ -311,7 +311,7 @@ class ArrayEmitter(ABC):
                 raise NotExpressible("a string is no array")
 
     @abstractmethod
-    def truth(self, e: Expr) -> Text:
+    def truth(self, e: Expr) -> PythonText:
         """A condition that Python decides, as a value among others."""
 
     def static_first(self, e: Select) -> Select:
@@ -324,7 +324,7 @@ class ArrayEmitter(ABC):
         inner = [c for c in parts if not self.is_static(c)]
         return replace(e, cond=conjunction(outer), then=replace(e, cond=conjunction(inner)))
 
-    def choice(self, e: Select, scope: Scope) -> Text:
+    def choice(self, e: Select, scope: FrameScope) -> PythonText:
         """A conditional that Python itself decides: only the chosen side is computed."""
         condition = self.static(e.cond)
         then_lines, then = self.capture(lambda: self.side(e.then, e, scope.under(e.cond)))
@@ -332,7 +332,7 @@ class ArrayEmitter(ABC):
         support = then.support & other.support
         short = len(then.text) + len(condition) + len(other.text) <= LIMIT
         if not then_lines and not other_lines and short:
-            return Text(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, support)
+            return PythonText(f"{then.at(COMPARE)} if {condition} else {other.text}", TERNARY, support)
         name = self.names.fresh()
         self.line(f"if {condition}:")
         for line in (*then_lines, f"{name} = {then.text}"):
@@ -340,35 +340,35 @@ class ArrayEmitter(ABC):
         self.line("else:")
         for line in (*other_lines, f"{name} = {other.text}"):
             self.line(f"    {line}")
-        return Text(name, ATOM, support)
+        return PythonText(name, ATOM, support)
 
-    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+    def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """One side of a conditional."""
         return self.expr(side, scope)
 
-    def of_argument(self, e: Call, n: int, scope: Scope) -> Scope:
+    def of_argument(self, e: Call, n: int, scope: FrameScope) -> FrameScope:
         """Return the scope of an argument: the second of `and` and `or` is asked for where the first does not decide."""
         if n == 0 or e.fn not in ("and", "or") or not may_refuse(e.args[1]):
             return scope
         return scope.under(e.args[0] if e.fn == "and" else negation(e.args[0]))
 
-    def is_guarded(self, scope: Scope) -> bool:
+    def is_guarded(self, scope: FrameScope) -> bool:
         """Whether something is asked for at some points only, by a condition that Python does not decide."""
         return not all(self.is_static(g) for g in scope.guards)
 
-    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+    def argument(self, argument: Expr, e: Call, scope: FrameScope) -> PythonText:
         """One argument of a function."""
         return self.expr(argument, scope)
 
-    def reduced(self, e: Reduce, scope: Scope) -> Text:
+    def reduced(self, e: Reduce, scope: FrameScope) -> PythonText:
         """What a reduction runs over."""
         return self.expr(e.body, scope)
 
-    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+    def assigned(self, s: Assign, target: Operand, scope: FrameScope) -> PythonText:
         """What a statement computes."""
         return self.expr(s.value, scope)
 
-    def read(self, e: Read, scope: Scope) -> Text:
+    def read(self, e: Read, scope: FrameScope) -> PythonText:
         """A read: the array itself, transposed and expanded to the frame, where every index is bare."""
         entries = bare_entries(e)
         operand = self.operands[e.operand]
@@ -386,7 +386,7 @@ class ArrayEmitter(ABC):
         missing = missing_entries(scope.frame, entries)
         if missing:
             text = self.expand(text, missing)
-        return Text(text, ATOM, self.support_of(operand, entries))
+        return PythonText(text, ATOM, self.support_of(operand, entries))
 
     def is_whole(self, extent: Affine, dim: DimSpec) -> bool:
         """Whether an index of this extent may be taken to run over the whole of an axis."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
-from opc.analysis.patterns import Entry, Factor
+from opc.analysis.patterns import Entry, FactorPattern
 from opc.ir.affine import Affine
 from opc.ir.expr import Expr, GroupRef, Read, rewrite
 from opc.ir.op import DimSpec, Group, Op
@@ -28,7 +28,7 @@ class NotExpressible(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PythonText:
     """A Python expression: its text, how strongly its outermost operator binds, and along which axes it has its full size.
 
     `support` holds index variables, groups as `*A` or `...`, and in an op with broadcasting `...@x` for the share that x has.
@@ -38,9 +38,9 @@ class Text:
     strength: int = ATOM
     support: frozenset[str] = frozenset()
 
-    def over(self, support: frozenset[str]) -> Text:
+    def over(self, support: frozenset[str]) -> PythonText:
         """Return the expression with its full size along other axes."""
-        return Text(self.text, self.strength, support)
+        return PythonText(self.text, self.strength, support)
 
     def at(self, strength: int) -> str:
         """Return the text, in parentheses where it binds weaker than `strength`."""
@@ -57,7 +57,7 @@ class Position:
 
 
 @dataclass(slots=True)
-class Scope:
+class FrameScope:
     """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for.
 
     What does not vary along some entries of the points at which it is asked for is computed over a frame without these.
@@ -85,12 +85,12 @@ class Scope:
         """Return the entries of all points at which the expression is asked for."""
         return (*self.frame, *(i for i in self.points if i not in self.frame))
 
-    def under(self, condition: Expr) -> Scope:
+    def under(self, condition: Expr) -> FrameScope:
         """Return the scope of what only counts where a condition holds too."""
         return replace(self, guards=(*self.guards, condition))
 
 
-class Names:
+class LocalNames:
     """Local variable names of one generated function."""
 
     def __init__(self, taken: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def bare_entries(e: Read) -> tuple[Entry, ...] | None:
     return tuple(entries)
 
 
-def factor_frame(f: Factor, order: Sequence[Entry]) -> Frame:
+def factor_frame(f: FactorPattern, order: Sequence[Entry]) -> Frame:
     """Return the frame of a contraction's factor: as the operand has its axes where it is one as it stands, else as `order`."""
     entries = bare_entries(f.value) if isinstance(f.value, Read) and f.value.pad is None else None
     if entries is not None and not f.conditions and len(set(entries)) == len(entries):

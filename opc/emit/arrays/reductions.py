@@ -14,8 +14,8 @@ from opc.analysis.needs import outputs_that_need
 from opc.analysis.patterns import (
     Contraction,
     Entry,
-    Scan,
-    Scatter,
+    ScanPattern,
+    ScatterPattern,
     conjunction,
     conjuncts,
     contraction,
@@ -32,9 +32,9 @@ from opc.emit.arrays.emitter import LIMIT, ArrayEmitter
 from opc.emit.arrays.frames import (
     ATOM,
     Frame,
+    FrameScope,
     Position,
-    Scope,
-    Text,
+    PythonText,
     bare_entries,
     merge,
     missing_entries,
@@ -74,7 +74,7 @@ class ReducingEmitter(ArrayEmitter):
         self.users: list[Operand] = []
         """The outputs of which one must have elements for the statement that is written to be asked for; none where it is one."""
 
-    def statement(self, s: Assign) -> Text:
+    def statement(self, s: Assign) -> PythonText:
         """As `ArrayEmitter.statement` says."""
         self.users = self.users_of(s)
         return super().statement(s)
@@ -95,7 +95,7 @@ class ReducingEmitter(ArrayEmitter):
         some = [all(d in own or not self.is_maybe_nothing(d, scope) for d in o.dims) for o in always]
         return [] if any(some) else users
 
-    def is_maybe_nothing(self, dim: DimSpec, scope: Scope) -> bool:
+    def is_maybe_nothing(self, dim: DimSpec, scope: FrameScope) -> bool:
         """Whether a dimension is not proved to be positive where a scope has points."""
         extent = dim if isinstance(dim, Affine) else Affine.of(GroupSize(dim.name))
         return not self.boxes.is_never_empty(extent, scope.extents)
@@ -103,29 +103,31 @@ class ReducingEmitter(ArrayEmitter):
     # ---- the dialect -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
+    def reduce(
+        self, e: Reduce, body: PythonText, axes: Sequence[tuple[Position, str | None]], scope: FrameScope, lazy: bool
+    ) -> str:
         """A reduction over axes or whole groups of a box; if `lazy`, that of nothing is any value, which nobody asks for."""
 
     @abstractmethod
-    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
         """An integer expression, with the given texts for its index variables."""
 
     @abstractmethod
-    def index(self, name: str, scope: Scope) -> Text:
+    def index(self, name: str, scope: FrameScope) -> PythonText:
         """The values of an index variable, along its axis of the frame."""
 
     @abstractmethod
-    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+    def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         """The sum over the axes along which an operand was broadcast, of the shape that the operand's own group has."""
 
     @abstractmethod
-    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
         """Refuse a call where a reduction that has no value for nothing runs over nothing at some point of the scope."""
 
-    def check_some(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+    def check_some(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
         """The same of an extent that is one size, where the reduction is asked for at some points only; as far as can be said."""
 
-    def pattern(self, e: Reduce, scope: Scope) -> Text | None:
+    def pattern(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A reduction that has a name of its own in the dialect, over the scope's frame; None for one that has not."""
         return None
 
@@ -134,24 +136,24 @@ class ReducingEmitter(ArrayEmitter):
         """A condition for a plain `if`: whether a type variable stands for a floating type."""
 
     @abstractmethod
-    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+    def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """The elements of an array in the shape of a frame."""
 
-    def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
+    def contract(self, c: Contraction, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A contraction over the frame `c.outer(scope.frame)`; None where the dialect has no way to say it."""
         return None
 
-    def cumulate(self, s: Scan, body: Text, axis: Position, scope: Scope) -> str | None:
+    def cumulate(self, s: ScanPattern, body: PythonText, axis: Position, scope: FrameScope) -> str | None:
         """The array of the running reductions along an axis: each element the reduction up to itself; None as above."""
         return None
 
-    def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
+    def scatter(self, s: ScatterPattern, e: Reduce, frame: Frame, scope: FrameScope) -> PythonText | None:
         """The scatter over `frame`; None as above."""
         return None
 
     # ---- reductions --------------------------------------------------------------------------------------------------
 
-    def reduction(self, e: Reduce, scope: Scope) -> Text:
+    def reduction(self, e: Reduce, scope: FrameScope) -> PythonText:
         """A reduction: by its pattern where it has one, else over a box."""
         spread = self.spread(e)
         if spread is not None:
@@ -194,7 +196,7 @@ class ReducingEmitter(ArrayEmitter):
         """Whether a sum is a contraction, or has one among its parts."""
         return contraction(e) is not None or self.spread(e) is not None
 
-    def outer(self, e: Expr, scope: Scope) -> Frame:
+    def outer(self, e: Expr, scope: FrameScope) -> Frame:
         """Return what of a scope's frame a reduction runs over."""
         used = entries_of(e)
         if any(r.checked for r in reads(e)):
@@ -203,15 +205,15 @@ class ReducingEmitter(ArrayEmitter):
         own = own_entries(e) if isinstance(e, Reduce) else ()
         return tuple(i for i in scope.frame if i in used and i not in own)
 
-    def within(self, e: Reduce, frame: Frame, scope: Scope) -> Scope:
+    def within(self, e: Reduce, frame: Frame, scope: FrameScope) -> FrameScope:
         """Return the scope of a reduction's body."""
         extents = dict(scope.extents) | {a.index: a.extent for a in e.axes if isinstance(a, Axis)}
         across = {a.name for a in e.axes if isinstance(a, BroadcastAxis)}
         own = frozenset(g for g in scope.own if g.name not in across)
         entries = own_entries(e)
-        return Scope(frame, extents, scope.guards, (*scope.around, *entries), scope.reduced.union(entries), own)
+        return FrameScope(frame, extents, scope.guards, (*scope.around, *entries), scope.reduced.union(entries), own)
 
-    def put_back(self, value: Text, frame: Frame, scope: Scope) -> Text:
+    def put_back(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """Return a value over some entries of a scope's frame as one that broadcasts to it."""
         missing = missing_entries(scope.frame, frame)
         return replace(value, text=self.expand(value.at(ATOM), missing), strength=ATOM) if missing else value
@@ -220,7 +222,7 @@ class ReducingEmitter(ArrayEmitter):
         """As `ArrayEmitter.is_whole` says, with what is known of sizes."""
         return not (isinstance(dim, Affine) and self.boxes.differs(extent, dim))
 
-    def boxed(self, e: Reduce, scope: Scope) -> Text:
+    def boxed(self, e: Reduce, scope: FrameScope) -> PythonText:
         """A reduction over a box: the body over a frame with the reduced axes put in, then reduced over these."""
         lazy = e.kind in EXTREMES and self.is_lazy(e, scope)
         given, e = e, self.boxes.boxed(e, scope.extents)
@@ -232,17 +234,19 @@ class ReducingEmitter(ArrayEmitter):
         support = body.support - frozenset().union(*(self.full(entry) for entry in own))
         if own:
             positions = [(position(frame, frame.index(i)), i.name if isinstance(i, GroupRef) else None) for i in own]
-            body = self.composed([body], lambda parts: Text(self.reduce(e, parts[0], positions, inner, lazy), ATOM, support))
+            body = self.composed(
+                [body], lambda parts: PythonText(self.reduce(e, parts[0], positions, inner, lazy), ATOM, support)
+            )
             body = self.numbered(given, e, body, replace(scope, frame=outer))
         for axis in e.axes:
             if isinstance(axis, BroadcastAxis):
                 rest = support - self.full(GroupRef(axis.name))
                 body = self.named(body) if len(body.text) > LIMIT // 2 else body
                 text = self.sum_to(body, Group(axis.name, axis.operand), replace(inner, frame=outer))
-                body = Text(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
+                body = PythonText(text, ATOM, rest | {f"{GroupRef(axis.name)}@{axis.operand}"})
         return self.put_back(body, outer, scope)
 
-    def numbered(self, e: Reduce, boxed: Reduce, found: Text, scope: Scope) -> Text:
+    def numbered(self, e: Reduce, boxed: Reduce, found: PythonText, scope: FrameScope) -> PythonText:
         """Return positions in a box as positions in what the ranges at each point span, in row-major order."""
         if not e.kind.startswith("arg") or all(a == b for a, b in zip(e.axes[1:], boxed.axes[1:], strict=True)):
             return found
@@ -255,7 +259,7 @@ class ReducingEmitter(ArrayEmitter):
         index = {i: self.index(i, scope) for i in sorted(total.indices() - {"#place"})}
         return self.affine(total, {**index, "#place": self.named(found)})
 
-    def is_lazy(self, e: Reduce, scope: Scope) -> bool:
+    def is_lazy(self, e: Reduce, scope: FrameScope) -> bool:
         """Whether an extreme may be one of nothing where nobody asks for it, so that it must not be refused there.
 
         What is to be refused then is checked ahead.
@@ -270,7 +274,7 @@ class ReducingEmitter(ArrayEmitter):
                 self.check_some(e, extent, scope)
         return partly or any(x.indices() for x in empty)
 
-    def maybe_empty(self, e: Reduce, scope: Scope, ranges: Mapping[str, Affine]) -> list[Affine]:
+    def maybe_empty(self, e: Reduce, scope: FrameScope, ranges: Mapping[str, Affine]) -> list[Affine]:
         """Return the extents of a reduction that are not proved to be positive at all points of ranges that are asked for."""
         extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
         return [x for x in extents if not self.boxes.is_never_empty(x, ranges, scope.guards)]
@@ -286,12 +290,12 @@ class ReducingEmitter(ArrayEmitter):
             ranges = {**ranges, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         return any(self.may_refuse(part, ranges) for part in children(e))
 
-    def may_be_empty(self, entry: Entry, scope: Scope) -> bool:
+    def may_be_empty(self, entry: Entry, scope: FrameScope) -> bool:
         """Whether an entry of the points around an expression is one size that is not proved to be positive."""
         extent = Affine.of(GroupSize(entry.name)) if isinstance(entry, GroupRef) else scope.extents[entry]
         return not extent.indices() and not self.boxes.is_never_empty(extent, {})
 
-    def filled(self, value: Text, scope: Scope) -> Text:
+    def filled(self, value: PythonText, scope: FrameScope) -> PythonText:
         """Return a value with its full size along every axis of the frame."""
         if self.is_full(value, [self.full_in(entry, scope) for entry in scope.frame]):
             return value
@@ -317,7 +321,7 @@ class ReducingEmitter(ArrayEmitter):
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
 
-    def split(self, e: Reduce, scope: Scope) -> Text | None:
+    def split(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A sum with an index that counts groups: over the groups and what is in each, which are then one axis again."""
         extents = {**scope.extents, **{a.index: a.extent for a in e.axes if isinstance(a, Axis)}}
         for index in sorted(i for i in entries_of(e.body) if isinstance(i, str)):
@@ -342,7 +346,7 @@ class ReducingEmitter(ArrayEmitter):
             return self.put_back(self.reshape(value, outer, scope), outer, scope)
         return None
 
-    def contracted(self, e: Reduce, scope: Scope) -> Text | None:
+    def contracted(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A contraction, where it is one."""
         c = contraction(e)
         if c is not None and not is_integer(e.type):
@@ -356,7 +360,7 @@ class ReducingEmitter(ArrayEmitter):
             value = self.contract(c, e, scope)
             return None if value is None else self.put_back(value, outer, scope)
         # A type variable that may be an integer: its products wrap around before they are summed in a wider type.
-        lines, found = self.capture(lambda: self.contract(c, e, scope) or Text(""))
+        lines, found = self.capture(lambda: self.contract(c, e, scope) or PythonText(""))
         if not found.text:
             return None
         general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
@@ -365,9 +369,9 @@ class ReducingEmitter(ArrayEmitter):
         self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
         self.line("else:")
         self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(Text(name, ATOM, found.support & other.support), outer, scope)
+        return self.put_back(PythonText(name, ATOM, found.support & other.support), outer, scope)
 
-    def scattered(self, e: Reduce, scope: Scope) -> Text | None:
+    def scattered(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A scatter, where it is one and runs over no condition of its own."""
         s = scatter(e, scope.frame)
         if s is None or self.may_refuse(e, scope.extents):
@@ -376,7 +380,7 @@ class ReducingEmitter(ArrayEmitter):
         value = self.scatter(s, e, outer, scope)
         return None if value is None else self.put_back(value, outer, scope)
 
-    def scanned(self, e: Reduce, scope: Scope) -> Text | None:
+    def scanned(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A cumulative reduction: all of its values at once, and then a read of the one that is meant."""
         s = scan(e, scope.extents, lambda extent, size: self.boxes.scan_size(extent, size, scope.extents))
         if s is None or any(r.checked for r in reads(e.body)):
@@ -402,7 +406,7 @@ class ReducingEmitter(ArrayEmitter):
         if text is None:
             return None
         if index is not None:
-            value = Text(text, ATOM, frozenset().union(*(self.full(i) for i in order)))
+            value = PythonText(text, ATOM, frozenset().union(*(self.full(i) for i in order)))
             return self.put_back(value, tuple(order), scope)
         operand = self.intermediate(text, e, frame, inner)
         at: Expr = IndexValue(s.bound if s.reverse else s.bound - 1)
@@ -412,9 +416,9 @@ class ReducingEmitter(ArrayEmitter):
         neutral = Const(NEUTRAL[s.kind], Weak.INT)
         return self.expr(Read(operand, indices, e.type, neutral), scope)
 
-    def intermediate(self, text: str, e: Reduce, frame: Frame, scope: Scope) -> str:
+    def intermediate(self, text: str, e: Reduce, frame: Frame, scope: FrameScope) -> str:
         """Put an array over a frame into a variable that expressions can read as an operand; return the operand's name."""
-        local = self.named(Text(text)).text
+        local = self.named(PythonText(text)).text
         name = f"{local}'"  # No operand of a spec is called that.
         dims = tuple(scope.dims(frame))
         kind = DType.INT64 if isinstance(e.type, Weak) else e.type

@@ -71,7 +71,7 @@ def _narrow(t: ValueType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class CppText:
     """C++ text of a value, the binding strength of its outermost operator, and its value type.
 
     `exact` says that the text has exactly the C++ type of that, which a literal may not.
@@ -97,47 +97,47 @@ class ExprText(AffineDialect):
     def __init__(
         self,
         op: Op,
-        read: Callable[[Read], Text],
+        read: Callable[[Read], CppText],
         attribute: Callable[[str, int, str], str],
         symbol: Callable[[Dim | GroupSize | Index], str],
         present: Callable[[str], str],
-        reduce: Callable[[Reduce], Text] | None = None,
+        reduce: Callable[[Reduce], CppText] | None = None,
     ) -> None:
         self.op, self.read, self.attribute, self.symbol = op, read, attribute, symbol
         self.present, self.reduce = present, reduce
         self.given: frozenset[str] = frozenset()
         """The optional operands known to be present where an expression is being written."""
 
-    def group_index(self, e: GroupIndex) -> Text:
+    def group_index(self, e: GroupIndex) -> CppText:
         """Return which point of a group this is; only where groups are walked point by point."""
         raise TypeError(f"{GroupRef(e.group)} is one loop here")
 
-    def convert(self, e: Expr, wanted: ValueType) -> Text:
+    def convert(self, e: Expr, wanted: ValueType) -> CppText:
         """Return `e` as a value of type `wanted`, which it mixes with or is cast to."""
         target = c_compute(wanted)
         if isinstance(e, Const):
             return number(e.value, wanted)
         if isinstance(e, AttrRef) and not self._is_text(e):
-            return Text(self.attribute(e.name, e.element, target), _ATOM, wanted)
+            return CppText(self.attribute(e.name, e.element, target), _ATOM, wanted)
         own = self.expr(e)
         if c_compute(own.type) == target:
             return replace(own, type=wanted)
-        return Text(f"{target}({own.text})", _ATOM, wanted, True)
+        return CppText(f"{target}({own.text})", _ATOM, wanted, True)
 
-    def branch(self, e: Expr, wanted: ValueType) -> Text:
+    def branch(self, e: Expr, wanted: ValueType) -> CppText:
         """Return `e` where it counts only under a condition; here that makes no difference."""
         return self.convert(e, wanted)
 
     def _is_text(self, e: AttrRef) -> bool:
         return self.op.attribute(e.name).kind is AttributeKind.STR
 
-    def expr(self, e: Expr) -> Text:
+    def expr(self, e: Expr) -> CppText:
         """Return `e` in its own type."""
         match e:
             case Const():
                 return number(e.value, e.type)
             case AttrRef():
-                return Text(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
+                return CppText(self.attribute(e.name, e.element, c_compute(e.type)), _ATOM, e.type)
             case IndexValue():
                 return self._index_value(e.value)
             case Read():
@@ -150,11 +150,11 @@ class ExprText(AffineDialect):
                 before, self.given = self.given, self.given | presences(e.cond)
                 then = self.branch(e.then, e.type)
                 self.given = before
-                return Text(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
+                return CppText(f"{cond.at(_OR)} ? {then.at(_OR)} : {other.at(_TERNARY)}", _TERNARY, e.type)
             case Cast():
                 return self._cast(e)
             case Present():
-                return Text(self.present(e.operand), _ATOM, DType.BOOL)
+                return CppText(self.present(e.operand), _ATOM, DType.BOOL)
             case GroupIndex():
                 return self.group_index(e)
             case Reduce() if self.reduce is not None:
@@ -162,22 +162,22 @@ class ExprText(AffineDialect):
             case _:
                 raise TypeError(f"{type(e).__name__} has no C++ text here")
 
-    def _cast(self, e: Cast) -> Text:
+    def _cast(self, e: Cast) -> CppText:
         own = self.expr(e.arg)
         target = c_compute(e.type)
         if c_compute(own.type) == target:
             return replace(own, type=e.type)
         if isinstance(e.arg, Const):
             return number(e.arg.value, e.type)
-        return Text(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
+        return CppText(f"opc::cast<{target}>({own.text})", _ATOM, e.type)
 
-    def _call(self, e: Call) -> Text:
+    def _call(self, e: Call) -> CppText:
         fn = FUNCTIONS[e.fn]
         if any(isinstance(a, StrConst) for a in e.args):
             return self._text_comparison(e)
         if e.fn == "pow" and (power := _small_power(e.args[1])) is not None:
             base = self.convert(e.args[0], e.type)
-            return Text(f"opc::power<{power}>({self._argument(e.args[0], base)})", _ATOM, e.type)
+            return CppText(f"opc::power<{power}>({self._argument(e.args[0], base)})", _ATOM, e.type)
         common: ValueType = DType.BOOL if fn.types == "logic" else e.type
         if fn.types in ("compare", "test"):
             common = e.args[0].type
@@ -188,7 +188,7 @@ class ExprText(AffineDialect):
         args = [self.convert(e.args[0], common)]
         args += [self.branch(a, common) if fn.types == "logic" else self.convert(a, common) for a in e.args[1:]]
         if e.fn == "sub" and is_floating(e.type) and _is_zero(e.args[0]) and _shows_its_sign(e.args[1]):
-            return Text(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
+            return CppText(f"opc::zero_minus<{c_compute(e.type)}>({args[1].text})", _ATOM, e.type)
         if fn.types in ("number", "float") and all(map(_is_loose, e.args)):
             args[0] = _exact(args[0])
         if fn.c == "{0}":
@@ -196,21 +196,21 @@ class ExprText(AffineDialect):
         strength = CPP.strength.get(e.fn)
         if strength is None:
             text = fn.c.format(*(self._argument(a, arg) for a, arg in zip(e.args, args)))
-            return Text(text, _ATOM, e.type)
+            return CppText(text, _ATOM, e.type)
         if fn.arity == 1:
             text = fn.c.format(args[0].at(_UNARY + 1))
         else:
             left, right = CPP.sides(e.fn)
             text = fn.c.format(args[0].at(left), args[1].at(right))
         if fn.types == "number" and _narrow(e.type):
-            return Text(f"{c_compute(e.type)}({text})", _ATOM, e.type, True)
-        return Text(text, strength, e.type)
+            return CppText(f"{c_compute(e.type)}({text})", _ATOM, e.type, True)
+        return CppText(text, strength, e.type)
 
-    def _argument(self, e: Expr, text: Text) -> str:
+    def _argument(self, e: Expr, text: CppText) -> str:
         """Return an argument of an overloaded function, where a literal must have the exact type."""
         return _exact(text).text if isinstance(e, Select) or _is_loose(e) else text.text
 
-    def _text_comparison(self, e: Call) -> Text:
+    def _text_comparison(self, e: Call) -> CppText:
         attribute, constant = e.args if isinstance(e.args[1], StrConst) else (e.args[1], e.args[0])
         assert isinstance(attribute, AttrRef), "strings are only compared with attributes"
         assert isinstance(constant, StrConst), "strings are only compared with attributes"
@@ -218,12 +218,12 @@ class ExprText(AffineDialect):
         operator = "==" if e.fn == "eq" else "!="
         name = self.attribute(attribute.name, attribute.element, "")
         if declared.values:
-            return Text(f"{name} {operator} {declared.values.index(constant.value)}", _EQUAL, DType.BOOL)
-        return Text(f"strcmp({name}, {string_literal(constant.value)}) {operator} 0", _EQUAL, DType.BOOL)
+            return CppText(f"{name} {operator} {declared.values.index(constant.value)}", _EQUAL, DType.BOOL)
+        return CppText(f"strcmp({name}, {string_literal(constant.value)}) {operator} 0", _EQUAL, DType.BOOL)
 
-    def _index_value(self, value: Affine) -> Text:
+    def _index_value(self, value: Affine) -> CppText:
         """Return the value of an index; where it is known, as along an axis of one point, its literal has the exact type too."""
-        text = Text(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
+        text = CppText(self.affine(value), _ATOM if value.single is not None else _SUM, Weak.INT)
         return _exact(text) if value.constant is not None else text
 
     def affine(self, value: Affine) -> str:
@@ -279,9 +279,9 @@ def _shows_its_sign(e: Expr) -> bool:
     return not is_floating(e.type) and not isinstance(e, Const)
 
 
-def _exact(text: Text) -> Text:
+def _exact(text: CppText) -> CppText:
     """Return a value in a text of exactly its type."""
-    return text if text.exact else Text(f"{c_compute(text.type)}({text.text})", _ATOM, text.type, True)
+    return text if text.exact else CppText(f"{c_compute(text.type)}({text.text})", _ATOM, text.type, True)
 
 
 def presences(condition: Expr) -> frozenset[str]:
@@ -306,22 +306,22 @@ def _small_power(e: Expr) -> int | None:
     return None
 
 
-def number(value: int | float | bool, t: ValueType) -> Text:
+def number(value: int | float | bool, t: ValueType) -> CppText:
     """Return a literal as a C++ value of type `t`; an integer in a floating context stays a plain integer where it is exact."""
     target = c_compute(t)
     strength = _UNARY if _negative(value) else _ATOM
     if isinstance(value, bool):
-        return Text(("true" if value else "false") if t is DType.BOOL else str(int(value)), _ATOM, t)
+        return CppText(("true" if value else "false") if t is DType.BOOL else str(int(value)), _ATOM, t)
     if isinstance(value, float) and not math.isfinite(value):
         text = '__builtin_nan("")' if math.isnan(value) else "__builtin_inf()"
-        return Text(f"{'-' if value < 0 else ''}{target}({text})", strength, t, True)
+        return CppText(f"{'-' if value < 0 else ''}{target}({text})", strength, t, True)
     if isinstance(value, int) or value.is_integer():
         if t is Weak.FLOAT:
-            return Text(repr(float(value)), strength, t)
+            return CppText(repr(float(value)), strength, t)
         if abs(value) < 1 << 11 and not (value == 0 and math.copysign(1, value) < 0):
-            return Text(str(int(value)), strength, t)
+            return CppText(str(int(value)), strength, t)
         if isinstance(value, int) and t is Weak.INT:
-            return Text(whole_number(value) if value == INT64_MIN else f"INT64_C({value})", _ATOM, t)
+            return CppText(whole_number(value) if value == INT64_MIN else f"INT64_C({value})", _ATOM, t)
         if value == INT64_MIN:
-            return Text(f"{target}(INT64_MIN)", _ATOM, t, True)
-    return Text(repr(value), strength, t) if t is Weak.FLOAT else Text(f"{target}({value!r})", _ATOM, t, True)
+            return CppText(f"{target}(INT64_MIN)", _ATOM, t, True)
+    return CppText(repr(value), strength, t) if t is Weak.FLOAT else CppText(f"{target}({value!r})", _ATOM, t, True)

@@ -73,7 +73,7 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
     return places
 
 
-class Names:
+class UniqueNames:
     """Hands out C++ names: the wanted one, or with a suffix where it is taken."""
 
     def __init__(self, taken: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.emit.cpp.expressions import ExprText, Text, c_compute, number
+from opc.emit.cpp.expressions import CppText, ExprText, c_compute, number
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, spec_names, wrap
 from opc.emit.cpp.text import comment, message_literal
 from opc.emit.dtypes import c_storage
@@ -18,26 +18,26 @@ from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
+    CallWithBody,
     Comment,
     Continue,
     Do,
-    Function,
-    Group,
     GroupPoints,
     How,
     If,
     Kernel,
     Let,
+    LocalFunction,
     Loop,
+    PassGroup,
     Refuse,
-    Result,
     Return,
-    Scope,
     Statement,
     Store,
     Var,
     View,
     While,
+    Yield,
     statements,
     values_of,
 )
@@ -46,10 +46,10 @@ from opc.loops.values import (
     As,
     Axes,
     Block,
-    Choice,
     Construct,
     Deref,
     Init,
+    IntegerChoice,
     Intrinsic,
     Kind,
     Lambda,
@@ -60,7 +60,7 @@ from opc.loops.values import (
     Pointer,
     Product,
     Rank,
-    Reference,
+    ReferenceType,
     Static,
     Sum,
     Word,
@@ -198,60 +198,60 @@ class KernelText(ExprText):
         self.symbols[member] = None
         return member
 
-    def _no_read(self, e: Read) -> Text:
+    def _no_read(self, e: Read) -> CppText:
         raise TypeError(f"{e.operand} is read in the loop IR, which has loads")
 
     # Values.
 
-    def expr(self, e: Expr) -> Text:
+    def expr(self, e: Expr) -> CppText:
         """Return a value in its own type."""
         match e:
             case Local():
                 at = "" if e.index is None else f"[{self.integer(e.index)}]"
-                return Text(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
+                return CppText(f"{e.name}{'.' if e.member else ''}{e.member}{at}", _ATOM, e.type)
             case Load():
-                return Text(self._load(e), _ATOM, e.type)
+                return CppText(self._load(e), _ATOM, e.type)
             case Member():
                 entry = "" if e.entry is None else f"[{e.entry if isinstance(e.entry, int) else self.integer(e.entry)}]"
-                return Text(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
+                return CppText(f"{e.owner}.{e.field}{entry}", _ATOM, e.type)
             case Rank() | Axes():
                 axes = self._of_call(axes_member(e.group, e.of))
-                return Text(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
+                return CppText(f"{axes}->rank" if isinstance(e, Rank) else f"*{axes}", _ATOM, e.type)
             case Sum():
-                return Text(" + ".join(self.integer(t) for t in e.terms), _SUM, e.type)
+                return CppText(" + ".join(self.integer(t) for t in e.terms), _SUM, e.type)
             case Product():
-                return Text(" * ".join(self._integer(f).at(_ATOM) for f in e.factors), _PRODUCT, e.type)
-            case Choice():
+                return CppText(" * ".join(self._integer(f).at(_ATOM) for f in e.factors), _PRODUCT, e.type)
+            case IntegerChoice():
                 cond, then, other = self.expr(e.cond), self._bare(e.then), self._bare(e.other)
-                return Text(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
+                return CppText(f"{cond.at(_OR)} ? {then} : {other}", _TERNARY, e.type)
             case Construct():
                 kind = self._kind(e.kind)
                 value = self.integer(e.value) if isinstance(e.kind, Named | Pointer) else self._within(e.value, e.kind)
-                return Text(f"{kind}({value})", _ATOM, e.type)
+                return CppText(f"{kind}({value})", _ATOM, e.type)
             case Static():
-                return Text(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
+                return CppText(f"{self._kind(e.owner)}{'::' if e.name else ''}{e.name}", _ATOM, e.type)
             case Init():
-                return Text(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
+                return CppText(f"{{{', '.join(map(self.integer, e.members))}}}", _ATOM, e.type)
             case Address():
                 offset = "" if e.offset is None else f" + ({self.integer(e.offset)})"
-                return Text(f"{e.view}.data{offset}", _SUM, e.type)
+                return CppText(f"{e.view}.data{offset}", _SUM, e.type)
             case Intrinsic():
-                return Text(self._intrinsic(e), _ATOM, e.type)
+                return CppText(self._intrinsic(e), _ATOM, e.type)
             case Word():
-                return Text(e.word, _ATOM, e.type)
+                return CppText(e.word, _ATOM, e.type)
             case Block():
-                return Text(self._inline(e), _ATOM, e.type)
+                return CppText(self._inline(e), _ATOM, e.type)
             case Lambda():
                 captures = "".join(f", {c}" for c in e.captures)
                 lines = self._body(e.body, "  ")
                 head = f"[&{captures}]({self._params(e.params)}) OPC_INLINED {{"
-                return Text("\n".join([head, *lines, "}"]), _ATOM, e.type)
+                return CppText("\n".join([head, *lines, "}"]), _ATOM, e.type)
             case As():
                 return self.convert(e.value, e.type)
             case Deref():
-                return Text(f"*{self.expr(e.pointer).text}", _ATOM, e.type)
+                return CppText(f"*{self.expr(e.pointer).text}", _ATOM, e.type)
             case StrConst():
-                return Text(message_literal(e.value), _ATOM, e.type)
+                return CppText(message_literal(e.value), _ATOM, e.type)
             case _:
                 return super().expr(e)
 
@@ -266,11 +266,11 @@ class KernelText(ExprText):
         """Return an integer, or an argument that has no value type."""
         return self._integer(e).text
 
-    def _integer(self, e: Expr) -> Text:
+    def _integer(self, e: Expr) -> CppText:
         if not isinstance(e, IndexValue):
             return self.expr(e)
         is_atom = e.value.single is not None or (e.value.constant is not None and e.value.constant >= 0)
-        return Text(self.affine(e.value), _ATOM if is_atom else _SUM, Weak.INT)
+        return CppText(self.affine(e.value), _ATOM if is_atom else _SUM, Weak.INT)
 
     def _load(self, e: Load) -> str:
         view, offset = e.view, self.integer(e.offset)
@@ -292,7 +292,7 @@ class KernelText(ExprText):
         types = f"<{', '.join(self._kind(t) for t in e.types)}>" if e.types else ""
         return f"{prefix}{e.name}{types}({', '.join([*map(self.integer, e.args), *last])})"
 
-    def _kind(self, kind: Kind | Reference | Extension | str | int) -> str:
+    def _kind(self, kind: Kind | ReferenceType | Extension | str | int) -> str:
         match kind:
             case str() | int():
                 return str(kind)
@@ -302,7 +302,7 @@ class KernelText(ExprText):
                 return kind.name + (f"<{', '.join(map(self._kind, kind.of))}>" if kind.of else "")
             case Pointer():
                 return f"{c_compute(kind.to)} *"
-            case Reference():
+            case ReferenceType():
                 return f"{self._kind(kind.to)} &"
             case Extension():
                 return self.integer(kind)
@@ -350,7 +350,7 @@ class KernelText(ExprText):
                 yield f"  {self.expr(s.report).text};"
                 yield f"  {back}"
                 yield "}"
-            case Result():
+            case Yield():
                 assert self.block is not None, "a block has a result"
                 yield f"return {self.convert(s.value, self.block).text};"
             case Continue():
@@ -369,7 +369,7 @@ class KernelText(ExprText):
                 elif s.how in _PRAGMA:
                     yield _PRAGMA[s.how]
                 yield from self._block(self._loop_head(s), s.body)
-            case Group():
+            case PassGroup():
                 yield from self._body(s.body, "")
             case GroupPoints():
                 over = ", ".join(map(self.integer, s.over))
@@ -381,12 +381,12 @@ class KernelText(ExprText):
                 yield from self._block(f"if {static}({self.expr(s.cond).text})", s.then)
                 if s.other:
                     yield from self._block("else", s.other)
-            case Scope():
+            case CallWithBody():
                 result = "" if not s.result else f"{s.result} = " if s.assigns else f"const bool {s.result} = "
                 body = "".join(f"{line}\n" for line in self._body(s.body, "  "))
                 block = f"[&]({self._params(s.params)}) {'OPC_INLINED ' if s.inlined else ''}{{\n{body}}}"
                 yield f"{result}{self._intrinsic(s.call, block)};"
-            case Function():
+            case LocalFunction():
                 returns = "" if s.returns is None else f" -> {c_compute(s.returns)}"
                 inlined = " OPC_INLINED" if s.inlined else ""
                 yield f"const auto {s.name} = [&]({self._params(s.params)}){inlined}{returns} {{"
@@ -399,7 +399,7 @@ class KernelText(ExprText):
                 raise TypeError(f"{type(s).__name__} is no statement of the loop IR")
 
     def _block(self, head: str, body: Body) -> Iterator[str]:
-        if len(body) == 1 and isinstance(body[0], Continue | Return | Result):
+        if len(body) == 1 and isinstance(body[0], Continue | Return | Yield):
             yield f"{head} {next(self._statement(body[0]))}"
             return
         yield f"{head} {{"
@@ -414,13 +414,13 @@ class KernelText(ExprText):
         step = f"++{i}" if s.step is None else f"{i} += {self.integer(s.step)}"
         return f"for (int64_t {i} = {low}; {i} < {high}; {step}{after})"
 
-    def _params(self, params: tuple[tuple[Kind | Reference | str, str], ...]) -> str:
+    def _params(self, params: tuple[tuple[Kind | ReferenceType | str, str], ...]) -> str:
         return ", ".join(self._declared(of, name, not isinstance(of, str | Pointer)) for of, name in params)
 
-    def _declared(self, kind: Kind | Reference | str, name: str, const: bool) -> str:
+    def _declared(self, kind: Kind | ReferenceType | str, name: str, const: bool) -> str:
         if isinstance(kind, str):
             return f"{kind}{'' if kind.endswith('&') else ' '}{name}"
-        if isinstance(kind, Reference):
+        if isinstance(kind, ReferenceType):
             return f"{self._kind(kind.to)} &{name}"
         if isinstance(kind, Pointer):
             constant = "const " if kind.constant else ""
@@ -435,7 +435,7 @@ class KernelText(ExprText):
         """Return a value of a type, as it is assigned."""
         if isinstance(kind, Named | Pointer):
             return self._bare(value)
-        if isinstance(value, IndexValue | Choice | Sum | Product) and kind is Weak.INT:
+        if isinstance(value, IndexValue | IntegerChoice | Sum | Product) and kind is Weak.INT:
             return self._bare(value)
         return self.convert(value, kind).text
 
@@ -474,11 +474,11 @@ def _names(body: Body) -> Iterator[str]:
     """Yield the names of the variables that a body declares."""
     for s in statements(body):
         match s:
-            case Let(name=name) | Var(name=name) | Buffer(name=name) | Function(name=name) | GroupPoints(name=name):
+            case Let(name=name) | Var(name=name) | Buffer(name=name) | LocalFunction(name=name) | GroupPoints(name=name):
                 yield name
             case Loop(index=name):
                 yield name
-        if isinstance(s, Scope | Function):
+        if isinstance(s, CallWithBody | LocalFunction):
             yield from (name for _, name in s.params)
     for e in _all_values(body):
         if isinstance(e, Block):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opc.emit.cpp.text import string_literal, whole_number
-from opc.emit.scalar.expressions import ScalarDialect, Text
+from opc.emit.scalar.expressions import BoundText, ScalarDialect
 from opc.ir.affine import Affine, AttrInt, FloorDiv, Mod
 from opc.ir.dtypes import INT64_MIN, Weak
 from opc.ir.expr import AttrRef, Call, Const, Expr, Select, StrConst
@@ -17,7 +17,7 @@ from opc.ir.op import AttributeKind, Op
 from opc.ir.precedence import CPP
 
 
-class ScalarText(ScalarDialect):
+class CppScalarText(ScalarDialect):
     """Writes the scalar expressions of one op.
 
     `dim`, `group` and `axis` give the C++ text of a dimension's size, of a group and of an axis attribute's position. What has
@@ -79,15 +79,15 @@ class ScalarText(ScalarDialect):
             return f"attributes->{name}"
         return f"attributes->{name}[{element}]"
 
-    def constant(self, e: Const) -> Text:
+    def constant(self, e: Const) -> BoundText:
         """As `ScalarDialect.constant` says."""
         return _atom(_constant(e))
 
-    def string(self, value: str) -> Text:
+    def string(self, value: str) -> BoundText:
         """As `ScalarDialect.string` says."""
         return _atom(string_literal(value))
 
-    def attribute(self, e: AttrRef) -> Text:
+    def attribute(self, e: AttrRef) -> BoundText:
         """As `ScalarDialect.attribute` says."""
         kind = self.op.attribute(e.name).kind
         text = self._attribute(e.name, e.element)
@@ -95,16 +95,16 @@ class ScalarText(ScalarDialect):
             return _atom(f"opc::integer({text})")
         return _atom(f"({text} != 0)" if kind is AttributeKind.BOOL else text)
 
-    def index_value(self, value: Affine) -> Text:
+    def index_value(self, value: Affine) -> BoundText:
         """As `ScalarDialect.index_value` says."""
         return _atom(self.integer(value))
 
-    def presence(self, operand: str, given: bool) -> Text:
+    def presence(self, operand: str, given: bool) -> BoundText:
         """As `ScalarDialect.presence` says."""
         names = [o.name for o in self.op.inputs]
         return _atom(f"(inputs[{names.index(operand)}] {'!=' if given else '=='} nullptr)")
 
-    def choice(self, e: Select) -> Text:
+    def choice(self, e: Select) -> BoundText:
         """As `ScalarDialect.choice` says."""
         return _atom(f"({self.value(e.cond).text} ? {self._as(e.then, e.type)} : {self._as(e.other, e.type)})")
 
@@ -115,7 +115,7 @@ class ScalarText(ScalarDialect):
             return f"{text}.0" if isinstance(e, Const) else f"opc::real({text})"
         return text
 
-    def call(self, e: Call) -> Text:
+    def call(self, e: Call) -> BoundText:
         """As `ScalarDialect.call` says."""
         if e.fn in ("eq", "ne") and any(isinstance(a, StrConst) for a in e.args):
             return _atom(self._compare_strings(e))
@@ -139,8 +139,8 @@ class ScalarText(ScalarDialect):
         return f"(strcmp({text}, {string_literal(strings[0])}) {operator} 0)"
 
 
-def _atom(text: str) -> Text:
-    return Text(text, CPP.atom)
+def _atom(text: str) -> BoundText:
+    return BoundText(text, CPP.atom)
 
 
 def _constant(e: Const) -> str:

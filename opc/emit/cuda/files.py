@@ -12,7 +12,7 @@ from opc.emit.cpp.text import comment
 from opc.emit.dtypes import c_storage
 from opc.ir.op import Family
 from opc.loops.nodes import How, Loop
-from opc.lower.build.context import Unsupported
+from opc.lower.build.context import UnsupportedForm
 from opc.lower.cuda import cuda_kernel
 from opc.lower.lower import lower
 
@@ -44,7 +44,7 @@ def cuda_source(family: Family) -> str:
             for stage in variant.program.stages:
                 try:
                     texts[stage.name] = CudaText(variant.case.op, cuda_kernel(variant.case.op, stage))
-                except Unsupported as why:
+                except UnsupportedForm as why:
                     refused.append(f"{stage.name}: {why}")
     members = dict.fromkeys(m for t in texts.values() for m in t.symbols)
     struct = [f"  {attributes_type(family)} attributes;"] if family.forward.attributes else []

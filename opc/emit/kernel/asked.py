@@ -9,10 +9,10 @@ from __future__ import annotations
 from opc.ir.expr import may_refuse, reads
 from opc.ir.op import Group, Op
 from opc.lower.loop_ir import GroupLoop, NestStage, RowStage, Stage, Temporary
-from opc.lower.lower import Variant
+from opc.lower.lower import SpecialisedProgram
 
 
-def asked_for(op: Op, variant: Variant) -> set[str]:
+def asked_for(op: Op, variant: SpecialisedProgram) -> set[str]:
     """Return the temporaries that may have no value, or are made of such, but those asked for wherever they have elements."""
     temporaries = {t.name: t for t in variant.program.temporaries}
     found: set[str] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from opc.emit.cpp.scalars import ScalarText
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member
 from opc.ir.affine import Affine
 from opc.ir.dtypes import ValueType
@@ -23,7 +23,7 @@ class ContractionText:
     """
 
     def __init__(
-        self, op: Op, stage: ContractionStage, scalar: ScalarText, computed: Callable[[ValueType], str], function: str
+        self, op: Op, stage: ContractionStage, scalar: CppScalarText, computed: Callable[[ValueType], str], function: str
     ) -> None:
         self.op, self.stage, self.scalar, self.computed, self.function = op, stage, scalar, computed, function
         self.inputs = [o.name for o in op.inputs]

@@ -10,7 +10,7 @@ from opc.emit.abi import kernel_prototype
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.layout import ARGUMENTS, present_member, size_member, wrap
 from opc.emit.cpp.loops import KernelText, axes_member, symbol_type
-from opc.emit.cpp.scalars import ScalarText
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import message_literal
 from opc.emit.kernel.asked import asked_for, written_by
 from opc.emit.kernel.contraction import ContractionText
@@ -34,7 +34,7 @@ from opc.lower.loop_ir import (
     Temporary,
     joint,
 )
-from opc.lower.lower import Variant
+from opc.lower.lower import SpecialisedProgram
 from opc.lower.specialise import Equal
 
 
@@ -46,10 +46,10 @@ def by_point(text: KernelText) -> bool:
 class EntryText:
     """Writes the kernel function of one op, given its programs and their tile functions by stage name."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...], tiles: dict[str, KernelText]) -> None:
+    def __init__(self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...], tiles: dict[str, KernelText]) -> None:
         self.family, self.op, self.variants, self.tiles = family, op, variants, tiles
         self.slices = SliceText(family, op, variants)
-        self.scalar = ScalarText(
+        self.scalar = CppScalarText(
             op,
             dim=lambda name: f"call.{dim_member(name)}",
             group=lambda name: f"call.{group_member((name, None))}",
@@ -132,7 +132,7 @@ class EntryText:
         text = "\n".join(line for piece in lines for part in piece.split("\n") for line in wrap(part))
         return f"{definitions(self.family, op)}\n{self.native()}\n\nOPC_EXPORT\n{text}\n"
 
-    def _conditions(self, variant: Variant) -> Iterator[str]:
+    def _conditions(self, variant: SpecialisedProgram) -> Iterator[str]:
         """Yield what holds in the calls that a program is for."""
         for name, value in variant.case.values:
             yield self._is(name, value)
@@ -211,7 +211,7 @@ class EntryText:
     def _groups(self) -> set[str]:
         return {d.name for o in (*self.op.inputs, *self.op.outputs) for d in o.dims if not isinstance(d, Affine)}
 
-    def _program(self, variant: Variant) -> Iterator[str]:
+    def _program(self, variant: SpecialisedProgram) -> Iterator[str]:
         for t in variant.program.temporaries:
             yield from self._temporary(t)
         several, lazy = len(variant.program.stages) > 1, asked_for(self.op, variant)
@@ -250,7 +250,7 @@ class EntryText:
         index = {o.name: n for n, o in enumerate(self.op.outputs)}
         return " || ".join(f"opc::wanted(outputs[{index[n]}])" for n in outputs)
 
-    def _stage_condition(self, stage: Stage, variant: Variant, lazy: set[str]) -> list[str]:
+    def _stage_condition(self, stage: Stage, variant: SpecialisedProgram, lazy: set[str]) -> list[str]:
         if isinstance(stage, RowStage) and stage.optional:
             return []
         needed = {t.name: t.needed_by for t in variant.program.temporaries}

@@ -19,8 +19,8 @@ from opc.loops.intrinsics import headers
 from opc.loops.nodes import Kernel, without_comments
 from opc.lower.build.context import Nest
 from opc.lower.build.stage import stage_kernel
-from opc.lower.loop_ir import ContractionStage, NestStage, Scan, Scatter
-from opc.lower.lower import Variant, lower
+from opc.lower.loop_ir import ContractionStage, NestStage, ScanPlan, ScatterPlan
+from opc.lower.lower import SpecialisedProgram, lower
 
 
 def kernel_files(family: Family) -> dict[str, str]:
@@ -69,7 +69,7 @@ class _Kernel:
     def _cut_otherwise(self) -> bool:
         """Whether some op of the family has a scatter or a scan."""
         stages = (s for e in self.entries for v in e.variants for s in v.program.stages if isinstance(s, NestStage))
-        return any(isinstance(plan, Scatter | Scan) for s in stages for plan in s.plans)
+        return any(isinstance(plan, ScatterPlan | ScanPlan) for s in stages for plan in s.plans)
 
     def _entry_headers(self) -> tuple[str, ...]:
         contraction = ["contraction/run"] if self._contractions else []
@@ -159,7 +159,7 @@ class _Kernel:
         return f'{self.banner}\n{self._types()}#include "{name}.h"\n\n{includes}\n#include "{name}_loops.h"\n{native}\n{body}'
 
 
-def _texts(variant: Variant) -> Iterator[tuple[str, KernelText]]:
+def _texts(variant: SpecialisedProgram) -> Iterator[tuple[str, KernelText]]:
     """Yield the name of each stage and its function."""
     op = variant.case.op
     temporaries = frozenset(t.name for t in variant.program.temporaries)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from opc.emit.cpp.expressions import compute_types
 from opc.emit.cpp.loops import KernelText
-from opc.emit.cpp.scalars import ScalarText
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.shapes.cpp import group_member, type_member
 from opc.ir.affine import Affine
 from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import Axis, Reduce, walk
 from opc.ir.op import Group, Op
-from opc.lower.loop_ir import Lanes, NestStage, Scan, Scatter
+from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan, VectorPlan
 
 
 def dtype_text(t: ValueType) -> str:
@@ -32,7 +32,7 @@ def dtype_text(t: ValueType) -> str:
             return f"opc::accumulator_dtype(call.{type_member(of.name)}.element)"
 
 
-def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -> Iterator[str]:
+def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: CppScalarText) -> Iterator[str]:
     """Yield the lines that describe a nest's operands and run it; they set `code`, or return it where it is an error."""
     nest = text.nest
     assert nest is not None, "a nest stage has the text of a nest"
@@ -66,13 +66,13 @@ def row_nest_lines(op: Op, s: NestStage, text: KernelText, scalar: ScalarText) -
     entries = len(target)
     vector_axis = entries - 1 if s.plans[0].vector_axis is not None else -1
     other = entries - 2 if several and s.plans[-1].vector_axis is not None else -1
-    if isinstance(s.plans[0], Scatter):
+    if isinstance(s.plans[0], ScatterPlan):
         yield from _scatter_lines(s, text, scalar)
         return
-    if isinstance(s.plans[0], Scan):
+    if isinstance(s.plans[0], ScanPlan):
         yield from _scan_lines(s, text)
         return
-    if any(isinstance(p, Lanes) and p.looked_up for p in s.plans):
+    if any(isinstance(p, VectorPlan) and p.looked_up for p in s.plans):
         yield from _gather_lines(s, text)
     else:
         where = f"nest.alone ? {other} : {vector_axis}" if several else str(vector_axis)
@@ -90,7 +90,7 @@ def _gather_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     assert nest is not None, "a nest stage has the text of a nest"
     entries, target = len(nest.declared.dims), len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
-        assert isinstance(plan, Lanes), "all plans of a nest are of one kind"
+        assert isinstance(plan, VectorPlan), "all plans of a nest are of one kind"
         condition = ("if (nest.alone) " if n == 1 else "if (!nest.alone) ") if len(s.plans) > 1 else ""
         yield f"  {condition}{{"
         if plan.looked_up:
@@ -104,14 +104,14 @@ def _gather_lines(s: NestStage, text: KernelText) -> Iterator[str]:
         yield "  }"
 
 
-def _scatter_lines(s: NestStage, text: KernelText, scalar: ScalarText) -> Iterator[str]:
+def _scatter_lines(s: NestStage, text: KernelText, scalar: CppScalarText) -> Iterator[str]:
     """Yield the lines that run a scatter."""
     nest = text.nest
     assert nest is not None, "a nest stage has the text of a nest"
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     target = len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
-        assert isinstance(plan, Scatter), "all plans of a scatter are scatters"
+        assert isinstance(plan, ScatterPlan), "all plans of a scatter are scatters"
         entries = plan.statement.indices
         scatter_indices = [entries.index(i) for i, _ in plan.scatter_indices]
         outer = [k for k, i in enumerate(entries) if i != plan.vector_axis and k not in scatter_indices]
@@ -141,7 +141,7 @@ def _scan_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     index = "".join(f"[index_{t.name}]" for t in text.types if len(compute_types(t)) > 1)
     target = len(nest.operands) - 1
     for n, plan in enumerate(s.plans):
-        assert isinstance(plan, Scan), "all plans of a scan are scans"
+        assert isinstance(plan, ScanPlan), "all plans of a scan are scans"
         entries = plan.statement.indices
         outer = [k for k, i in enumerate(entries) if i not in (plan.vector_axis, plan.index)]
         vector_axis = -1 if plan.vector_axis is None else entries.index(plan.vector_axis)
@@ -154,7 +154,7 @@ def _scan_lines(s: NestStage, text: KernelText) -> Iterator[str]:
     yield f"  code = opc::run_scan(nest, copies, loops.{s.name}{index}, &arguments);"
 
 
-def steps(s: NestStage, scalar: ScalarText) -> str:
+def steps(s: NestStage, scalar: CppScalarText) -> str:
     """Return the number of elements that go into one point of the target."""
     found = []
     for e in walk(s.plans[0].statement.value):

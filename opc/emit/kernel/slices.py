@@ -9,7 +9,7 @@ from opc.emit.shapes.cpp import dim_member, group_member, struct_name
 from opc.ir.affine import Dim
 from opc.ir.op import Family, Group, Op, Operand
 from opc.lower.loop_ir import IndexLoop, Temporary
-from opc.lower.lower import Variant
+from opc.lower.lower import SpecialisedProgram
 from opc.lower.slices import sliced_group
 
 MOST_SLICED = 64
@@ -19,7 +19,7 @@ MOST_SLICED = 64
 class SliceText:
     """Writes how an op is sliced; `group` is the group that it is sliced along, None for an op that is not."""
 
-    def __init__(self, family: Family, op: Op, variants: tuple[Variant, ...]) -> None:
+    def __init__(self, family: Family, op: Op, variants: tuple[SpecialisedProgram, ...]) -> None:
         self.family, self.op = family, op
         groups = {sliced_group(v.case.op, v.program) for v in variants}
         self.temporaries = [list(v.program.temporaries) for v in variants]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from math import prod
 
-from opc.analysis.patterns import Contraction, Entry, Scan, Scatter, conjunction, entries_of, is_uniform
+from opc.analysis.patterns import Contraction, Entry, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
 from opc.emit.arrays.emitter import LIMIT
 from opc.emit.arrays.frames import (
     ATOM,
@@ -18,9 +18,9 @@ from opc.emit.arrays.frames import (
     TERNARY,
     UNARY,
     Frame,
+    FrameScope,
     Position,
-    Scope,
-    Text,
+    PythonText,
     factor_frame,
     missing_entries,
 )
@@ -61,74 +61,74 @@ class NumpyOperations(NumpySizes):
 
     # ---- leaves ------------------------------------------------------------------------------------------------------
 
-    def constant(self, e: Const) -> Text:
+    def constant(self, e: Const) -> PythonText:
         """As `ArrayEmitter.constant` says."""
         value = e.value
         if not isinstance(e.type, Weak) and is_integer(e.type) and isinstance(value, float):
-            return Text(f"np.iinfo({self.dtype(e.type)}).{'max' if value > 0 else 'min'}")
+            return PythonText(f"np.iinfo({self.dtype(e.type)}).{'max' if value > 0 else 'min'}")
         if isinstance(value, float) and value != value:
-            return Text("np.nan")
+            return PythonText("np.nan")
         if value in (float("inf"), float("-inf")):
-            return Text("np.inf") if value > 0 else Text("-np.inf", UNARY)
-        return Text(repr(value), UNARY if repr(value).startswith("-") else ATOM)
+            return PythonText("np.inf") if value > 0 else PythonText("-np.inf", UNARY)
+        return PythonText(repr(value), UNARY if repr(value).startswith("-") else ATOM)
 
-    def attribute(self, e: AttrRef) -> Text:
+    def attribute(self, e: AttrRef) -> PythonText:
         """As `ArrayEmitter.attribute` says."""
         name = self.attribute_local[e.name]
-        return Text(name if e.element < 0 else f"{name}[{e.element}]")
+        return PythonText(name if e.element < 0 else f"{name}[{e.element}]")
 
-    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.index_value` says."""
         return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
 
-    def index(self, name: str, scope: Scope) -> Text:
+    def index(self, name: str, scope: FrameScope) -> PythonText:
         """Return the values of an index variable, along its axis of the frame."""
         text = f"np.arange({self.affine(scope.extents[name]).text})"
         missing = missing_entries(scope.frame, (name,))
         if missing:
             text = self.named_once(self.expand(text, missing))
-        return Text(text, ATOM, frozenset((name,)))
+        return PythonText(text, ATOM, frozenset((name,)))
 
-    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.place_of` says."""
         sizes = self.group_in(GroupRef(e.group), scope)
         text = self.named_once(f"np.arange(math.prod({sizes})).reshape({sizes})")
         missing = missing_entries(scope.frame, (GroupRef(e.group),))
-        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
+        return PythonText(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(GroupRef(e.group))))
 
     # ---- operations --------------------------------------------------------------------------------------------------
 
-    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+    def call(self, e: Call, arguments: Sequence[PythonText]) -> PythonText:
         """As `ArrayEmitter.call` says."""
         types = [a.type for a in e.args]
         args = [self.fitted(a, t, types) for a, t in zip(e.args, arguments, strict=True)]
         if all(is_uniform(a) for a in e.args) and e.type is Weak.FLOAT:
             # Python's own numbers raise where NumPy's give inf or nan; but only they take the type of what they meet.
-            args = [Text(f"np.float64({args[0].text})"), *args[1:]]
-            return Text(f"float({self.applied(e, args).text})")
+            args = [PythonText(f"np.float64({args[0].text})"), *args[1:]]
+            return PythonText(f"float({self.applied(e, args).text})")
         if all(is_uniform(a) for a in e.args) and e.type is Weak.INT and e.fn not in NUMPY.strength:
-            return Text(f"int({self.applied(e, args).text})")
+            return PythonText(f"int({self.applied(e, args).text})")
         return self.applied(e, args)
 
-    def applied(self, e: Call, args: Sequence[Text]) -> Text:
+    def applied(self, e: Call, args: Sequence[PythonText]) -> PythonText:
         """Return a function applied to arguments."""
         fn = FUNCTIONS[e.fn]
         if e.fn == "div" and not args[0].support and not is_uniform(e):
             # A number of Python's own stands for an absent operand, say; divided by 0 it would raise.
-            return Text(f"np.divide({args[0].text}, {args[1].text})")
+            return PythonText(f"np.divide({args[0].text}, {args[1].text})")
         if e.fn in ("and", "or", "not") and all(is_uniform(a) for a in e.args):
             # Python's own bools: ~True would be -2.
             return self.static_text(e)
         if e.fn == "pow" and isinstance(e.args[1], Const) and isinstance(e.args[1].value, int) and e.args[1].value >= 0:
             base = args[0].at(ATOM)
-            return Text(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
+            return PythonText(f"{base}{'**' if base.isidentifier() else ' ** '}{args[1].text}", UNARY)
         if e.fn not in NUMPY.strength:
-            return Text(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
+            return PythonText(fn.numpy.format(*(a.text for a in args)), _strength(fn.numpy))
         own = NUMPY.strength[e.fn]
         sides = (own,) if fn.arity == 1 else NUMPY.sides(e.fn)
-        return Text(fn.numpy.format(*(a.at(side) for a, side in zip(args, sides, strict=True))), own)
+        return PythonText(fn.numpy.format(*(a.at(side) for a, side in zip(args, sides, strict=True))), own)
 
-    def fitted(self, e: Expr, value: Text, types: Sequence[ValueType]) -> Text:
+    def fitted(self, e: Expr, value: PythonText, types: Sequence[ValueType]) -> PythonText:
         """Return an argument, an array of weak type, or a literal that would not fit, brought to the dtype it meets."""
         strong = next((t for t in types if not isinstance(t, Weak)), None)
         if strong is None or isinstance(strong, Weak) or not isinstance(e.type, Weak) or is_bool(strong):
@@ -137,32 +137,32 @@ class NumpyOperations(NumpySizes):
             if not value.support and is_uniform(e):
                 return value  # a number of Python's own takes the type of what it meets
             array = value.at(ATOM) if value.support else f"np.asarray({value.text})"
-            return Text(f"{array}.astype({self.compute(strong)})", ATOM, value.support)
+            return PythonText(f"{array}.astype({self.compute(strong)})", ATOM, value.support)
         if isinstance(e, Const) and all(d.holds(int(e.value)) for d in candidates(strong) if d.is_integer):
             return value
-        return Text(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
+        return PythonText(f"np.asarray({value.text}).astype({self.dtype(strong)})", ATOM, value.support)
 
-    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+    def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.side` says."""
         if isinstance(side, Const) and not isinstance(side.value, bool) and is_floating(e.type):
             # As an integer of Python's own it would lose the sign of a zero.
             number = self.constant(replace(side, value=float(side.value)))
             typed = self.is_static(e.cond) and not isinstance(e.type, Weak)
-            return Text(f"np.asarray({number.text}, {self.compute(e.type)})") if typed else number
+            return PythonText(f"np.asarray({number.text}, {self.compute(e.type)})") if typed else number
         value = self.expr(side, scope)
         if is_bool(e.type) and is_uniform(side) and self.is_static(e.cond) and not is_uniform(e):
-            return Text(f"np.asarray({value.text})")  # ~True of Python's own is -2
+            return PythonText(f"np.asarray({value.text})")  # ~True of Python's own is -2
         return self.fitted(side, value, (e.type,)) if is_floating(e.type) else value
 
-    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+    def where(self, condition: PythonText, then: PythonText, other: PythonText, e: Select) -> PythonText:
         """As `ArrayEmitter.where` says."""
-        return Text(f"np.where({condition.text}, {then.text}, {other.text})")
+        return PythonText(f"np.where({condition.text}, {then.text}, {other.text})")
 
-    def cast(self, e: Cast, argument: Text) -> Text:
+    def cast(self, e: Cast, argument: PythonText) -> PythonText:
         """As `ArrayEmitter.cast` says."""
         if isinstance(e.type, Weak) or is_floating(e.type):
-            return Text(f"convert({argument.text}, {self.compute(e.type)})")
-        return Text(f"convert({argument.text}, {self.dtype(e.type)})")
+            return PythonText(f"convert({argument.text}, {self.compute(e.type)})")
+        return PythonText(f"convert({argument.text}, {self.dtype(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
         """As `ArrayEmitter.transpose` says."""
@@ -190,13 +190,15 @@ class NumpyOperations(NumpySizes):
         start, rank = self.position(p), f"len({self.group(group)})"
         return f"range({rank})" if start == "0" else f"range({start}, {start} + {rank})"
 
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
+    def reduce(
+        self, e: Reduce, body: PythonText, axes: Sequence[tuple[Position, str | None]], scope: FrameScope, lazy: bool
+    ) -> str:
         """As `ReducingEmitter.reduce` says."""
         everything = len(axes) == len(scope.frame)
         if e.kind in EXTREMES:
             where = "None" if everything else self.axes(axes)
             what = "" if lazy else f', "{self.what(e)}"'
-            body = Text(f"some({body.text}, {where}{what})", ATOM, body.support)
+            body = PythonText(f"some({body.text}, {where}{what})", ATOM, body.support)
         if e.kind in ("argmax", "argmin"):
             if len(axes) == 1 and axes[0][1] is None:
                 return f"np.{e.kind}({body.text}, axis={self.axes(axes)})"
@@ -212,14 +214,14 @@ class NumpyOperations(NumpySizes):
             arguments.append(f"dtype={self.dtype(kind)}" if exact else f"dtype=accumulator({body.text}.dtype)")
         return f"np.{e.kind}({', '.join(arguments)})"
 
-    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
         """As `ReducingEmitter.check_not_empty` says."""
         full = replace(scope, frame=scope.around)
         count = self.affine(extent, {i: self.index(i, full) for i in sorted(extent.indices())})
         seen = extent.indices().union(*map(entries_of, scope.guards))
         self.line(f'not_empty({count.text}, "{self.what(e)}"{self.points(seen, scope)}{self.asked(full)})')
 
-    def points(self, seen: Collection[Entry], scope: Scope) -> str:
+    def points(self, seen: Collection[Entry], scope: FrameScope) -> str:
         """Return the argument that is 0 where sizes not `seen` leave nothing to be asked for; empty where there are none."""
         rest = [i for i in scope.around if i not in seen and self.may_be_empty(i, scope)]
         sizes = [Affine.of(GroupSize(i.name)) if isinstance(i, GroupRef) else scope.extents[i] for i in rest]
@@ -238,7 +240,7 @@ class NumpyOperations(NumpySizes):
         count = self.affine(prod(map(size_of, o.dims), start=Affine.of(1)))
         return f"{count.at(PRODUCT)} * ({quoted(o.name)} in wanted)" if o.optional else count.text
 
-    def check_some(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+    def check_some(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
         """As `ReducingEmitter.check_some` says."""
         self.check_not_empty(e, extent, scope)
 
@@ -246,29 +248,31 @@ class NumpyOperations(NumpySizes):
         """Return what the refusal of a reduction is about."""
         return f"{self.op.name}: {e.kind} over {', '.join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)}"
 
-    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+    def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         """As `ReducingEmitter.sum_to` says."""
         sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"sum_to({body.text}, {self.shape(sizes)})"
 
-    def broadcast(self, body: Text, scope: Scope) -> Text:
+    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.broadcast` says."""
         support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return Text(f"np.broadcast_to({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
+        return PythonText(f"np.broadcast_to({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
 
-    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.broadcast_target` says."""
         text = self.of_type(value, target).text
-        return Text(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",))) if target.dims else value
+        return (
+            PythonText(f"np.broadcast_to({text}, {self.shape(target.dims)})", ATOM, frozenset(("all",))) if target.dims else value
+        )
 
-    def of_type(self, value: Text, target: Operand) -> Text:
+    def of_type(self, value: PythonText, target: Operand) -> PythonText:
         """Return what a statement assigns as an array of the target's type where it has no type of its own."""
         if not isinstance(self.op.assignments[target.name].value.type, Weak):
             return value
         dtype = self.compute(target.type) if is_floating(target.type) else self.dtype(target.type)
-        return Text(f"np.asarray({value.text}, {dtype})", ATOM, value.support)
+        return PythonText(f"np.asarray({value.text}, {dtype})", ATOM, value.support)
 
-    def gather(self, e: Read, scope: Scope) -> Text:
+    def gather(self, e: Read, scope: FrameScope) -> PythonText:
         """As `ArrayEmitter.gather` says."""
         indices = [self.own_position(e, axis, scope) or self.position_of(i, scope) for axis, i in enumerate(e.indices)]
         indices = [self.named(i) if len(i.text) > LIMIT // 2 and not i.text.startswith("*") else i for i in indices]
@@ -285,9 +289,9 @@ class NumpyOperations(NumpySizes):
             pad = self.expr(e.pad, scope)
             support |= pad.support
             arguments.append(f"pad={pad.text}")
-        return Text(f"take({', '.join(arguments)})", ATOM, support)
+        return PythonText(f"take({', '.join(arguments)})", ATOM, support)
 
-    def own_position(self, e: Read, axis: int, scope: Scope) -> Text | None:
+    def own_position(self, e: Read, axis: int, scope: FrameScope) -> PythonText | None:
         """Return the positions along a group that an operand of a broadcast op has for its own; None where it is another's.
 
         What is read so has the operand's own axes, and broadcasts as the operand does.
@@ -297,7 +301,7 @@ class NumpyOperations(NumpySizes):
             return None
         after = len(e.indices) - axis - 1
         sizes = f"{self.local[e.operand]}.shape[{axis or ''}:{-after or ''}]"
-        return Text(f"*{self.grid(group, scope.frame, sizes)}", ATOM, frozenset((f"{group}@{dim.of}",)))
+        return PythonText(f"*{self.grid(group, scope.frame, sizes)}", ATOM, frozenset((f"{group}@{dim.of}",)))
 
     def grid(self, group: GroupRef, frame: Frame, sizes: str) -> str:
         """Return the indices along each axis of a group of these sizes, which broadcast to the frame."""
@@ -307,28 +311,28 @@ class NumpyOperations(NumpySizes):
         trailing = " + ".join([*rest, *([str(fixed)] if fixed or not rest else [])])
         return f"grid({sizes}, {trailing})"
 
-    def tuple_of(self, items: Sequence[Text]) -> str:
+    def tuple_of(self, items: Sequence[PythonText]) -> str:
         """Return a tuple, by name where it is long."""
         text = f"({', '.join(i.text for i in items)}{',' if len(items) == 1 else ''})"
-        return self.named(Text(text)).text if len(text) > 3 * LIMIT // 4 else text
+        return self.named(PythonText(text)).text if len(text) > 3 * LIMIT // 4 else text
 
-    def position_of(self, i: Affine | GroupRef | Expr, scope: Scope) -> Text:
+    def position_of(self, i: Affine | GroupRef | Expr, scope: FrameScope) -> PythonText:
         """Return the positions along one axis of an operand over a frame, or along each of a group, with a star."""
         if isinstance(i, GroupRef):
-            return Text(f"*{self.grid(i, scope.frame, self.group_in(i, scope))}", ATOM, frozenset(self.full(i)))
+            return PythonText(f"*{self.grid(i, scope.frame, self.group_in(i, scope))}", ATOM, frozenset(self.full(i)))
         if isinstance(i, Affine):
             value = self.affine(i, {n: self.index(n, scope) for n in sorted(i.indices())})
             return value if i.indices() else replace(value, support=frozenset())
         return self.expr(i, scope)
 
-    def asked(self, scope: Scope) -> str:
+    def asked(self, scope: FrameScope) -> str:
         """Return the argument that says at which points of a scope something is asked for; empty where it always is."""
         guards = [g for g in scope.guards if not self.is_static(g)]
         if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
             return ""
         return f", where={self.known_once(conjunction(guards), replace(scope, guards=()))}"
 
-    def known_once(self, condition: Expr, scope: Scope) -> str:
+    def known_once(self, condition: Expr, scope: FrameScope) -> str:
         """Return a condition over a frame, written where it is not known yet: what it reads may be asked for under others."""
         sizes = tuple(scope.extents[i] for i in scope.frame if not isinstance(i, GroupRef))
         key = (condition, scope.frame, sizes, scope.own, tuple(o.name for o in self.users))
@@ -341,7 +345,7 @@ class NumpyOperations(NumpySizes):
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
 
-    def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
+    def contract(self, c: Contraction, e: Reduce, scope: FrameScope) -> PythonText | None:
         """As `ReducingEmitter.contract` says."""
         outer = c.outer(scope.frame)
         order = (*outer, *c.axes)
@@ -363,12 +367,12 @@ class NumpyOperations(NumpySizes):
         if c.is_conditional:
             arguments.append(f"where=[{', '.join(conditions)}]")
         support = frozenset[str]().union(*(self.full(i) for i in outer))
-        return Text(f"contract({', '.join(arguments)})", ATOM, support)
+        return PythonText(f"contract({', '.join(arguments)})", ATOM, support)
 
-    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+    def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """As `ReducingEmitter.reshape` says."""
         shape = self.shape(scope.dims(frame))
-        return Text(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
+        return PythonText(f"{value.at(ATOM)}.reshape({shape})", ATOM, frozenset[str]().union(*(self.full(i) for i in frame)))
 
     def computes_floating(self, t: ValueType) -> str:
         """As `ReducingEmitter.computes_floating` says."""
@@ -376,34 +380,34 @@ class NumpyOperations(NumpySizes):
         source = next(o for o in sorted(self.op.inputs, key=lambda o: o.optional) if type_variable(o.type) == variable)
         return f'{self.local[source.name]}.dtype.kind not in "iub"'
 
-    def fitted_to(self, factor: Expr, e: Reduce, scope: Scope) -> Text:
+    def fitted_to(self, factor: Expr, e: Reduce, scope: FrameScope) -> PythonText:
         """Return a factor in the type of its sum."""
         value = self.expr(factor, scope)
         if isinstance(factor.type, Weak) and not isinstance(e.type, Weak):
-            return Text(f"np.asarray({value.text}).astype({self.compute(e.type)})", ATOM, value.support)
+            return PythonText(f"np.asarray({value.text}).astype({self.compute(e.type)})", ATOM, value.support)
         return value
 
-    def cumulate(self, s: Scan, body: Text, axis: Position, scope: Scope) -> str:
+    def cumulate(self, s: ScanPattern, body: PythonText, axis: Position, scope: FrameScope) -> str:
         """As `ReducingEmitter.cumulate` says."""
         at = self.axes([(axis, None)])
         function = {"sum": "np.add", "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum"}[s.kind]
         if s.kind in ("sum", "prod") and not is_floating(s.body.type):
             body = self.accumulated(body, s.body.type)
         if s.kind == "sum":
-            body = Text(f"{body.at(SUM)} + 0", SUM, body.support)  # A sum starts at 0, so -0 alone gives 0.
+            body = PythonText(f"{body.at(SUM)} + 0", SUM, body.support)  # A sum starts at 0, so -0 alone gives 0.
         if not s.reverse:
             return f"{function}.accumulate({body.text}, axis={at})"
         return f"np.flip({function}.accumulate(np.flip({body.text}, axis={at}), axis={at}), axis={at})"
 
-    def accumulated(self, value: Text, t: ValueType) -> Text:
+    def accumulated(self, value: PythonText, t: ValueType) -> PythonText:
         """Return a value in the type that sums of its own are held in."""
         kind = DType.INT64 if isinstance(t, Weak) else accumulated(t)
         if isinstance(kind, DType) and not kind.is_floating:
-            return Text(f"{value.at(ATOM)}.astype({self.dtype(kind)})", ATOM, value.support)
+            return PythonText(f"{value.at(ATOM)}.astype({self.dtype(kind)})", ATOM, value.support)
         name = self.named(value).text
-        return Text(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
+        return PythonText(f"{name}.astype(accumulator({name}.dtype))", ATOM, value.support)
 
-    def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
+    def scatter(self, s: ScatterPattern, e: Reduce, frame: Frame, scope: FrameScope) -> PythonText | None:
         """As `ReducingEmitter.scatter` says."""
         inner = self.within(e, (*(i for i in frame if i not in s.indices), *s.axes), scope)
         conditions = Select(conjunction(s.conditions), s.value, Const(0, s.value.type), e.type) if s.conditions else s.value
@@ -418,7 +422,7 @@ class NumpyOperations(NumpySizes):
                 places.append(self.position_of(i if isinstance(i, GroupRef) else Affine.of(Index(i)), inner))
         shape = self.shape(scope.dims(frame))
         support = frozenset[str]().union(*(self.full(i) for i in frame))
-        return Text(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
+        return PythonText(f"scatter({shape}, {self.tuple_of(places)}, {value})", ATOM, support)
 
     # ---- conditions Python decides -----------------------------------------------------------------------------------
 
@@ -430,17 +434,17 @@ class NumpyOperations(NumpySizes):
         """As `ArrayEmitter.static` says."""
         return self.static_text(condition).text
 
-    def truth(self, e: Expr) -> Text:
+    def truth(self, e: Expr) -> PythonText:
         """As `ArrayEmitter.truth` says."""
         return self.static_text(e)
 
-    def static_text(self, e: Expr) -> Text:
+    def static_text(self, e: Expr) -> PythonText:
         """Return a condition over attributes, sizes and presence, in plain Python."""
         match e:
             case Present():
-                return Text(f"{self.local[e.operand]} is not None", COMPARE)
+                return PythonText(f"{self.local[e.operand]} is not None", COMPARE)
             case StrConst():
-                return Text(quoted(e.value))
+                return PythonText(quoted(e.value))
             case Const():
                 return self.constant(e)
             case AttrRef():
@@ -449,18 +453,18 @@ class NumpyOperations(NumpySizes):
                 return self.affine(e.value)
             case Call(fn="and" | "or"):
                 parts = [self.static_text(a).at(COMPARE) for a in e.args]
-                return Text(f" {_PYTHON[e.fn]} ".join(parts), TERNARY)
+                return PythonText(f" {_PYTHON[e.fn]} ".join(parts), TERNARY)
             case Call(fn="not"):
                 inner = e.args[0]
                 if isinstance(inner, Present):
-                    return Text(f"{self.local[inner.operand]} is None", COMPARE)
-                return Text(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
+                    return PythonText(f"{self.local[inner.operand]} is None", COMPARE)
+                return PythonText(f"not {self.static_text(inner).at(COMPARE)}", TERNARY)
             case Call() if e.fn in _COMPARISON:
                 left, right = (self.static_text(a).at(BITOR) for a in e.args)
-                return Text(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
+                return PythonText(f"{left} {_COMPARISON[e.fn]} {right}", COMPARE)
             case _:
-                value = self.expr(e, Scope(()))
-                return Text(f"({value.text})") if value.strength == TERNARY else value
+                value = self.expr(e, FrameScope(()))
+                return PythonText(f"({value.text})") if value.strength == TERNARY else value
 
 
 def size_of(dim: DimSpec) -> Affine:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from opc.emit.arrays.frames import ATOM, Text
+from opc.emit.arrays.frames import ATOM, PythonText
 from opc.emit.numpy.operations import NumpyOperations
 from opc.emit.python.carried import SCALAR_FUNCTIONS, carried, sources_of
 from opc.emit.python.layout import laid_out
@@ -76,7 +76,7 @@ class _NumpyEmitter(NumpyOperations):
 
     def __init__(self, op: Op) -> None:
         super().__init__(op, RESERVED)
-        self.values: dict[str, Text] = {}
+        self.values: dict[str, PythonText] = {}
 
     # ---- the function ------------------------------------------------------------------------------------------------
 
@@ -153,11 +153,11 @@ class _NumpyEmitter(NumpyOperations):
         rounded = self.rounded(self.values[o.name], o).text
         return f"{rounded} if {quoted(o.name)} in wanted else None" if o.optional else rounded
 
-    def rounded(self, value: Text, o: Operand) -> Text:
+    def rounded(self, value: PythonText, o: Operand) -> PythonText:
         """Return a value converted to an operand's dtype."""
 
-        def build(parts: Sequence[Text]) -> Text:
+        def build(parts: Sequence[PythonText]) -> PythonText:
             array = parts[0].at(ATOM) if value.support else f"np.asarray({parts[0].text})"
-            return Text(f"{array}.astype({self.dtype(o.type)})", ATOM, value.support)
+            return PythonText(f"{array}.astype({self.dtype(o.type)})", ATOM, value.support)
 
         return self.composed([value], build)

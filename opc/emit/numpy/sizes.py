@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
-from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, Position, Scope, Text
+from opc.emit.arrays.frames import ATOM, PRODUCT, SUM, UNARY, FrameScope, Position, PythonText
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import WIDTH
-from opc.emit.scalar.affine import AffineDialect, Term, terms_of
+from opc.emit.scalar.affine import AffineDialect, AffineTerm, terms_of
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
 from opc.ir.dtypes import (
     Acc,
@@ -144,7 +144,7 @@ class NumpySizes(StatementEmitter):
             return self.once(("group", name), wanted, spread("np.broadcast_shapes", shapes, 4 + len(wanted) + 4))
         return self.once(("group", name), wanted, self.own_group(Group(name)))
 
-    def group_in(self, entry: GroupRef, scope: Scope) -> str:
+    def group_in(self, entry: GroupRef, scope: FrameScope) -> str:
         """Return the text of the sizes that a group has in a frame, which may be one operand's own."""
         group = scope.group(entry)
         return self.group(group.name) if group.of is None else self.own_group(group)
@@ -201,14 +201,14 @@ class NumpySizes(StatementEmitter):
                 parts.append(text if self.boxes.is_size(d) else f"max({text}, 0)")
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
         """Return an affine expression, with the given texts for its index variables."""
         text, terms = _NumpyForm(self, index or {}).affine(value), list(terms_of(value))
         support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
         strength = SUM if len(terms) > 1 else UNARY if text.startswith("-") else PRODUCT if " " in text else ATOM
-        return Text(text, strength, support)
+        return PythonText(text, strength, support)
 
-    def atom(self, a: object, index: Mapping[str, Text], factor: bool) -> str:
+    def atom(self, a: object, index: Mapping[str, PythonText], factor: bool) -> str:
         """Return one atom of an affine expression."""
         match a:
             case Index():
@@ -227,12 +227,12 @@ class NumpySizes(StatementEmitter):
                 numerator, denominator = self.affine(a.numerator, index), self.affine(a.denominator, index)
                 if len(numerator.text) > LIMIT // 2:
                     name = self.named_once(numerator.text) if index else self.once(("of", a.numerator), "span", numerator.text)
-                    numerator = Text(name)
+                    numerator = PythonText(name)
                 if len(denominator.text) > LIMIT // 2 and not a.denominator.indices():
-                    denominator = Text(self.once(("of", a.denominator), "step", denominator.text))
+                    denominator = PythonText(self.once(("of", a.denominator), "step", denominator.text))
                 if not a.denominator.indices() and not self.boxes.is_divisor(a.denominator):
                     least = "min({}, -1)" if self.boxes.is_downward(a.denominator) else "max({}, 1)"
-                    denominator = Text(least.format(denominator.text))
+                    denominator = PythonText(least.format(denominator.text))
                 text = f"{numerator.at(PRODUCT)} {sign} {denominator.at(UNARY)}"
                 return self.named_once(text) if factor and index and len(text) > LIMIT // 4 else f"({text})" if factor else text
             case Minimum():
@@ -246,7 +246,7 @@ class _NumpyForm(AffineDialect):
 
     literal_first = False
 
-    def __init__(self, sizes: NumpySizes, index: Mapping[str, Text]) -> None:
+    def __init__(self, sizes: NumpySizes, index: Mapping[str, PythonText]) -> None:
         self.sizes, self.index = sizes, index
 
     def literal(self, value: int, alone: bool) -> str:
@@ -255,7 +255,7 @@ class _NumpyForm(AffineDialect):
     def atom(self, atom: Atom, factor: bool) -> str:
         return self.sizes.atom(atom, self.index, factor)
 
-    def product(self, term: Term, factor: bool) -> str:
+    def product(self, term: AffineTerm, factor: bool) -> str:
         text = super().product(term, factor)
         return self.sizes.named_once(text) if self.index and len(text) > LIMIT // 2 else text
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from opc.analysis.patterns import Contraction, Entry, Roles, Scan, Scatter, conjunction, entries_of, is_uniform
-from opc.emit.arrays.frames import ATOM, Frame, Position, Scope, Text, factor_frame, missing_entries
+from opc.analysis.patterns import Contraction, Entry, Roles, ScanPattern, ScatterPattern, conjunction, entries_of, is_uniform
+from opc.emit.arrays.frames import ATOM, Frame, FrameScope, Position, PythonText, factor_frame, missing_entries
 from opc.emit.onnx.sizes import BUILDER, OnnxSizes
 from opc.emit.onnx.types import type_variable
 from opc.emit.python.text import quoted
@@ -45,39 +45,39 @@ class OnnxArrays(OnnxSizes):
         """Return the text of a number."""
 
     @abstractmethod
-    def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
+    def fit(self, e: Expr, t: ValueType, scope: FrameScope) -> PythonText:
         """Return a value in the type `t`, where its own is weak."""
 
     # ---- axes --------------------------------------------------------------------------------------------------------
 
-    def flat_size(self, entry: Entry, scope: Scope) -> str:
+    def flat_size(self, entry: Entry, scope: FrameScope) -> str:
         """Return the size of an index's range, or the number of points of a group, a scalar."""
         if isinstance(entry, GroupRef):
             return f"{BUILDER}.count({self.group_shape(scope.group(entry))})"
         return self.size(scope.extents[entry])
 
-    def flatten(self, text: str, frame: Sequence[Entry], scope: Scope) -> str:
+    def flatten(self, text: str, frame: Sequence[Entry], scope: FrameScope) -> str:
         """Return a tensor over a frame with one axis for each of its groups."""
         if not any(isinstance(i, GroupRef) for i in frame):
             return text
         return self.reshaped(text, [self.flat_size(i, scope) for i in frame])
 
-    def unflatten(self, text: str, frame: Sequence[Entry], scope: Scope) -> str:
+    def unflatten(self, text: str, frame: Sequence[Entry], scope: FrameScope) -> str:
         """Return a tensor with one axis for each entry of a frame with all axes of its groups."""
         if not any(isinstance(i, GroupRef) for i in frame):
             return text
-        return self.named(Text(f"{BUILDER}.reshape({text}, {self.shape(scope.dims(frame))})")).text
+        return self.named(PythonText(f"{BUILDER}.reshape({text}, {self.shape(scope.dims(frame))})")).text
 
     def reshaped(self, text: str, sizes: Sequence[str]) -> str:
         """Return a tensor with axes of these sizes."""
         shape = f"{BUILDER}.vector({', '.join(sizes)})"
-        return self.named(Text(f"{BUILDER}.reshape({text}, {self.named_once(shape) if len(shape) > 40 else shape})")).text
+        return self.named(PythonText(f"{BUILDER}.reshape({text}, {self.named_once(shape) if len(shape) > 40 else shape})")).text
 
     def permuted(self, text: str, have: Sequence[Entry], want: Sequence[Entry]) -> str:
         """Return a flat tensor over `have` with its axes in the order `want`."""
         if list(have) == list(want):
             return text
-        return self.named(Text(self.transpose(text, tuple(have.index(i) for i in want)))).text
+        return self.named(PythonText(self.transpose(text, tuple(have.index(i) for i in want)))).text
 
     def product(self, sizes: Sequence[str]) -> str:
         """Return the product of scalars."""
@@ -86,7 +86,7 @@ class OnnxArrays(OnnxSizes):
             total = self.named_once(f"{BUILDER}.Mul({total}, {size})")
         return total
 
-    def value_over(self, e: Expr, frame: Frame, scope: Scope) -> str:
+    def value_over(self, e: Expr, frame: Frame, scope: FrameScope) -> str:
         """Return an expression as a tensor that has its full size along every axis of a frame."""
         inner = replace(scope, frame=frame)
         return self.named(self.filled(self.expr(e, inner), inner)).text
@@ -97,7 +97,7 @@ class OnnxArrays(OnnxSizes):
 
     # ---- reads -------------------------------------------------------------------------------------------------------
 
-    def gather(self, e: Read, scope: Scope) -> Text:
+    def gather(self, e: Read, scope: FrameScope) -> PythonText:
         """A read at computed indices, or with padding: an index tensor for each axis, or one for axes that share an index."""
         if e.pad is not None and not is_uniform(e.pad):
             return self.expr(self.without_pad(e), scope)
@@ -105,7 +105,7 @@ class OnnxArrays(OnnxSizes):
         text = self.local[e.operand]
         full = [scope.group(GroupRef(d.name)) if isinstance(d, Group) else d for d in operand.dims]
         if full != list(operand.dims):
-            text = self.named(Text(f"{BUILDER}.Expand({text}, {self.shape(full)})")).text
+            text = self.named(PythonText(f"{BUILDER}.Expand({text}, {self.shape(full)})")).text
         needed = [self.index_entries(i, scope) for i in e.indices]
         frame = tuple(i for i in scope.frame if any(i in n for n in needed))
         apart = all(not (a & b) for k, a in enumerate(needed) for b in needed[:k])
@@ -119,13 +119,13 @@ class OnnxArrays(OnnxSizes):
             index = axes[k].index
             if index is not None:
                 read, points = ("gather_some", f", {axes[k].points}") if axes[k].points else ("Gather", "")
-                text = self.named(Text(f"{BUILDER}.{read}({text}, {index}{points}, axis={k})")).text
+                text = self.named(PythonText(f"{BUILDER}.{read}({text}, {index}{points}, axis={k})")).text
         have = [i for a in axes for i in a.entries]
         result = self.unflatten(self.permuted(text, have, frame), frame, scope)
         missing = missing_entries(scope.frame, frame)
-        return Text(self.expand(result, missing) if missing else result, ATOM, self.full_support(frame))
+        return PythonText(self.expand(result, missing) if missing else result, ATOM, self.full_support(frame))
 
-    def index_entries(self, i: Affine | GroupRef | Expr, scope: Scope) -> frozenset[Entry]:
+    def index_entries(self, i: Affine | GroupRef | Expr, scope: FrameScope) -> frozenset[Entry]:
         """Return the entries that an index runs over."""
         if isinstance(i, GroupRef):
             return frozenset((i,))
@@ -149,7 +149,7 @@ class OnnxArrays(OnnxSizes):
         return f"{BUILDER}.count({self.group_shape(dim)})" if isinstance(dim, Group) else self.size(dim)
 
     def axes_read(
-        self, e: Read, text: str, dims: Sequence[Affine | Group], scope: Scope, frame: Frame
+        self, e: Read, text: str, dims: Sequence[Affine | Group], scope: FrameScope, frame: Frame
     ) -> tuple[str, list[_Axis]]:
         """Return the tensor to read from, padded where an index may fall outside, and what is read along each axis."""
         axes: list[_Axis] = []
@@ -168,26 +168,26 @@ class OnnxArrays(OnnxSizes):
                 "",
             )
             if not isinstance(i, Affine):
-                index = self.named(Text(f"{BUILDER}.cast({index}, {self.onnx_type(DType.INT64)})")).text
+                index = self.named(PythonText(f"{BUILDER}.cast({index}, {self.onnx_type(DType.INT64)})")).text
             # Where a loop that it does not use is empty, an axis may be too, and a runtime refuses the index.
             around = {n: x for n, x in scope.extents.items() if isinstance(i, Affine) and n in i.indices()}
             inside = isinstance(i, Affine) and self.boxes.is_inside(i, dim, around)
             if not inside and k in e.checked and e.pad is None and not self.is_guarded(scope):
                 # The runtime refuses what is too great itself, and takes negative numbers as counted from the end.
-                index = self.named(Text(f"{BUILDER}.not_negative({index}, {size})")).text
+                index = self.named(PythonText(f"{BUILDER}.not_negative({index}, {size})")).text
                 points = self.points_beside(dim, own, scope)
             elif not inside:
                 padded.append(k)
-                index = self.named(Text(f"{BUILDER}.inside({index}, {size})")).text
+                index = self.named(PythonText(f"{BUILDER}.inside({index}, {size})")).text
                 size = f"{BUILDER}.Add({size}, {BUILDER}.number(1))"
             axes.append(_Axis(own, index, size, points))
         if padded:
-            text = self.named(Text(text)).text
+            text = self.named(PythonText(text)).text
             value = self.pad_value(e, text)
-            text = self.named(Text(f"{BUILDER}.pad_end({text}, {padded}, {value})")).text
+            text = self.named(PythonText(f"{BUILDER}.pad_end({text}, {padded}, {value})")).text
         return text, axes
 
-    def points_beside(self, dim: Affine, own: Frame, scope: Scope) -> str:
+    def points_beside(self, dim: Affine, own: Frame, scope: FrameScope) -> str:
         """Return a number that is 0 where a read along an axis is asked for at no point, as a loop that its index does not use is
         empty: one that has the axis' own size, or one of a reduction, whose result is asked for. No text where none can be."""
         beside = [n for n in scope.around if n not in own and self.may_be_empty(n, scope)]
@@ -200,10 +200,10 @@ class OnnxArrays(OnnxSizes):
         """Return what stands behind the end of a tensor, in its own type, for indices that fall outside."""
         if e.pad is None or isinstance(e.pad, Const):
             value = 0 if e.pad is None else e.pad.value
-            return self.named(Text(f"{BUILDER}.number({self.literal(value)}, {text})")).text
-        return self.named(Text(f"{BUILDER}.cast({self.expr(e.pad, Scope(())).text}, {text})")).text
+            return self.named(PythonText(f"{BUILDER}.number({self.literal(value)}, {text})")).text
+        return self.named(PythonText(f"{BUILDER}.cast({self.expr(e.pad, FrameScope(())).text}, {text})")).text
 
-    def joined(self, text: str, axes: list[_Axis], scope: Scope) -> tuple[str, list[_Axis]]:
+    def joined(self, text: str, axes: list[_Axis], scope: FrameScope) -> tuple[str, list[_Axis]]:
         """Return the tensor with axes that share an index as one axis, and what is read along each.
 
         `x[i, i]` is the element `i * N + i` of the tensor as a vector, and `x[i, k[i]]` the element `i * N + k[i]`.
@@ -215,7 +215,7 @@ class OnnxArrays(OnnxSizes):
         parts.sort()
         order = [k for p in parts for k in p]
         if order != sorted(order):
-            text = self.named(Text(self.transpose(text, tuple(order)))).text
+            text = self.named(PythonText(self.transpose(text, tuple(order)))).text
         result = []
         for p in parts:
             if len(p) == 1:
@@ -227,9 +227,9 @@ class OnnxArrays(OnnxSizes):
                 own = axes[k].index or f"{BUILDER}.arange({axes[k].size})"
                 own = self.over(own, axes[k].entries, entries)
                 index = own if not index else f"{BUILDER}.Add({BUILDER}.Mul({index}, {axes[k].size}), {own})"
-                index = self.named(Text(index)).text
+                index = self.named(PythonText(index)).text
             shape = f"{BUILDER}.vector({', '.join(self.flat_size(i, scope) for i in entries)})"
-            index = self.named(Text(f"{BUILDER}.Expand({index}, {shape})")).text
+            index = self.named(PythonText(f"{BUILDER}.Expand({index}, {shape})")).text
             points = next((axes[k].points for k in p if axes[k].points), "")
             result.append(_Axis(entries, index, self.product([axes[k].size for k in p]), points))
         return self.reshaped(text, [a.size for a in result]), result
@@ -239,11 +239,11 @@ class OnnxArrays(OnnxSizes):
         places = [k for k, i in enumerate(entries) if i not in own]
         if not places:
             return text
-        return self.named(Text(f"{BUILDER}.Unsqueeze({text}, {BUILDER}.vector({', '.join(map(str, places))}))")).text
+        return self.named(PythonText(f"{BUILDER}.Unsqueeze({text}, {BUILDER}.vector({', '.join(map(str, places))}))")).text
 
     # ---- patterns ----------------------------------------------------------------------------------------------------
 
-    def contract(self, c: Contraction, e: Reduce, scope: Scope) -> Text | None:
+    def contract(self, c: Contraction, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A contraction of two factors: a product of matrices, as far as it is the sum under its conditions too."""
         if c.roles is None:
             return None
@@ -258,7 +258,7 @@ class OnnxArrays(OnnxSizes):
                 over = replace(inner, frame=factor_frame(f, inner.frame))
                 value = self.named(self.fit(f.expr, e.type, over)).text
                 text = f"{BUILDER}.all_finite({value})"
-                finite = self.named(Text(f"{BUILDER}.And({finite}, {text})" if finite else text)).text
+                finite = self.named(PythonText(f"{BUILDER}.And({finite}, {text})" if finite else text)).text
         roles = c.roles
         branches = [
             self.capture(lambda: self.named(self.product_of_matrices(c, roles, e, scope))),
@@ -270,9 +270,9 @@ class OnnxArrays(OnnxSizes):
             self.lines += [f"    {line}" for line in (*lines, f"{name}.result = {found.text}")]
         support = branches[0][1].support & branches[1][1].support
         then, other = names
-        return Text(f"{BUILDER}.If({finite}, then_branch={then}.graph, else_branch={other}.graph)", ATOM, support)
+        return PythonText(f"{BUILDER}.If({finite}, then_branch={then}.graph, else_branch={other}.graph)", ATOM, support)
 
-    def product_of_matrices(self, c: Contraction, roles: Roles, e: Reduce, scope: Scope) -> Text:
+    def product_of_matrices(self, c: Contraction, roles: Roles, e: Reduce, scope: FrameScope) -> PythonText:
         """Return a contraction of two factors as a product of matrices; what does not count is 0 in one of them."""
         outer = c.outer(scope.frame)
         order = (*outer, *c.axes)
@@ -295,12 +295,12 @@ class OnnxArrays(OnnxSizes):
                 kind = "products" if batch else "MatMul"
                 support = self.full_support(batch) & (values[0].support | values[1].support)
                 support |= self.full_support((*rows, *columns))
-                return Text(f"{BUILDER}.{kind}({values[0].text}, {values[1].text})", ATOM, support)
+                return PythonText(f"{BUILDER}.{kind}({values[0].text}, {values[1].text})", ATOM, support)
         tensors = [self.named(self.filled(v, s)).text for v, s in zip(values, scopes, strict=True)]
-        return Text(self.matrix_product(tensors, terms, parts, outer, inner), ATOM, self.full_support(outer))
+        return PythonText(self.matrix_product(tensors, terms, parts, outer, inner), ATOM, self.full_support(outer))
 
     def matrix_product(
-        self, tensors: Sequence[str], terms: Sequence[Frame], parts: Sequence[Frame], outer: Frame, scope: Scope
+        self, tensors: Sequence[str], terms: Sequence[Frame], parts: Sequence[Frame], outer: Frame, scope: FrameScope
     ) -> str:
         """Return the product of two tensors over the frames `terms`; `parts` are its axes: batch, rows, columns, summed."""
         batch, rows, columns, summed = parts
@@ -308,12 +308,14 @@ class OnnxArrays(OnnxSizes):
         plain = not batch and len(columns) == 1 and len(summed) == 1 and outer == (*rows, *columns)
         plain = plain and not any(isinstance(i, GroupRef) for i in (*columns, *summed))
         if plain and left_term == (*rows, *summed):
-            return self.named(Text(f"{BUILDER}.MatMul({left}, {self.permuted(right, right_term, (*summed, *columns))})")).text
+            return self.named(
+                PythonText(f"{BUILDER}.MatMul({left}, {self.permuted(right, right_term, (*summed, *columns))})")
+            ).text
         left = self.permuted(self.flatten(left, left_term, scope), left_term, (*batch, *rows, *summed))
         right = self.permuted(self.flatten(right, right_term, scope), right_term, (*batch, *summed, *columns))
         have = (*batch, *rows, *columns)
         if len(rows) == len(columns) == len(summed) == 1:
-            found = self.named(Text(f"{BUILDER}.products({left}, {right})")).text
+            found = self.named(PythonText(f"{BUILDER}.products({left}, {right})")).text
         else:
             sizes = [[self.flat_size(i, scope) for i in part] for part in parts]
             b, m, n, k = (self.product(s) for s in sizes)
@@ -321,9 +323,9 @@ class OnnxArrays(OnnxSizes):
             found = self.reshaped(product, [*sizes[0], *sizes[1], *sizes[2]])
         return self.unflatten(self.permuted(found, have, outer), outer, scope)
 
-    def reshape(self, value: Text, frame: Frame, scope: Scope) -> Text:
+    def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
         """As `ReducingEmitter.reshape` says."""
-        return Text(f"{BUILDER}.reshape({value.text}, {self.shape(scope.dims(frame))})", ATOM, self.full_support(frame))
+        return PythonText(f"{BUILDER}.reshape({value.text}, {self.shape(scope.dims(frame))})", ATOM, self.full_support(frame))
 
     def accumulated(self, text: str, t: ValueType) -> str:
         """Return a tensor in the type that sums of its own are held in."""
@@ -340,7 +342,7 @@ class OnnxArrays(OnnxSizes):
             return str(is_floating(t))
         return f"{BUILDER}.is_floating({quoted(variable.name)})"
 
-    def cumulate(self, s: Scan, body: Text, axis: Position, scope: Scope) -> str | None:
+    def cumulate(self, s: ScanPattern, body: PythonText, axis: Position, scope: FrameScope) -> str | None:
         """A running sum."""
         if s.kind != "sum":
             return None
@@ -349,7 +351,7 @@ class OnnxArrays(OnnxSizes):
         value = body.text if is_floating(s.body.type) else self.accumulated(body.text, s.body.type)
         return f"{BUILDER}.CumSum({value}, {at}{', reverse=1' if s.reverse else ''})"
 
-    def scatter(self, s: Scatter, e: Reduce, frame: Frame, scope: Scope) -> Text | None:
+    def scatter(self, s: ScatterPattern, e: Reduce, frame: Frame, scope: FrameScope) -> PythonText | None:
         """A scatter: rows added at indices, with one row more for what falls outside."""
         rest = tuple(i for i in frame if i not in s.indices)
         inner = self.within(e, (*rest, *s.axes), scope)
@@ -363,23 +365,23 @@ class OnnxArrays(OnnxSizes):
             values = self.accumulated(values, s.value.type)
         sizes = [self.flat_size(i, scope) for i in s.indices]
         flat = [self.flatten(self.value_over(p, places, inner), places, inner) for p in s.positions]
-        flat = [self.named(Text(f"{BUILDER}.cast({p}, {self.onnx_type(DType.INT64)})")).text for p in flat]
+        flat = [self.named(PythonText(f"{BUILDER}.cast({p}, {self.onnx_type(DType.INT64)})")).text for p in flat]
         size = self.product(sizes)
-        index = self.named(Text(f"{BUILDER}.place([{', '.join(flat)}], [{', '.join(sizes)}])")).text
+        index = self.named(PythonText(f"{BUILDER}.place([{', '.join(flat)}], [{', '.join(sizes)}])")).text
         more = f"{BUILDER}.Add({size}, {BUILDER}.number(1))"
         rows = self.product([self.flat_size(i, inner) for i in shared])
         if shared:
-            first = self.named(Text(f"{BUILDER}.Mul({BUILDER}.arange({rows}), {more})")).text
+            first = self.named(PythonText(f"{BUILDER}.Mul({BUILDER}.arange({rows}), {more})")).text
             first = self.reshaped(first, [*(self.flat_size(i, inner) for i in shared), *("1" for _ in s.axes)])
-            index = self.named(Text(f"{BUILDER}.Add({index}, {first})")).text
+            index = self.named(PythonText(f"{BUILDER}.Add({index}, {first})")).text
         tail = [self.flat_size(i, inner) for i in others]
         count = self.product([rows, *(self.flat_size(i, inner) for i in s.axes)])
         values = self.reshaped(values, [count, *tail])
         index = self.reshaped(index, [count, "1"])
         shape = f"{BUILDER}.vector({', '.join([f'{BUILDER}.Mul({rows}, {more})', *tail])})"
-        total = self.named(Text(f"{BUILDER}.scatter_add({self.named(Text(shape)).text}, {index}, {values})")).text
+        total = self.named(PythonText(f"{BUILDER}.scatter_add({self.named(PythonText(shape)).text}, {index}, {values})")).text
         total = self.reshaped(total, [rows, more, *tail])
-        total = self.named(Text(f"{BUILDER}.drop_last({total}, 1)")).text
+        total = self.named(PythonText(f"{BUILDER}.drop_last({total}, 1)")).text
         total = self.reshaped(total, [*(self.flat_size(i, inner) for i in shared), *sizes, *tail])
         have = (*shared, *s.indices, *others)
-        return Text(self.unflatten(self.permuted(total, have, frame), frame, scope), ATOM, self.full_support(frame))
+        return PythonText(self.unflatten(self.permuted(total, have, frame), frame, scope), ATOM, self.full_support(frame))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from opc.analysis.patterns import own_entries
 from opc.emit.arrays.boxes import neutral_of
-from opc.emit.arrays.frames import ATOM, Frame, NotExpressible, Position, Scope, Text, missing_entries
+from opc.emit.arrays.frames import ATOM, Frame, FrameScope, NotExpressible, Position, PythonText, missing_entries
 from opc.emit.onnx.formulas import is_single, nested
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.onnx.types import type_variable
@@ -33,7 +33,7 @@ _STATIC = (AttributeKind.STR, AttributeKind.BOOL)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NoBody:
     """Why an op has no body in standard ONNX operators."""
 
     reason: str
@@ -52,12 +52,12 @@ def body_name(op: Op) -> str:
     return f"write_{op.name}"
 
 
-def function_body(op: Op) -> FunctionBody | Refusal:
+def function_body(op: Op) -> FunctionBody | NoBody:
     """Return the source of the function that writes an op's nodes, or why there is none."""
     try:
         return FunctionBody(body_name(op), _OnnxEmitter(op).function())
     except NotExpressible as reason:
-        return Refusal(str(reason))
+        return NoBody(str(reason))
 
 
 class _OnnxEmitter(OnnxWindows):
@@ -116,17 +116,17 @@ class _OnnxEmitter(OnnxWindows):
         name = self.local[o.name]
         if not self.is_read(o.name):
             return name
-        stored = self.stored(Text(name), o.type).text
+        stored = self.stored(PythonText(name), o.type).text
         return f"{stored} if {quoted(o.name)} in wanted else None" if o.optional else stored
 
-    def stored(self, value: Text, t: ElementType) -> Text:
+    def stored(self, value: PythonText, t: ElementType) -> PythonText:
         """Return an output in the type it is stored as: a type variable's name, or an ONNX type."""
         variable = type_variable(t)
         if variable is None:
             kind = self.onnx_type(candidates(t)[0])
         else:
             kind = quoted(variable.name) if t is variable else quoted(f"acc({variable.name})")
-        return self.composed([value], lambda parts: Text(f"{BUILDER}.store({parts[0].text}, {kind})"))
+        return self.composed([value], lambda parts: PythonText(f"{BUILDER}.store({parts[0].text}, {kind})"))
 
     # ---- types ---------------------------------------------------------------------------------------------------------
 
@@ -147,19 +147,19 @@ class _OnnxEmitter(OnnxWindows):
             raise NotExpressible(f"no input has the type {variable}")
         return f"{BUILDER}.like({quoted(variable.name)}, {', '.join(self.local[o.name] for o in same)})"
 
-    def fit(self, e: Expr, t: ValueType, scope: Scope) -> Text:
+    def fit(self, e: Expr, t: ValueType, scope: FrameScope) -> PythonText:
         """Return a value in the type `t`, where its own is weak: a literal, size or attribute takes the type of what it meets."""
         if not isinstance(e.type, Weak) or e.type is t or t is Weak.INT:
             return self.expr(e, scope)
         like = self.like(t)
         if isinstance(e, Const):
-            return Text(f"{BUILDER}.number({self.literal(e.value)}, {like})")
+            return PythonText(f"{BUILDER}.number({self.literal(e.value)}, {like})")
         if isinstance(e, AttrRef):
             return self.typed_attribute(e, like)
         value = self.expr(e, scope)
         return replace(value, text=f"{BUILDER}.cast({value.text}, {like})")
 
-    def argument(self, argument: Expr, e: Call, scope: Scope) -> Text:
+    def argument(self, argument: Expr, e: Call, scope: FrameScope) -> PythonText:
         return self.fit(argument, self.meeting(e), scope)
 
     def meeting(self, e: Call) -> ValueType:
@@ -170,13 +170,13 @@ class _OnnxEmitter(OnnxWindows):
         floating = FUNCTIONS[e.fn].types == "float" or any(a.type is Weak.FLOAT for a in e.args)
         return DType.FLOAT64 if floating else Weak.INT
 
-    def side(self, side: Expr, e: Select, scope: Scope) -> Text:
+    def side(self, side: Expr, e: Select, scope: FrameScope) -> PythonText:
         return self.fit(side, e.type, scope)
 
-    def reduced(self, e: Reduce, scope: Scope) -> Text:
+    def reduced(self, e: Reduce, scope: FrameScope) -> PythonText:
         return self.fit(e.body, e.type, scope)
 
-    def assigned(self, s: Assign, target: Operand, scope: Scope) -> Text:
+    def assigned(self, s: Assign, target: Operand, scope: FrameScope) -> PythonText:
         return self.fit(s.value, target.type, scope)
 
     # ---- leaves --------------------------------------------------------------------------------------------------------
@@ -187,48 +187,48 @@ class _OnnxEmitter(OnnxWindows):
             return f'float("{value}")'
         return repr(value)
 
-    def constant(self, e: Const) -> Text:
+    def constant(self, e: Const) -> PythonText:
         kind = e.type
         if not isinstance(kind, Weak) and not is_floating(kind) and abs(e.value) == float("inf"):
             variable, like = type_variable(kind), self.like(kind)
             if variable is not None:
-                return Text(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
+                return PythonText(f"{BUILDER}.extreme({quoted(variable.name)}, {1 if e.value > 0 else -1}, {like})")
             (dtype,) = candidates(kind)
-            return Text(f"{BUILDER}.number({dtype.most if e.value > 0 else dtype.least}, {like})")
-        return Text(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
+            return PythonText(f"{BUILDER}.number({dtype.most if e.value > 0 else dtype.least}, {like})")
+        return PythonText(f"{BUILDER}.number({self.literal(e.value)}, {self.like(e.type)})")
 
-    def attribute(self, e: AttrRef) -> Text:
+    def attribute(self, e: AttrRef) -> PythonText:
         return self.typed_attribute(e, self.like(e.type))
 
-    def typed_attribute(self, e: AttrRef, like: str) -> Text:
+    def typed_attribute(self, e: AttrRef, like: str) -> PythonText:
         """Return an attribute's value in some type."""
         if self.op.attribute(e.name).kind is AttributeKind.BOOL and e.element < 0:
-            return Text(f"{BUILDER}.number(int({self.attribute_local[e.name]}), {self.onnx_type(DType.BOOL)})")
+            return PythonText(f"{BUILDER}.number(int({self.attribute_local[e.name]}), {self.onnx_type(DType.BOOL)})")
         # An element of a list of bools is one of a list of integers to ONNX.
         if self.op.attribute(e.name).kind is AttributeKind.STR:
             raise NotExpressible(f"the attribute {e.name} is used as a value")
         element = "" if e.element < 0 else f", element={e.element}"
-        return Text(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
+        return PythonText(f"{BUILDER}.attribute({quoted(e.name)}, {like}{element})")
 
-    def index_value(self, e: IndexValue, scope: Scope) -> Text:
+    def index_value(self, e: IndexValue, scope: FrameScope) -> PythonText:
         return self.affine(e.value, {i: self.index(i, scope) for i in sorted(e.value.indices())})
 
-    def index(self, name: str, scope: Scope) -> Text:
+    def index(self, name: str, scope: FrameScope) -> PythonText:
         """Return the values of an index variable, along its axis of the frame."""
         # ONNX Runtime makes slices of such ranges, in which less than nothing counts from the end.
         text = f"{BUILDER}.arange({self.size(scope.extents[name])})"
         missing = missing_entries(scope.frame, (name,))
-        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
+        return PythonText(self.expand(text, missing) if missing else text, ATOM, frozenset((name,)))
 
-    def place_of(self, e: GroupIndex, scope: Scope) -> Text:
+    def place_of(self, e: GroupIndex, scope: FrameScope) -> PythonText:
         entry = GroupRef(e.group)
         text = self.unflatten(f"{BUILDER}.arange({self.flat_size(entry, scope)})", (entry,), scope)
         missing = missing_entries(scope.frame, (entry,))
-        return Text(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(entry)))
+        return PythonText(self.expand(text, missing) if missing else text, ATOM, frozenset(self.full(entry)))
 
     # ---- operations ----------------------------------------------------------------------------------------------------
 
-    def call(self, e: Call, arguments: Sequence[Text]) -> Text:
+    def call(self, e: Call, arguments: Sequence[PythonText]) -> PythonText:
         t = self.meeting(e)
         args = [a.text for a in arguments]
         row = FUNCTIONS[e.fn]
@@ -242,26 +242,30 @@ class _OnnxEmitter(OnnxWindows):
             raise NotExpressible(f"no standard operator computes {e.fn}{of}")
         text = texts[name]
         if not is_single(text):
-            return Text(f"{BUILDER}.{name}({', '.join(args)})")
-        return Text(nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})"))
+            return PythonText(f"{BUILDER}.{name}({', '.join(args)})")
+        return PythonText(
+            nested(text, dict(zip("xy", args)), BUILDER, lambda literal: f"{BUILDER}.number({literal}, {self.like(t)})")
+        )
 
-    def where(self, condition: Text, then: Text, other: Text, e: Select) -> Text:
+    def where(self, condition: PythonText, then: PythonText, other: PythonText, e: Select) -> PythonText:
         if is_bool(e.type):
-            return Text(f"{BUILDER}.where_bool({condition.text}, {then.text}, {other.text})")
-        return Text(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
+            return PythonText(f"{BUILDER}.where_bool({condition.text}, {then.text}, {other.text})")
+        return PythonText(f"{BUILDER}.Where({condition.text}, {then.text}, {other.text})")
 
-    def cast(self, e: Cast, argument: Text) -> Text:
+    def cast(self, e: Cast, argument: PythonText) -> PythonText:
         if is_integer(e.type) and is_floating(e.arg.type):
             variable = None if isinstance(e.type, Weak) else type_variable(e.type)
             kind = DType.INT64 if isinstance(e.type, Weak) else candidates(e.type)[0]
             dtype = (
                 f"{BUILDER}.element_type({quoted(variable.name)})" if e.type is variable and variable else self.onnx_type(kind)
             )
-            return Text(f"{BUILDER}.truncate({argument.text}, {dtype})")
+            return PythonText(f"{BUILDER}.truncate({argument.text}, {dtype})")
         if isinstance(e.type, DType | TypeVar) and _may_be(e.type, "is_integer") and _may_be(e.arg.type, "is_floating"):
             to = quoted(e.type.name) if isinstance(e.type, TypeVar) else self.onnx_type(e.type)
-            return Text(f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})")
-        return Text(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
+            return PythonText(
+                f"{BUILDER}.convert({argument.text}, {self.computes_floating(e.arg.type)}, {to}, {self.like(e.type)})"
+            )
+        return PythonText(f"{BUILDER}.cast({argument.text}, {self.like(e.type)})")
 
     def transpose(self, text: str, order: tuple[int, ...]) -> str:
         return f"{BUILDER}.Transpose({text}, perm={list(order)})"
@@ -269,7 +273,9 @@ class _OnnxEmitter(OnnxWindows):
     def expand(self, text: str, positions: Sequence[tuple[Position, str | None]]) -> str:
         return f"{BUILDER}.Unsqueeze({text}, {self.axes(positions)})"
 
-    def reduce(self, e: Reduce, body: Text, axes: Sequence[tuple[Position, str | None]], scope: Scope, lazy: bool) -> str:
+    def reduce(
+        self, e: Reduce, body: PythonText, axes: Sequence[tuple[Position, str | None]], scope: FrameScope, lazy: bool
+    ) -> str:
         nan = "" if is_floating(e.body.type) else f", nan={self.computes_floating(e.body.type)}"
         if e.kind in ("argmax", "argmin"):
             (p, group), *more = axes
@@ -288,7 +294,7 @@ class _OnnxEmitter(OnnxWindows):
             if variable is not None and len(variable.dtypes) > 1:
                 value = f"{BUILDER}.ordered({body.text}, {quoted(variable.name)})"
         if lazy:
-            rest, flat = self.as_rows(e, Text(value), scope, lazy)
+            rest, flat = self.as_rows(e, PythonText(value), scope, lazy)
             found = f"{BUILDER}.reduce_{e.kind}({flat}, {BUILDER}.vector({len(rest)}){nan})"
             return self.unflatten(f"{BUILDER}.cast({found}, {body.text})" if narrow else found, rest, scope)
         arguments = [value]
@@ -296,7 +302,7 @@ class _OnnxEmitter(OnnxWindows):
             ends = [p for p, group in axes if p.end and group is None]
             grouped = any(isinstance(i, GroupRef) for i in scope.frame)
             if ends and grouped:
-                arguments = [self.named(Text(value)).text]
+                arguments = [self.named(PythonText(value)).text]
             arguments.append(self.axes([(self.from_front(p, scope), g) for p, g in axes], arguments[0] if grouped else None))
         if e.kind in ("max", "min"):
             found = f"{BUILDER}.reduce_{e.kind}({', '.join(arguments)}{nan})"
@@ -307,7 +313,7 @@ class _OnnxEmitter(OnnxWindows):
         noop = ", noop_with_empty_axes=1" if len(arguments) > 1 and all(group for _, group in axes) else ""
         return f"{BUILDER}.Reduce{e.kind.capitalize()}({', '.join(arguments)}, keepdims=0{noop})"
 
-    def as_rows(self, e: Reduce, body: Text, scope: Scope, lazy: bool) -> tuple[Frame, str]:
+    def as_rows(self, e: Reduce, body: PythonText, scope: FrameScope, lazy: bool) -> tuple[Frame, str]:
         """Return what a reduction keeps of its frame, and its elements as rows along one axis behind that.
 
         If `lazy`, each row has one element more, which changes no result, so that none is empty.
@@ -319,12 +325,12 @@ class _OnnxEmitter(OnnxWindows):
             sizes = [self.flat_size(i, scope) for i in own]
             flat = self.reshaped(flat, [*(self.flat_size(i, scope) for i in rest), self.product(sizes)])
         if lazy:
-            flat = self.named(Text(flat)).text
+            flat = self.named(PythonText(flat)).text
             neutral = self.constant(neutral_of(e.kind, e.body.type)).text
-            flat = self.named(Text(f"{BUILDER}.pad_end({flat}, [{len(rest)}], {BUILDER}.cast({neutral}, {flat}))")).text
+            flat = self.named(PythonText(f"{BUILDER}.pad_end({flat}, [{len(rest)}], {BUILDER}.cast({neutral}, {flat}))")).text
         return rest, flat
 
-    def is_lazy(self, e: Reduce, scope: Scope) -> bool:
+    def is_lazy(self, e: Reduce, scope: FrameScope) -> bool:
         lazy = super().is_lazy(e, scope)
         # All points are computed, but those of another branch of Python's.
         known = replace(scope, guards=tuple(g for g in scope.guards if self.is_static(g)))
@@ -336,27 +342,27 @@ class _OnnxEmitter(OnnxWindows):
             return True
         return (lazy or bool(scope.guards)) and empty
 
-    def from_front(self, p: Position, scope: Scope) -> Position:
+    def from_front(self, p: Position, scope: FrameScope) -> Position:
         """Return a place counted from the front where the frame tells the number of axes."""
         if not p.end or any(isinstance(i, GroupRef) for i in scope.frame):
             return p
         return Position(len(scope.frame) - p.fixed)
 
-    def check_not_empty(self, e: Reduce, extent: Affine, scope: Scope) -> None:
+    def check_not_empty(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
         raise NotExpressible(f"a function can't refuse the {e.kind} of nothing")
 
-    def sum_to(self, body: Text, own: Group, scope: Scope) -> str:
+    def sum_to(self, body: PythonText, own: Group, scope: FrameScope) -> str:
         sizes = [own if isinstance(d, Group) and d.name == own.name else d for d in scope.dims(scope.frame)]
         return f"{BUILDER}.sum_to({body.text}, {self.shape(sizes)})"
 
-    def broadcast(self, body: Text, scope: Scope) -> Text:
+    def broadcast(self, body: PythonText, scope: FrameScope) -> PythonText:
         support = frozenset[str]().union(*(self.full_in(i, scope) for i in scope.frame))
-        return Text(f"{BUILDER}.Expand({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
+        return PythonText(f"{BUILDER}.Expand({body.text}, {self.shape(scope.dims(scope.frame))})", ATOM, support)
 
-    def broadcast_target(self, value: Text, target: Operand, scope: Scope) -> Text:
+    def broadcast_target(self, value: PythonText, target: Operand, scope: FrameScope) -> PythonText:
         if not target.dims:
             return value
-        return Text(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
+        return PythonText(f"{BUILDER}.Expand({value.text}, {self.shape(target.dims)})", ATOM, frozenset(("all",)))
 
     # ---- conditions Python decides -------------------------------------------------------------------------------------
 
@@ -373,8 +379,8 @@ class _OnnxEmitter(OnnxWindows):
             case _:
                 return False
 
-    def truth(self, e: Expr) -> Text:
-        return Text(f"{BUILDER}.number(int({self.static(e)}), {self.onnx_type(DType.BOOL)})")
+    def truth(self, e: Expr) -> PythonText:
+        return PythonText(f"{BUILDER}.number(int({self.static(e)}), {self.onnx_type(DType.BOOL)})")
 
     def static(self, condition: Expr) -> str:
         match condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from opc.emit.arrays.emitter import LIMIT
-from opc.emit.arrays.frames import ATOM, NotExpressible, Position, Text
+from opc.emit.arrays.frames import ATOM, NotExpressible, Position, PythonText
 from opc.emit.arrays.statements import StatementEmitter
 from opc.emit.onnx.types import TENSOR_TYPE
 from opc.emit.python.text import quoted
@@ -23,7 +23,7 @@ class _OnnxForm(AffineDialect):
 
     literal_first = False
 
-    def __init__(self, sizes: OnnxSizes, index: Mapping[str, Text]) -> None:
+    def __init__(self, sizes: OnnxSizes, index: Mapping[str, PythonText]) -> None:
         self.sizes, self.index = sizes, index
 
     def literal(self, value: int, alone: bool) -> str:
@@ -42,7 +42,7 @@ class _OnnxForm(AffineDialect):
         return self._short(f"{BUILDER}.{'Sub' if negative else 'Add'}({total}, {term})")
 
     def _short(self, total: str) -> str:
-        return self.sizes.named(Text(total)).text if len(total) > LIMIT else total
+        return self.sizes.named(PythonText(total)).text if len(total) > LIMIT else total
 
 
 class OnnxSizes(StatementEmitter):
@@ -56,12 +56,12 @@ class OnnxSizes(StatementEmitter):
         """Return the text of an ONNX element type."""
         return f"TensorProto.{TENSOR_TYPE[dtype]}"
 
-    def affine(self, value: Affine, index: Mapping[str, Text] | None = None) -> Text:
+    def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
         """Return an integer expression as an int64 tensor."""
         support = frozenset[str]().union(*(t.support for t in (index or {}).values()))
-        return Text(_OnnxForm(self, index or {}).affine(value), ATOM, support)
+        return PythonText(_OnnxForm(self, index or {}).affine(value), ATOM, support)
 
-    def atom(self, a: Atom, index: Mapping[str, Text]) -> str:
+    def atom(self, a: Atom, index: Mapping[str, PythonText]) -> str:
         """Return one atom of an integer expression."""
         match a:
             case Index():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from opc.analysis.patterns import is_number
 from opc.analysis.windows import Convolution, Pooling, Window, convolution, pooling
-from opc.emit.arrays.frames import ATOM, Scope, Text
+from opc.emit.arrays.frames import ATOM, FrameScope, PythonText
 from opc.emit.onnx.arrays import OnnxArrays
 from opc.emit.onnx.sizes import BUILDER
 from opc.emit.python.text import quoted
@@ -23,7 +23,7 @@ from opc.records import replace
 class OnnxWindows(OnnxArrays):
     """The part of the ONNX emitter that knows convolutions and pooling."""
 
-    def pattern(self, e: Reduce, scope: Scope) -> Text | None:
+    def pattern(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A convolution or a maximum over windows."""
         if not is_floating(e.type) or scope.guards:
             return None
@@ -35,7 +35,7 @@ class OnnxWindows(OnnxArrays):
             return self.pooled(windows, "max_pool", e, scope)
         return None
 
-    def call_pattern(self, e: Expr, scope: Scope) -> Text | None:
+    def call_pattern(self, e: Expr, scope: FrameScope) -> PythonText | None:
         """An average over windows: their sum divided by the size of a window."""
         match e:
             case Call(fn="div", args=(Reduce() as total, count)) if is_floating(total.type) and not scope.guards:
@@ -52,7 +52,7 @@ class OnnxWindows(OnnxArrays):
             case _:
                 return None
 
-    def convolved(self, c: Convolution, e: Reduce, scope: Scope) -> Text | None:
+    def convolved(self, c: Convolution, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A convolution; runtimes have none of float64, which is said the other way then."""
         pad = c.x.pad
         options = self.options(c.windows, c.x, scope)
@@ -65,13 +65,13 @@ class OnnxWindows(OnnxArrays):
         general, other = self.capture(lambda: self.contracted(e, replace(scope, frame=outer)) or self.boxed(e, scope))
         name = self.names.fresh()
         self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
-        lines, found = self.capture(lambda: Text(self.permuted(text, c.entries, outer)))
+        lines, found = self.capture(lambda: PythonText(self.permuted(text, c.entries, outer)))
         self.lines += [f"    {line}" for line in (*lines, f"{name} = {found.text}")]
         self.line("else:")
         self.lines += [f"    {line}" for line in (*general, f"{name} = {other.text}")]
-        return self.put_back(Text(name, ATOM, self.full_support(outer)), outer, scope)
+        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
 
-    def pooled(self, p: Pooling, method: str, e: Reduce, scope: Scope) -> Text | None:
+    def pooled(self, p: Pooling, method: str, e: Reduce, scope: FrameScope) -> PythonText | None:
         """Pooling."""
         pad = p.x.pad
         options = self.options(p.windows, p.x, scope)
@@ -84,15 +84,15 @@ class OnnxWindows(OnnxArrays):
             return None
         text = f"{BUILDER}.{method}({self.local[p.x.operand]}, {', '.join([*options, shape])})"
         if method == "max_pool":
-            return self.put_back(Text(text, ATOM, self.full_support(outer)), outer, scope)
+            return self.put_back(PythonText(text, ATOM, self.full_support(outer)), outer, scope)
         general, other = self.capture(lambda: self.boxed(e, replace(scope, frame=outer)))
-        count = self.fit(self.count_of(p), e.type, Scope(()))
+        count = self.fit(self.count_of(p), e.type, FrameScope(()))
         name = self.names.fresh()
         self.line(f"if {BUILDER}.has_convolution({quoted(self.variable(e.type))}):")
         self.line(f"    {name} = {text}")
         self.line("else:")
         self.lines += [f"    {line}" for line in (*general, f"{name} = {BUILDER}.Div({other.text}, {count.text})")]
-        return self.put_back(Text(name, ATOM, self.full_support(outer)), outer, scope)
+        return self.put_back(PythonText(name, ATOM, self.full_support(outer)), outer, scope)
 
     def count_of(self, p: Pooling) -> Expr:
         """Return the number of elements of a window."""
@@ -105,7 +105,7 @@ class OnnxWindows(OnnxArrays):
         """Return the name of a value's type variable, or of its type."""
         return str(t).removeprefix("acc(").removesuffix(")")
 
-    def options(self, windows: Sequence[Window], x: Read, scope: Scope) -> list[str] | None:
+    def options(self, windows: Sequence[Window], x: Read, scope: FrameScope) -> list[str] | None:
         """Return the arguments that say how windows lie; None where the operator can't be told, or makes another size."""
         for v in windows:
             length = self.operands[x.operand].dims[v.axis]

@@ -16,7 +16,7 @@ from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AffineTerm:
     """A product in a sum: whether it is subtracted, its literal (None for 1 beside atoms), and its atoms."""
 
     negative: bool
@@ -34,13 +34,13 @@ class Term:
         return not self.is_product and bool(self.atoms) and isinstance(self.atoms[0], FloorDiv | Mod)
 
 
-def terms_of(value: Affine) -> Iterator[Term]:
+def terms_of(value: Affine) -> Iterator[AffineTerm]:
     """Yield the terms of a form. The least int64 stays a literal with its sign: without it, it is no int64."""
     for monomial, coefficient in value.terms:
         if coefficient == INT64_MIN:
-            yield Term(False, coefficient, monomial)
+            yield AffineTerm(False, coefficient, monomial)
         else:
-            yield Term(coefficient < 0, None if abs(coefficient) == 1 and monomial else abs(coefficient), monomial)
+            yield AffineTerm(coefficient < 0, None if abs(coefficient) == 1 and monomial else abs(coefficient), monomial)
 
 
 class AffineDialect(ABC):
@@ -68,7 +68,7 @@ class AffineDialect(ABC):
                 total = self.first(self.product(term, term.is_product or term.negative), term.negative)
         return self.literal(0, True) if total is None else total
 
-    def product(self, term: Term, factor: bool) -> str:
+    def product(self, term: AffineTerm, factor: bool) -> str:
         """Return a term without its sign."""
         atoms = [self.atom(a, factor) for a in term.atoms]
         literal = [] if term.literal is None else [self.literal(term.literal, not atoms)]

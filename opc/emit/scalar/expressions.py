@@ -11,7 +11,7 @@ from opc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class BoundText:
     """A text, and how strongly its outermost operator binds."""
 
     text: str
@@ -46,31 +46,31 @@ class ScalarDialect(AffineDialect):
         """Return the lesser of two forms."""
 
     @abstractmethod
-    def constant(self, e: Const) -> Text:
+    def constant(self, e: Const) -> BoundText:
         """Return a literal."""
 
     @abstractmethod
-    def string(self, value: str) -> Text:
+    def string(self, value: str) -> BoundText:
         """Return a literal of a string."""
 
     @abstractmethod
-    def attribute(self, e: AttrRef) -> Text:
+    def attribute(self, e: AttrRef) -> BoundText:
         """Return an attribute, or an element of one."""
 
     @abstractmethod
-    def index_value(self, value: Affine) -> Text:
+    def index_value(self, value: Affine) -> BoundText:
         """Return an affine form as a value."""
 
     @abstractmethod
-    def presence(self, operand: str, given: bool) -> Text:
+    def presence(self, operand: str, given: bool) -> BoundText:
         """Return whether an optional operand is given, or is not."""
 
     @abstractmethod
-    def choice(self, e: Select) -> Text:
+    def choice(self, e: Select) -> BoundText:
         """Return a conditional."""
 
     @abstractmethod
-    def call(self, e: Call) -> Text:
+    def call(self, e: Call) -> BoundText:
         """Return an operator or function applied to its arguments."""
 
     def atom(self, atom: Atom, factor: bool) -> str:
@@ -89,7 +89,7 @@ class ScalarDialect(AffineDialect):
             case Index():
                 raise TypeError(f"a size may not use the index {atom}")
 
-    def value(self, e: Expr) -> Text:
+    def value(self, e: Expr) -> BoundText:
         """Return an expression."""
         match e:
             case Const():

@@ -28,7 +28,7 @@ from opc.analysis.shapes.steps import (
     group_text,
     symbol_text,
 )
-from opc.emit.cpp.scalars import ScalarText
+from opc.emit.cpp.scalars import CppScalarText
 from opc.emit.cpp.text import WIDTH, message_literal, string_literal
 from opc.ir.affine import Affine, Dim, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
@@ -80,7 +80,7 @@ class StepText:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.scalar = ScalarText(op, dim=self._dim, group=lambda name: f"call.{group_member((name, None))}", axis=self._axis)
+        self.scalar = CppScalarText(op, dim=self._dim, group=lambda name: f"call.{group_member((name, None))}", axis=self._axis)
 
     def _dim(self, name: str) -> str:
         return f"call.{dim_member(name)}"

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from opc.analysis.shapes.plan import plan, symbols_of
 from opc.analysis.shapes.steps import (
     BindType,
+    Bound,
     BroadcastGroup,
     CheckAttribute,
     CheckCondition,
     DeriveDim,
-    Known,
     MatchDim,
     MatchGroup,
     MatchOperand,
@@ -29,7 +29,7 @@ from opc.analysis.shapes.steps import (
     symbol_text,
 )
 from opc.emit.python.layout import bracketed, tupled, unless_any
-from opc.emit.python.scalars import ScalarText
+from opc.emit.python.scalars import PythonScalarText
 from opc.emit.python.text import docstring, literal, quoted
 from opc.ir.affine import Affine, Dim, GroupSize, Symbol
 from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
@@ -46,7 +46,7 @@ class ShapeFunctions:
         self.names: dict[str, str] = {}
         self.defined: set[str] = set()
         self.taken = {o.name for o in op.inputs} | {a.name for a in op.attributes} | {"call", "math", "re"}
-        self.scalar = ScalarText(
+        self.scalar = PythonScalarText(
             dim=lambda name: self._local(name),
             points=lambda name: self._local(f"points_{name}".replace("...", "all")),
             present=lambda name: f"{name} is not None",
@@ -101,13 +101,13 @@ class ShapeFunctions:
                 sources = [said(symbol_text(s)) for s in step.sources]
                 text = f"({', '.join(sources)}{',' if len(sources) == 1 else ''})"
                 group = said(symbol_text((step.name, None)))
-                if step.known is Known.MAYBE:
+                if step.known is Bound.MAYBE:
                     yield f"    if {group} in call.groups:"
                     yield bracketed("call.expand(", [group, text], indent=8)
                     yield "    else:"
                     yield bracketed("call.broadcast(", [group, text], indent=8)
                 else:
-                    method = "broadcast" if step.known is Known.NO else "expand"
+                    method = "broadcast" if step.known is Bound.NO else "expand"
                     yield bracketed(f"call.{method}(", [group, text])
             case DeriveDim():
                 yield from self._uses(step.size)
@@ -320,7 +320,7 @@ class ShapeFunctions:
                 if isinstance(t, TypeVar):
                     lines.append(bracketed("call.type(", [said(t.name), self.sets[t], said(name), name]))
                 else:
-                    lines.append(bracketed("call.has_type(", [said(name), name, self._dtype(t, step.known is not Known.YES)]))
+                    lines.append(bracketed("call.has_type(", [said(name), name, self._dtype(t, step.known is not Bound.YES)]))
         results = []
         for output in (s for s in self.plan.steps if isinstance(s, SizeOutput)):
             t = output.operand.type

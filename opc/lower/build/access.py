@@ -23,11 +23,11 @@ from opc.ir.expr import (
     free_indices,
     with_children,
 )
-from opc.loops.nodes import Body, Buffer, Do, How, If, Let, Loop, Refuse, Result, Return, Statement, Store
+from opc.loops.nodes import Body, Buffer, Do, How, If, Let, Loop, Refuse, Return, Statement, Store, Yield
 from opc.loops.values import (
     Block,
-    Choice,
     Construct,
+    IntegerChoice,
     Kind,
     Load,
     Local,
@@ -41,7 +41,7 @@ from opc.loops.values import (
     sum_of,
     variable,
 )
-from opc.lower.build.context import NEST, GatherKey, Known, Range
+from opc.lower.build.context import NEST, GatherKey, LoopContext, VectorRange
 from opc.lower.guards import inside, is_known_inside
 from opc.lower.nests.gather_indices import gathered_entries, is_looked_up, is_tested
 from opc.records import replace
@@ -52,7 +52,7 @@ NOWHERE = Word("opc::nowhere")
 class Accesses:
     """Turns the reads in expressions over one range into loads. What must be computed ahead of the loop goes into `before`."""
 
-    def __init__(self, known: Known, over: Range, lazy: bool = False) -> None:
+    def __init__(self, known: LoopContext, over: VectorRange, lazy: bool = False) -> None:
         self.known, self.nest, self.over = known, known.nest, over
         self.given = known.given
         self.lazy = lazy
@@ -134,7 +134,7 @@ class Accesses:
         body: list[Statement] = []
         if optional:
             absent = Call("not", (Present(e.operand),), DType.BOOL)
-            body.append(If(absent, (Result(Const(0, e.type)),)))
+            body.append(If(absent, (Yield(Const(0, e.type)),)))
         indices: dict[int, Expr] = {}
         lazy, self.lazy = self.lazy, True
         for n in range(len(e.indices)) if e.pad is not None else self._checks(e):
@@ -146,7 +146,7 @@ class Accesses:
             self.inner.add(at)
             outside = call("outside", indices[n], self.nest.size(e.operand, n), type=DType.BOOL)
             if e.pad is not None:
-                body.append(If(outside, (Result(self.branch(e.pad)),)))
+                body.append(If(outside, (Yield(self.branch(e.pad)),)))
             else:
                 body.append(Refuse(outside, self.nest.outside(e.operand, n, indices[n])))
         load = self.load(e, indices)
@@ -220,7 +220,7 @@ class Accesses:
         position = sum_of(product_of(at, None if n == unit else self.nest.stride(e.operand, n)) for n, at in names.items())
         for n, at in reversed(names.items()):
             if self._is_tested(e, n):
-                position = Choice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
+                position = IntegerChoice(call("outside", at, self.nest.size(e.operand, n), type=DType.BOOL), NOWHERE, position)
         body.append(Store(Local(row, Weak.INT, variable(self.over.vector_axis)), position))
         return Loop(How.VECTOR, self.over.vector_axis, self.over.low, self.over.high, tuple(body))
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Expr, IndexValue, Read, map_affine
-from opc.loops.nodes import Accumulate, Body, Continue, Function, How, If, Let, Store, Var
+from opc.loops.nodes import Accumulate, Body, Continue, How, If, Let, LocalFunction, Store, Var
 from opc.loops.values import (
     Address,
-    Choice,
     Construct,
     Init,
+    IntegerChoice,
     Local,
     Member,
     Named,
@@ -25,18 +25,18 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Variable
+from opc.lower.build.context import NEST, NO_RANGE, LoopContext, Variable, VectorRange
 from opc.lower.build.split import Sweep, condition, split
 from opc.lower.build.windowed import runs_along
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import Lanes
+from opc.lower.loop_ir import VectorPlan
 from opc.lower.nests.windowed import WindowAxis, WindowedReduction, channel_window
 
 
 class ChannelBlocks:
     """Builds what computes the planes of several channels at once, ahead of the units that they are made of."""
 
-    def __init__(self, known: Known, plan: Lanes, windows: WindowedReduction) -> None:
+    def __init__(self, known: LoopContext, plan: VectorPlan, windows: WindowedReduction) -> None:
         self.known, self.nest, self.plan, self.windows = known, known.nest, plan, windows
         self.of = windows.reduction.type
         self.channel = plan.statement.indices.index(windows.vector)
@@ -46,11 +46,11 @@ class ChannelBlocks:
         """Return the tables of what counts at each row and each column."""
         axes, of = self.windows.axes, (self.of,)
         sizes: list[Expr] = []
-        taps: list[Function] = []
+        taps: list[LocalFunction] = []
         if len(axes) == 1:
             sizes += [number(1), number(1)]
             params = ("int64_t", self.nest.fresh("row")), ("int64_t", self.nest.fresh("tap"))
-            taps.append(Function(self.nest.fresh("tap_of"), params, (), number(0), returns=Weak.INT))
+            taps.append(LocalFunction(self.nest.fresh("tap_of"), params, (), number(0), returns=Weak.INT))
         for a in axes:
             sizes += [Member("@nest", "size", self.plan.statement.indices.index(a.index)), IndexValue(a.axis.extent)]
             taps.append(self._tap(a))
@@ -70,15 +70,15 @@ class ChannelBlocks:
             Let(self.memory, memory, Construct(memory, Local(self.found, DType.BOOL))),
         )
 
-    def _tap(self, a: WindowAxis) -> Function:
+    def _tap(self, a: WindowAxis) -> LocalFunction:
         """Return a function that tells the place of a point of a window, or -1."""
         params = ("int64_t", a.index), ("int64_t", a.axis.index)
         position = self.windows.element.indices[_entry(self.windows.element, a)]
         assert isinstance(position, Affine), "an element of a plane lies at an affine place"
         value: Expr = IndexValue(position)
         if a.guards:
-            value = Choice(condition(self.known, a.guards), value, number(-1))
-        return Function(self.nest.fresh("tap_of"), params, (), value, returns=Weak.INT)
+            value = IntegerChoice(condition(self.known, a.guards), value, number(-1))
+        return LocalFunction(self.nest.fresh("tap_of"), params, (), value, returns=Weak.INT)
 
     def block(self) -> Body:
         """Return the computing of several planes where the present unit is the first one of one, and the move behind them."""
@@ -94,7 +94,7 @@ class ChannelBlocks:
         behind: Body = (Accumulate(Local("@unit", Weak.INT), "sum", last), Continue())
         let = Let(described, Named("opc::channel_windows", of), Init(members))
         return (
-            Let(count, Weak.INT, Choice(Local(self.found, DType.BOOL), from_here, number(0))),
+            Let(count, Weak.INT, IntegerChoice(Local(self.found, DType.BOOL), from_here, number(0))),
             If(compare("gt", variable(count), number(0)), (let, self._finish(finish), If(done, behind))),
         )
 
@@ -112,20 +112,20 @@ class ChannelBlocks:
         row = self.nest.stride(r.operand, entries[0]) if len(entries) > 1 else number(0)
         return Init((Address(r.operand, offset), stride(self.windows.vector), row, stride(term.index) if term else number(0)))
 
-    def _finish(self, name: str) -> Function:
+    def _finish(self, name: str) -> LocalFunction:
         """Return the function that makes results of what was combined at a point, lane by lane."""
         windows, known, flat = self.windows, self.known, self.plan.statement
         out, lanes = self.nest.fresh("out"), self.nest.fresh("lanes")
         params = (Pointer(self.of), out), ("auto", lanes)
         if flat.value is windows.reduction:
-            return Function(name, params, ())
+            return LocalFunction(name, params, ())
         own = self.nest.fresh("lane")
         position = Affine.of(Index(windows.vector)) + Index(own)
         known.bounded[position] = flat.extents[self.channel]
         rest = replace_node(flat.value, windows.reduction, known.local(Variable(out, self.of, True), own))
         rest = map_affine(rest, lambda a: a.substitute(lambda s: position if s == Index(windows.vector) else None))
         store = Store(Local(out, self.nest.op.operand(flat.target).type, variable(own)), rest)
-        return Function(name, params, split(known, Sweep(How.VECTOR, Range(own, number(0), variable(lanes)), store)))
+        return LocalFunction(name, params, split(known, Sweep(How.VECTOR, VectorRange(own, number(0), variable(lanes)), store)))
 
 
 def _entry(r: Read, a: WindowAxis) -> int:
@@ -133,7 +133,7 @@ def _entry(r: Read, a: WindowAxis) -> int:
     return next(n for n, i in enumerate(r.indices) if isinstance(i, Affine) and a.axis.index in i.indices())
 
 
-def channel_blocks(known: Known, plan: Lanes) -> ChannelBlocks | None:
+def channel_blocks(known: LoopContext, plan: VectorPlan) -> ChannelBlocks | None:
     """Return what builds a statement's planes of several channels at once, None where its sum is none over windows of planes."""
     windows = channel_window(known.nest.op, plan.statement, known.facts)
     if windows is None or any(r.operand in known.nest.gathered or not runs_along(known, r) for r in windows.operands):

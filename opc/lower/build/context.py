@@ -18,12 +18,12 @@ from opc.lower.nests.windowed import Facts
 from opc.records import dataclass
 
 
-class Unsupported(Exception):
+class UnsupportedForm(Exception):
     """A statement that a form of loop nest can't express; the message says what in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class VectorRange:
     """A part of a vector loop: the index that it runs over, in the IR, and its bounds. There is none where the index is empty."""
 
     vector_axis: str
@@ -31,7 +31,7 @@ class Range:
     high: Expr
 
 
-NO_RANGE = Range("", number(0), number(1))
+NO_RANGE = VectorRange("", number(0), number(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ NEST = Word("nest")
 
 
 @dataclass(slots=True)
-class Known:
+class LoopContext:
     """What is known where loops are built.
 
     `bounded` tells which indices are within which extent; `locals` are values already computed, which the IR reads as operands of

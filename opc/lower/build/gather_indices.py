@@ -7,12 +7,14 @@ from opc.ir.expr import Call, Expr
 from opc.loops.nodes import Body, Buffer, If, Statement
 from opc.loops.values import call, compare, variable
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import Known, Range
-from opc.lower.loop_ir import Lanes
+from opc.lower.build.context import LoopContext, VectorRange
+from opc.lower.loop_ir import VectorPlan
 from opc.lower.nests.gather_indices import MAX_GATHERS, axis_bounds, indices_of, looked_up
 
 
-def gather_index_rows(known: Known, plan: Lanes, value: Expr, over: Range, indices: set[str]) -> tuple[Body, Body]:
+def gather_index_rows(
+    known: LoopContext, plan: VectorPlan, value: Expr, over: VectorRange, indices: set[str]
+) -> tuple[Body, Body]:
     """Return the buffers for the computed indices of the reads in a value, and the loops that fill them.
 
     `indices` are the loop indices known there; what also depends on the value's own loops is computed in those. A unit that

@@ -12,7 +12,7 @@ from opc.loops.schedule import Override, active
 from opc.loops.verify import verify_kernel
 from opc.loops.version import version
 from opc.lower.alone import of_statement
-from opc.lower.build.context import Nest, Unsupported
+from opc.lower.build.context import Nest, UnsupportedForm
 from opc.lower.build.points import point_nest
 from opc.lower.build.rows import row_nest
 from opc.lower.heuristics import runs_often
@@ -34,7 +34,7 @@ def _kernel(op: Op, assign: Assign, stage: NestStage, overrides: tuple[Override,
     nest = Nest(op, stage, overrides)
     try:
         kernel = row_nest(nest) if stage.plans else point_nest(nest)
-    except Unsupported:
+    except UnsupportedForm:
         nest = Nest(op, stage, overrides)
         kernel = point_nest(nest)
     kernel = named(replace(kernel, body=_transformed(nest, kernel.body)), spec_names(op))

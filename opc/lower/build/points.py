@@ -45,11 +45,11 @@ from opc.loops.nodes import (
     Let,
     Loop,
     Refuse,
-    Result,
     Statement,
     Store,
     Var,
     View,
+    Yield,
 )
 from opc.loops.values import (
     Address,
@@ -174,7 +174,7 @@ class _Points:
         for place, axis, end in checks:
             outside = call("outside", place, end, type=DType.BOOL)
             if e.pad is not None:
-                body.append(If(outside, (Result(self.lazy(e.pad)),)))
+                body.append(If(outside, (Yield(self.lazy(e.pad)),)))
             else:
                 body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
         return Block(tuple(body), load, e.type)

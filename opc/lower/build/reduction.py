@@ -29,13 +29,13 @@ from opc.loops.nodes import (
     Alias,
     Body,
     Buffer,
+    CallWithBody,
     Do,
     How,
     If,
     Let,
     Loop,
     Refuse,
-    Scope,
     Search,
     Statement,
     Store,
@@ -44,7 +44,7 @@ from opc.loops.nodes import (
 )
 from opc.loops.values import Construct, Local, Named, Product, Static, Sum, Word, call, compare, number, product_of, ref, variable
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import Known, Range, Unsupported, Variable
+from opc.lower.build.context import LoopContext, UnsupportedForm, Variable, VectorRange
 from opc.lower.build.split import Sweep, as_condition, clip, condition, excluded, is_solvable, narrow, split
 from opc.lower.build.windowed import lie, reduce_row, runs_along, windows_of_row
 from opc.lower.guards import IDENTITY, Guard, guard_indices, guards, peel
@@ -64,7 +64,7 @@ def start_of(kind: str, of: ValueType) -> Expr:
     return Static(Named("opc::limits", (of,)), "lowest" if kind == "max" else "highest", of)
 
 
-def reductions(known: Known, over: Range, e: Expr) -> tuple[Body, Expr]:
+def reductions(known: LoopContext, over: VectorRange, e: Expr) -> tuple[Body, Expr]:
     """Return the loops of the reductions in a value, and the value with reads of their results."""
     found = _Reductions(known, over)
     body, rest = found.extract(e, ())
@@ -73,7 +73,7 @@ def reductions(known: Known, over: Range, e: Expr) -> tuple[Body, Expr]:
 
 
 class _Reductions:
-    def __init__(self, known: Known, over: Range) -> None:
+    def __init__(self, known: LoopContext, over: VectorRange) -> None:
         self.known, self.over = known, over
         self.declarations: list[Statement] = []
 
@@ -88,7 +88,7 @@ class _Reductions:
                 return self._choice(e, under)
             case Call(fn="and" | "or", args=(first, second)) if holds_reduction(second):
                 if holds_reduction(first):
-                    raise Unsupported("a reduction behind another in a condition")
+                    raise UnsupportedForm("a reduction behind another in a condition")
                 body, right = self._side(second, first if e.fn == "and" else Call("not", (first,), DType.BOOL), under)
                 return body, replace(e, args=(first, right))
             case _:
@@ -97,7 +97,7 @@ class _Reductions:
 
     def _choice(self, e: Select, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         if holds_reduction(e.cond) and (holds_reduction(e.then) or holds_reduction(e.other)):
-            raise Unsupported("a choice by a reduction of reductions")
+            raise UnsupportedForm("a choice by a reduction of reductions")
         body, cond = self.extract(e.cond, under)
         then_body, then = self._side(e.then, e.cond, under)
         other_body, other = self._side(e.other, Call("not", (e.cond,), DType.BOOL), under)
@@ -116,24 +116,26 @@ class _Reductions:
     def _reduce(self, e: Reduce, under: tuple[Guard, ...]) -> tuple[Body, Expr]:
         """Return the loops of one reduction, and a read of its result."""
         if holds_reduction(e.body):
-            raise Unsupported("a reduction in a reduction")
+            raise UnsupportedForm("a reduction in a reduction")
         if under and e.kind not in OPERATORS:
-            raise Unsupported(f"a {e.kind} that counts only at some lanes")
+            raise UnsupportedForm(f"a {e.kind} that counts only at some lanes")
         vector_axis = self.over.vector_axis
         row = bool(vector_axis) and (vector_axis in free_indices(e) or any(vector_axis in guard_indices(g) for g in under))
-        one = Reduction(self.known, self.over, e, under, row)
+        one = ReductionLoops(self.known, self.over, e, under, row)
         self.declarations += one.declarations
         body = one.loops()
         return body, self.known.local(one.variable, vector_axis)
 
 
-class Reduction:
+class ReductionLoops:
     """The loops of one reduction.
 
     `results` are the variables that get what it finds: one, or of a search `by_axis`, the position along each axis.
     """
 
-    def __init__(self, known: Known, over: Range, e: Reduce, under: tuple[Guard, ...], row: bool, by_axis: bool = False) -> None:
+    def __init__(
+        self, known: LoopContext, over: VectorRange, e: Reduce, under: tuple[Guard, ...], row: bool, by_axis: bool = False
+    ) -> None:
         self.known, self.nest, self.over, self.e, self.row = known, known.nest, over, e, row
         self.axes = [a for a in e.axes if isinstance(a, Axis)]
         self.search = e.kind in SEARCHES
@@ -177,7 +179,7 @@ class Reduction:
             return self.over.vector_axis
         own = best_axis(self.nest.op, self.e)
         if own is None:
-            raise Unsupported("a reduction whose axes depend on one another")
+            raise UnsupportedForm("a reduction whose axes depend on one another")
         self.axes.remove(own)
         self.axes.append(own)
         return own.index
@@ -253,7 +255,7 @@ class Reduction:
         if axis.index == self.vector_axis:
             if self._runs_along_rows(axis):
                 return self._in_pieces(axis, extent)
-            return self._innermost(Range(axis.index, number(0), extent))
+            return self._innermost(VectorRange(axis.index, number(0), extent))
         opened |= {axis.index}
         due = self._due(set(opened))
         ranges = [g for g in due if isinstance(g, Affine) and g.coefficient(axis.index) is not None]
@@ -278,7 +280,7 @@ class Reduction:
 
     def _runs_along_rows(self, axis: Axis) -> bool:
         """Whether the innermost loop reads rows at computed places, and no condition would cut it."""
-        accesses = Accesses(self.known, Range(axis.index, number(0), number(0)))
+        accesses = Accesses(self.known, VectorRange(axis.index, number(0), number(0)))
         simple = self.kind in OPERATORS and not self.search and not self.products and not self.guards
         free = not any(isinstance(e, Select) or (isinstance(e, Read) and e.pad is not None) for e in walk(self.body))
         return simple and free and any(r.operand in self.nest.gathered and accesses.is_row(r) for r in reads(self.body))
@@ -293,7 +295,7 @@ class Reduction:
         outer, known.row_axis = known.row_axis, own
         high = self.nest.fresh("lanes")
         rest = call("least", Call("sub", (extent, variable(start)), Weak.INT), Word("opc::nest_columns"))
-        inner = self._innermost(Range(own, number(0), variable(high)))
+        inner = self._innermost(VectorRange(own, number(0), variable(high)))
         known.row_axis = outer
         body: Body = (Let(high, Weak.INT, rest), *inner)
         return (Loop(How.SERIAL, start, number(0), extent, body, step=Word("opc::nest_columns")),)
@@ -306,13 +308,13 @@ class Reduction:
             return IndexValue(axis.extent)
         coefficient = axis.extent.coefficient(vector_axis)
         if coefficient is None or self.e.kind not in OPERATORS:
-            raise Unsupported(f"the extent of {axis.index}")
+            raise UnsupportedForm(f"the extent of {axis.index}")
         self.guards.append(axis.extent - Affine.of(Index(axis.index)) - 1)
         rest, step = IndexValue(axis.extent - coefficient * Affine.of(Index(vector_axis))), IndexValue(coefficient)
         last = Call("sub", (self.over.high, number(1)), Weak.INT)
         return call("greatest", *(Sum((rest, product_of(end, step))) for end in (self.over.low, last)))
 
-    def _innermost(self, over: Range) -> Body:
+    def _innermost(self, over: VectorRange) -> Body:
         """Return the loop over the vector axis."""
         ranges = [g for g in self.guards if isinstance(g, Affine) and g.coefficient(over.vector_axis) is not None]
         others = [g for g in self.guards if not any(g is r for r in ranges)]
@@ -329,12 +331,12 @@ class Reduction:
         self.guards = []
         if ranges:
             low, high = self.nest.fresh("low"), self.nest.fresh("high")
-            whole = Range(over.vector_axis, over.low, call("greatest", over.low, over.high))
+            whole = VectorRange(over.vector_axis, over.low, call("greatest", over.low, over.high))
             before += narrow(self.known, tuple(ranges), whole, low, high)
-            over = Range(over.vector_axis, variable(low), variable(high))
+            over = VectorRange(over.vector_axis, variable(low), variable(high))
         return (*before, *self._between(list(peeled.values()), body, over))
 
-    def _between(self, peeled: list[str], body: Expr, over: Range) -> Body:
+    def _between(self, peeled: list[str], body: Expr, over: VectorRange) -> Body:
         """Return the loops over a range without some of its lanes: from one to the next, so that nothing is tested inside."""
         if not peeled:
             return split(self.known, self.sweep(body, over))
@@ -342,12 +344,12 @@ class Reduction:
         following = call("next_of", variable(low), over.high, *map(variable, peeled))
         pieces: Body = (
             Let(high, Weak.INT, following),
-            *split(self.known, self.sweep(body, Range(over.vector_axis, variable(low), variable(high)))),
+            *split(self.known, self.sweep(body, VectorRange(over.vector_axis, variable(low), variable(high)))),
             Store(Local(low, Weak.INT), IndexValue(Affine.of(Index(high)) + 1)),
         )
         return Var(low, Weak.INT, over.low), While(compare("lt", variable(low), over.high), pieces)
 
-    def sweep(self, body: Expr, over: Range) -> Sweep:
+    def sweep(self, body: Expr, over: VectorRange) -> Sweep:
         """Return the loop that takes in a value at each point of a range of the vector axis."""
         at = variable(over.vector_axis) if self.row else None
         if self.search:
@@ -361,9 +363,9 @@ class Reduction:
         """Return the report of a maximum over nothing."""
         for a in self.axes:
             if self.over.vector_axis and self.over.vector_axis in a.extent.indices():
-                raise Unsupported(f"the extent of {a.index}")
+                raise UnsupportedForm(f"the extent of {a.index}")
             if a.extent.indices() & {b.index for b in self.axes}:
-                raise Unsupported(f"the extent of {a.index}")
+                raise UnsupportedForm(f"the extent of {a.index}")
         empty = [compare("le", IndexValue(a.extent), number(0)) for a in self.axes if not self.known.positive(a.extent)]
         over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in self._source_axes())
         if not empty:
@@ -391,7 +393,7 @@ class Reduction:
         return [total]
 
 
-def _adds_products(known: Known, e: Reduce, body: Expr, vector_axis: str) -> bool:
+def _adds_products(known: LoopContext, e: Reduce, body: Expr, vector_axis: str) -> bool:
     """Whether a reduction along its own vector axis is a sum of products of two elements, which both move along their last
     axis."""
     if e.kind != "sum" or not is_floating(e.type) or not isinstance(body, Call) or body.fn != "mul" or body.type != e.type:
@@ -399,7 +401,7 @@ def _adds_products(known: Known, e: Reduce, body: Expr, vector_axis: str) -> boo
     return all(isinstance(r, Read) and r.type == e.type and _moves_along(known, r, vector_axis) for r in body.args)
 
 
-def _moves_along(known: Known, r: Read, vector_axis: str) -> bool:
+def _moves_along(known: LoopContext, r: Read, vector_axis: str) -> bool:
     """Whether a read of an operand that is read where it lies moves along its last axis with a vector axis."""
     if not r.indices or r.checked or not lie(known, (r,)) or not runs_along(known, r):
         return False
@@ -408,7 +410,7 @@ def _moves_along(known: Known, r: Read, vector_axis: str) -> bool:
     return step is not None and bool(step.terms) and all(isinstance(i, Affine) and vector_axis not in i.indices() for i in others)
 
 
-def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> Scope:
+def with_positions(of: ValueType, count: Expr, body: Body, inlined: bool = False) -> CallWithBody:
     """Return statements in which `position` is an integer type that holds `count`, as wide as values of a type if it can be."""
     scope = call("with_positions", count, types=(of,))
-    return Scope(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body), inlined)
+    return CallWithBody(scope, (("auto", "@zero"),), (Alias("position", "@zero"), *body), inlined)

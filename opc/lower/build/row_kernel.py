@@ -5,11 +5,11 @@ from __future__ import annotations
 from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import Expr
 from opc.ir.op import Op
-from opc.loops.batch import Row, batch
+from opc.loops.batch import BatchOperand, batch
 from opc.loops.conditions import propagate
 from opc.loops.interleave import interleave
 from opc.loops.names import PARAMETERS, named
-from opc.loops.nodes import Body, Form, Group, Kernel, Let, Loop
+from opc.loops.nodes import Body, Form, Kernel, Let, Loop, PassGroup
 from opc.loops.row_loops import NontemporalRows, partial, reductions_of, with_row_functions
 from opc.loops.values import Intrinsic, Named, Pointer, Word, call, number
 from opc.loops.verify import verify_kernel
@@ -44,7 +44,7 @@ def _kernel(op: Op, stage: RowStage) -> Kernel:
 
 def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
     """Return the loop over rows, with the buffers of what a row keeps behind the pointers to its operands."""
-    before = tuple(s for s in loop.body if not isinstance(s, Group))
+    before = tuple(s for s in loop.body if not isinstance(s, PassGroup))
     buffers = tuple(
         Let(k.name, Pointer(k.type), call("scratch_row", TILE, number(n), types=(k.type,))) for n, k in enumerate(stage.buffers)
     )
@@ -73,10 +73,10 @@ def _batched(op: Op, stage: RowStage) -> Form:
     """Return the form of a stage for short rows, several of which go together, each a lane of vectors."""
     vectors, *whole = stage.schedule.args("batch")
     rows = RowLoops(op, stage)
-    groups = [s for s in rows.loop().body if isinstance(s, Group)]
+    groups = [s for s in rows.loop().body if isinstance(s, PassGroup)]
     optional = {i.name for i in op.inputs if i.optional}
     operands = [
-        Row(
+        BatchOperand(
             rows.pointer(o) if o.along_row or o.written else o.name,
             loaded(o.type) if o.along_row and not o.written else o.type,
             k,
@@ -94,7 +94,7 @@ def _batched(op: Op, stage: RowStage) -> Form:
     return Form(taken, "batched_", "", kernel)
 
 
-def _widths(stage: RowStage, groups: list[Group]) -> list[ValueType | Named]:
+def _widths(stage: RowStage, groups: list[PassGroup]) -> list[ValueType | Named]:
     """Return the types of the values along rows: as many rows go together as the widest has lanes."""
     found: list[ValueType | Named] = [o.type for o in stage.operands if o.along_row]
     reductions = {name: f for g in groups for s in g.body if isinstance(s, Loop) for name, f in reductions_of(s).items()}

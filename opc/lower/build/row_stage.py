@@ -1,7 +1,7 @@
 """The loops of a row stage: rows one after the other, in each of which passes follow one another.
 
 This is the plain form, in which nothing is decided: a loop over rows, in it pointers to the operands' rows and values of the row,
-and for each pass (`Group`) the values of the row that it begins with and one vector loop along the row.
+and for each pass (`PassGroup`) the values of the row that it begins with and one vector loop along the row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,22 @@ from opc.ir.expr import Call, Const, Expr, IndexValue, Present, reads, walk
 from opc.ir.op import Op
 from opc.ir.printer import format_assign
 from opc.loops.conditions import propagate
-from opc.loops.nodes import Accumulate, Body, Comment, Group, How, If, Let, Loop, Statement, Store, Var
-from opc.loops.values import Choice, Construct, Deref, Init, Local, Member, Named, Pointer, Word, call, compare, number, variable
+from opc.loops.nodes import Accumulate, Body, Comment, How, If, Let, Loop, PassGroup, Statement, Store, Var
+from opc.loops.values import (
+    Construct,
+    Deref,
+    Init,
+    IntegerChoice,
+    Local,
+    Member,
+    Named,
+    Pointer,
+    Word,
+    call,
+    compare,
+    number,
+    variable,
+)
 from opc.lower.build.reduction import start_of
 from opc.lower.build.row_values import Facts, RowValues
 from opc.lower.loop_ir import Action, IndexLoop, Pass, RowAccumulate, RowBuffer, RowLet, RowStage, RowStore, StageOperand
@@ -93,13 +107,13 @@ class RowLoops:
             row = call("row", TILE, number(k), variable("@row"), types=(Named("const", (o.type,)),))
             value: Expr = Deref(row, o.type)
             if any(i.name == o.name and i.optional for i in self.op.inputs):
-                value = Choice(Present(o.name), value, Construct(o.type, Const(0, o.type)))
+                value = IntegerChoice(Present(o.name), value, Construct(o.type, Const(0, o.type)))
             yield Let(o.name, o.type, value)
             self.values.values[o.name] = Local(o.name, o.type)
 
     # Passes.
 
-    def group(self, p: Pass) -> Group:
+    def group(self, p: Pass) -> PassGroup:
         """Return a pass."""
         body: list[Statement] = [Comment(t) for t in dict.fromkeys(format_assign(a.source) for a in (*p.prologue, *p.body))]
         for early in p.prologue:
@@ -114,7 +128,7 @@ class RowLoops:
         for a in p.body:
             if isinstance(a, RowAccumulate):
                 self.values.values[a.name] = Local(a.name, a.type)
-        return Group(tuple(body))
+        return PassGroup(tuple(body))
 
     def peeled(self, p: Pass, cond: Expr) -> Iterator[Statement]:
         """Yield the loops of a pass that has a point by itself: that point, and the points before and behind it."""
@@ -134,8 +148,8 @@ class RowLoops:
             number(0),
             number(2),
             (
-                Let(begin, Weak.INT, Choice(first, number(0), Member(one, "end"))),
-                Let(end, Weak.INT, Choice(first, Member(one, "begin"), COLUMNS)),
+                Let(begin, Weak.INT, IntegerChoice(first, number(0), Member(one, "end"))),
+                Let(end, Weak.INT, IntegerChoice(first, Member(one, "begin"), COLUMNS)),
                 Loop(How.VECTOR, self.index, variable(begin), variable(end), self.along(where(p, False), p)),
             ),
         )
@@ -168,7 +182,7 @@ class RowLoops:
             if element.type != of:
                 element = Call("ne", (element, Const(0, element.type)), DType.BOOL)
             if not self.values.vectors and any(i.name == name and i.optional for i in self.op.inputs):
-                element = Choice(Present(name), element, Construct(of, Const(0, of)))
+                element = IntegerChoice(Present(name), element, Construct(of, Const(0, of)))
             yield Let(local, of, element)
             self.values.values[name] = Local(local, of)
 

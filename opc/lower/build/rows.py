@@ -12,9 +12,9 @@ from opc.ir.expr import Call, Const, Expr, IndexValue, Read, Select, free_indice
 from opc.ir.printer import format_assign, format_expr
 from opc.loops.nodes import Body, Buffer, Comment, Continue, Do, How, If, Kernel, Let, Loop, Return, Statement, Store, Var, View
 from opc.loops.values import (
-    Choice,
     Construct,
     Init,
+    IntegerChoice,
     Local,
     Member,
     Named,
@@ -29,14 +29,14 @@ from opc.loops.values import (
 )
 from opc.lower.build.access import Accesses
 from opc.lower.build.channels import ChannelBlocks, channel_blocks
-from opc.lower.build.context import NEST, NO_RANGE, Known, Nest, Range, Unsupported
+from opc.lower.build.context import NEST, NO_RANGE, LoopContext, Nest, UnsupportedForm, VectorRange
 from opc.lower.build.gather_indices import gather_index_rows
 from opc.lower.build.reduction import reductions
 from opc.lower.build.scan import scan_body
 from opc.lower.build.scatter import scatter_body
 from opc.lower.build.split import Sweep, condition, is_mostly_zero, split
 from opc.lower.guards import is_identity
-from opc.lower.loop_ir import Lanes, Scan, Scatter
+from opc.lower.loop_ir import ScanPlan, ScatterPlan, VectorPlan
 from opc.lower.nests.flat import in_phase, period
 from opc.records import replace
 
@@ -67,18 +67,18 @@ class _RowNest:
             span=self.stage.assign.span,
         )
 
-    def _plan(self, plan: Lanes | Scatter | Scan, alone: bool) -> Body:
+    def _plan(self, plan: VectorPlan | ScatterPlan | ScanPlan, alone: bool) -> Body:
         """Return the loop over units of work of one plan."""
         nest = self.nest
-        known = Known(nest, {n: nest.unit(n, alone) for n in nest.operands[:-1]})
+        known = LoopContext(nest, {n: nest.unit(n, alone) for n in nest.operands[:-1]})
         if alone:
             known.bounded[Affine.of(0)] = self.stage.plans[0].statement.extents[-1]
-        if isinstance(plan, Scatter):
+        if isinstance(plan, ScatterPlan):
             places = [f"{index} = {format_expr(place)}" for index, place in plan.scatter_indices]
             how = {f"rows {plan.row}": plan.row, "windows": plan.window, "atomic": plan.shared}
             self._decide("scatter", *places, *(text for text, holds in how.items() if holds))
             return scatter_body(known, plan)
-        if isinstance(plan, Scan):
+        if isinstance(plan, ScanPlan):
             self._decide("scan", plan.index, *(["down"] if plan.descending else []))
             return scan_body(known, plan)
         self._decide("vectorise", *([plan.vector_axis] if plan.vector_axis is not None else ()))
@@ -93,9 +93,9 @@ class _RowNest:
             Unsupported: where it is.
         """
         if not self.nest.decisions.take(name, *args):
-            raise Unsupported(f"{name} is left out")
+            raise UnsupportedForm(f"{name} is left out")
 
-    def _lanes(self, known: Known, plan: Lanes, alone: bool) -> Body:
+    def _lanes(self, known: LoopContext, plan: VectorPlan, alone: bool) -> Body:
         flat, nest = plan.statement, self.nest
         of = nest.declared.type
         used = free_indices(flat.value)
@@ -128,7 +128,7 @@ class _RowNest:
             body += row
         return (*ahead, *declared, *tables, units(tuple(body)))
 
-    def _buffer_size(self, plan: Lanes) -> str:
+    def _buffer_size(self, plan: VectorPlan) -> str:
         if plan.vector_axis is None:
             return "1"
         return (
@@ -140,7 +140,7 @@ class _RowNest:
     def _result_row(self) -> Expr:
         return call("result_row", NEST, Word("offset"), ref("@buffer"))
 
-    def _point(self, known: Known, value: Expr) -> Body:
+    def _point(self, known: LoopContext, value: Expr) -> Body:
         """Return the computing of one point."""
         of = self.nest.declared.type
         loops, rest = reductions(known, NO_RANGE, value)
@@ -152,7 +152,7 @@ class _RowNest:
             Do(call("finish_row", NEST, Word("offset"), ref("@out"), number(1))),
         )
 
-    def _row(self, known: Known, plan: Lanes, vector_axis: str) -> tuple[Body, Body]:
+    def _row(self, known: LoopContext, plan: VectorPlan, vector_axis: str) -> tuple[Body, Body]:
         """Return a piece of a row, phase by phase where lanes that are a period apart are alike, and before it what it needs
         declared ahead of the loop over units."""
         value, extent, nest = plan.statement.value, plan.statement.extents[-1], self.nest
@@ -168,7 +168,7 @@ class _RowNest:
         position = Affine.of(Index(start)) + Index(own)
         known.bounded[position] = extent
         value = map_affine(value, lambda a: a.substitute(lambda s: position if s == Index(vector_axis) else None))
-        over = Range(own, number(0), variable("@count"))
+        over = VectorRange(own, number(0), variable("@count"))
         declared, places = gather_index_rows(known, plan, value, over, {*plan.outer, start, own})
         loops, rest = reductions(known, over, value)
         zeroed = self.stage.stored and not plan.inner and is_mostly_zero(known, rest, own)
@@ -185,14 +185,14 @@ class _RowNest:
         return declared, tuple(body)
 
     def _phases(
-        self, known: Known, value: Expr, vector_axis: str, divisor: Affine, extent: Affine, start: Index, own: Index
+        self, known: LoopContext, value: Expr, vector_axis: str, divisor: Affine, extent: Affine, start: Index, own: Index
     ) -> Body:
         """Return a piece of a row phase by phase: lanes that are `divisor` apart are alike."""
         of = self.nest.declared.type
         phase = Affine.of(start) + Index("@phase")
         known.bounded[divisor * own + phase] = extent
         value = map_affine(value, lambda a: in_phase(a, vector_axis, divisor, Affine.of(own), phase))
-        over = Range(own.name, number(0), variable("@lanes"))
+        over = VectorRange(own.name, number(0), variable("@lanes"))
         loops, rest = reductions(known, over, value)
         count, pitch = Affine.of(Index("@count")), Affine.of(Index("@pitch"))
         at = Affine.of(Index("@phase"))
@@ -207,7 +207,7 @@ class _RowNest:
         return (
             Let("@phases", Weak.INT, IndexValue(divisor)),
             Let("@pitch", Weak.INT, call("quotient_up", variable("@count"), variable("@phases"))),
-            Let("@row", Pointer(of), Choice(one, self._result_row(), ref("@buffer"))),
+            Let("@row", Pointer(of), IntegerChoice(one, self._result_row(), ref("@buffer"))),
             Loop(How.SERIAL, "@phase", number(0), within, body),
             If(
                 one,
@@ -248,7 +248,7 @@ class _RowNest:
         alike = (e.operand in held) == (target.name in held) and self.op.operand(e.operand).type == target.type
         return e.operand in self.nest.gathered and vector_axis not in others and alike
 
-    def _copy_row(self, known: Known, value: Expr, vector_axis: str) -> Body:
+    def _copy_row(self, known: LoopContext, value: Expr, vector_axis: str) -> Body:
         """Return the copying of a row."""
         body: list[Statement] = [Let(vector_axis, Weak.INT, call("@at.first"))]
         count = call("@at.count")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import Weak
 from opc.ir.expr import Axis, Expr, IndexValue, free_indices, map_affine
-from opc.loops.nodes import Accumulate, Body, Do, How, Let, Loop, Refuse, Scope, Statement, Store, Var, While
+from opc.loops.nodes import Accumulate, Body, CallWithBody, Do, How, Let, Loop, Refuse, Statement, Store, Var, While
 from opc.loops.values import Construct, Init, Local, Member, Named, Pointer, Product, Sum, call, compare, number, ref, variable
-from opc.lower.build.context import NEST, Known, Range, Unsupported
-from opc.lower.build.reduction import Reduction, start_of
+from opc.lower.build.context import NEST, LoopContext, UnsupportedForm, VectorRange
+from opc.lower.build.reduction import ReductionLoops, start_of
 from opc.lower.build.split import Sweep, split
 from opc.lower.guards import replace_node
-from opc.lower.loop_ir import Scan
+from opc.lower.loop_ir import ScanPlan
 from opc.lower.nests.flat import holds_reduction
 
 
-def scan_body(known: Known, plan: Scan) -> Body:
+def scan_body(known: LoopContext, plan: ScanPlan) -> Body:
     """Return the loop over units of work of one scan.
 
     Raises:
@@ -25,13 +25,13 @@ def scan_body(known: Known, plan: Scan) -> Body:
 
 
 class _Scan:
-    def __init__(self, known: Known, plan: Scan) -> None:
+    def __init__(self, known: LoopContext, plan: ScanPlan) -> None:
         self.known, self.nest, self.plan = known, known.nest, plan
         if holds_reduction(plan.reduction.body):
-            raise Unsupported("a reduction in a running one")
+            raise UnsupportedForm("a reduction in a running one")
         self.own = self.nest.fresh(plan.vector_axis or "lane")
         self.start = self.nest.fresh("start")
-        self.over = Range(self.own, number(0), variable("@count"))
+        self.over = VectorRange(self.own, number(0), variable("@count"))
 
     def body(self) -> Body:
         """Return the loops."""
@@ -43,7 +43,7 @@ class _Scan:
         body: list[Statement] = [Let(i, Weak.INT, Member("@at", "index", n)) for n, i in enumerate(outer) if i in used]
         body += [Let(self.start, Weak.INT, call("@at.first")), Let("@offset", Weak.INT, call("@at.target"))]
         along = call("with_count", call("@at.count"), Member("@nest", "column_stride"))
-        body.append(Scope(along, (("auto", "@count"), ("auto", "@stride")), self._along()))
+        body.append(CallWithBody(along, (("auto", "@count"), ("auto", "@stride")), self._along()))
         units = Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body), after=call("@at.next"))
         return Var("@at", Named("opc::cursor"), Init((NEST, variable("@begin")))), units
 
@@ -62,8 +62,8 @@ class _Scan:
         (axis,) = plan.reduction.axes
         assert isinstance(axis, Axis), "a scan has an axis"
         if plan.vector_axis is not None and plan.vector_axis in axis.extent.indices():
-            raise Unsupported("an extent that depends on the vector axis")
-        carried = Reduction(known, self.over, plan.reduction, (), True)
+            raise UnsupportedForm("an extent that depends on the vector axis")
+        carried = ReductionLoops(known, self.over, plan.reduction, (), True)
         start = Construct(carried.of, start_of(carried.kind, carried.of))
         extent = dict(zip(plan.statement.indices, plan.statement.extents))[plan.index]
         term, index, terms = axis.index, plan.index, IndexValue(axis.extent)

@@ -29,8 +29,8 @@ from opc.ir.expr import (
 )
 from opc.loops.nodes import Accumulate, Body, Buffer, Continue, Do, How, If, Let, Loop, Statement, Store
 from opc.loops.values import (
-    Choice,
     Init,
+    IntegerChoice,
     Local,
     Member,
     Named,
@@ -46,12 +46,12 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import NOWHERE, Accesses
-from opc.lower.build.context import NEST, NO_RANGE, Known, Range, Unsupported, Variable
-from opc.lower.build.reduction import Reduction
+from opc.lower.build.context import NEST, NO_RANGE, LoopContext, UnsupportedForm, Variable, VectorRange
+from opc.lower.build.reduction import ReductionLoops
 from opc.lower.build.split import Sweep, as_condition, condition, split
 from opc.lower.build.windowed import fetch_rows, search_row
 from opc.lower.guards import Guard, guard_indices
-from opc.lower.loop_ir import Scatter
+from opc.lower.loop_ir import ScatterPlan
 from opc.lower.nests.search import searches
 from opc.records import replace
 
@@ -61,7 +61,7 @@ LOW, HIGH = variable("@low_index"), variable("@high_index")
 PLACE_STRIDE = Member("@nest", "scatter_stride", 0)
 
 
-def scatter_body(known: Known, plan: Scatter) -> Body:
+def scatter_body(known: LoopContext, plan: ScatterPlan) -> Body:
     """Return the loop over units of work of one scatter."""
     flat, nest = plan.statement, known.nest
     of = nest.declared.type
@@ -85,17 +85,17 @@ def scatter_body(known: Known, plan: Scatter) -> Body:
         start, end = nest.fresh("start"), nest.fresh("end")
         body.append(Let(start, Weak.INT, call("@at.first")))
         body.append(Let(end, Weak.INT, Sum((variable(start), call("@at.count")))))
-        over = Range(plan.vector_axis, variable(start), variable(end))
+        over = VectorRange(plan.vector_axis, variable(start), variable(end))
     terms = _Terms(known, over, plan).loops()
     body += [If(condition(known, plan.given), terms)] if plan.given else terms
     pointer = Let("@out", Pointer(of), call("target_of", NEST, types=(of,)))
     return pointer, Loop(How.SERIAL, "@unit", variable("@begin"), variable("@end"), tuple(body))
 
 
-class _Terms(Reduction):
+class _Terms(ReductionLoops):
     """The loops over the terms of a scatter."""
 
-    def __init__(self, known: Known, over: Range, plan: Scatter) -> None:
+    def __init__(self, known: LoopContext, over: VectorRange, plan: ScatterPlan) -> None:
         self.plan = plan
         super().__init__(known, over, plan.sum, (), bool(over.vector_axis))
         self.axes.sort(key=lambda a: a.index == plan.row)
@@ -130,7 +130,7 @@ class _Terms(Reduction):
             return self._row_of_terms(axes[0])
         return super()._loops(axes, opened)
 
-    def _innermost(self, over: Range) -> Body:
+    def _innermost(self, over: VectorRange) -> Body:
         scatter_indices = self.plan.scatter_indices
         if over.vector_axis and any(over.vector_axis in free_indices(p) for _, p in scatter_indices):
             return self._lane_by_lane(over)
@@ -164,9 +164,9 @@ class _Terms(Reduction):
         """Return the loop over the terms of the last axis in rows, with the searches that their indices need before each row."""
         known = self.known
         if any(axis.index in a.extent.indices() for e in found for a in e.axes if isinstance(a, Axis)):
-            raise Unsupported(f"a search whose length depends on {axis.index}")
+            raise UnsupportedForm(f"a search whose length depends on {axis.index}")
         start, own, count, to_rows = self._pieces(axis)
-        row = Range(own, number(0), variable(count))
+        row = VectorRange(own, number(0), variable(count))
 
         def moved(e: Expr) -> Expr:
             return map_affine(e, to_rows)
@@ -199,7 +199,7 @@ class _Terms(Reduction):
         known, of = self.known, self.e.type
         start, own, count, to_rows = self._pieces(axis)
         scatter_indices, terms = self.nest.fresh("indices"), self.nest.fresh("terms")
-        over = Range(own, number(0), variable(count))
+        over = VectorRange(own, number(0), variable(count))
         accesses = Accesses(known, over)
         lines: list[Statement] = []
         bounds: list[Statement] = []
@@ -216,7 +216,7 @@ class _Terms(Reduction):
             offsets.append(Product((variable(index), variable(stride))))
         offset = sum_of(offsets)
         for test in reversed(tests):
-            offset = Choice(test, NOWHERE, offset)
+            offset = IntegerChoice(test, NOWHERE, offset)
         lines.append(Store(Local(scatter_indices, Weak.INT, variable(own)), offset))
         value = accesses.value(map_affine(self.body, to_rows))
         body: Body = (
@@ -230,14 +230,14 @@ class _Terms(Reduction):
         )
         return (self._piece_loop(axis, start, count, "opc::gather_columns", body),)
 
-    def _find(self, e: Reduce, row: Range, scatter_indices: list[Expr]) -> tuple[Body, Mapping[Expr, Expr]]:
+    def _find(self, e: Reduce, row: VectorRange, scatter_indices: list[Expr]) -> tuple[Body, Mapping[Expr, Expr]]:
         """Return the loops of a search along a row, and what stands for it, or for its parts, in the indices."""
         last = e.axes[-1]
         assert isinstance(last, Axis), "a flat statement has no groups"
         uses = [n for p in scatter_indices for n in walk(p) if any(c == e for c in children(n))]
         parts = [n for n in uses if isinstance(n, Call) and n.fn in ("floordiv", "mod") and n.args[0] == e]
         by_axis = len(e.axes) == 2 and len(parts) == len(uses) and all(affine_of(n.args[1]) == last.extent for n in parts)
-        search = Reduction(self.known, row, e, (), True, by_axis)
+        search = ReductionLoops(self.known, row, e, (), True, by_axis)
         body = (*search.declarations, *search.loops())
         reads = [self.known.local(Variable(name, DType.INT64, True), row.vector_axis) for name in search.results]
         if not by_axis:
@@ -277,7 +277,7 @@ class _Terms(Reduction):
             body = Select(as_condition(g), body, Const(0, body.type), body.type)
         return body
 
-    def _add_row(self, over: Range, position: Expr) -> Body:
+    def _add_row(self, over: VectorRange, position: Expr) -> Body:
         """Return the loop that adds the terms of a row, `position` being where in the target each goes."""
         accesses, of = Accesses(self.known, over, lazy=True), self.e.type
         value = accesses.value(self.body)
@@ -292,7 +292,7 @@ class _Terms(Reduction):
             Loop(How.LANES, over.vector_axis, over.low, over.high, body),
         )
 
-    def _lane_by_lane(self, over: Range) -> Body:
+    def _lane_by_lane(self, over: VectorRange) -> Body:
         """Return the loop over a vector axis along which terms go to different indices."""
         accesses = Accesses(self.known, over, lazy=True)
         # An index may be looked up where the guards say that there is one.

@@ -13,9 +13,9 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Call, Const, Expr, IndexValue, Present, Read, Reduce, Select, children, free_indices, reads, walk
 from opc.loops.nodes import Accumulate, Body, Do, How, If, Let, Loop, Search, Statement, Store, Var
-from opc.loops.values import Choice, Construct, Local, call, compare, number, ref, variable
+from opc.loops.values import Construct, IntegerChoice, Local, call, compare, number, ref, variable
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import NO_RANGE, Known, Range
+from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import (
     Guard,
     guard_indices,
@@ -44,7 +44,7 @@ class Sweep:
     """
 
     how: How
-    over: Range
+    over: VectorRange
     take: Store | Accumulate | Search
     zeroed: bool = False
 
@@ -66,17 +66,17 @@ class Sweep:
             case Accumulate(kind=kind) | Search(kind=kind):
                 return is_identity(kind, e)
 
-    def at(self, value: Expr, over: Range) -> Sweep:
+    def at(self, value: Expr, over: VectorRange) -> Sweep:
         """Return the loop over another range that takes another value."""
         return replace(self, over=over, take=replace(self.take, value=value))
 
 
-def split(known: Known, sweep: Sweep) -> Body:
+def split(known: LoopContext, sweep: Sweep) -> Body:
     """Return the loops that a sweep becomes."""
-    return _Splitter(known).write(sweep, _MOST_SPLITS)
+    return _IndexSetSplitter(known).write(sweep, _MOST_SPLITS)
 
 
-def condition(known: Known, found: tuple[Guard, ...]) -> Expr:
+def condition(known: LoopContext, found: tuple[Guard, ...]) -> Expr:
     """Return guards as one condition that is tested where it stands."""
     accesses = Accesses(known, NO_RANGE, lazy=True)
     tests = [as_condition(g) if isinstance(g, Affine) else accesses.value(g) for g in found]
@@ -93,13 +93,15 @@ def as_condition(g: Guard) -> Expr:
     return compare("ge", IndexValue(g), number(0)) if isinstance(g, Affine) else g
 
 
-def narrow(known: Known, found: tuple[Guard, ...], over: Range, low: str, high: str) -> Body:
+def narrow(known: LoopContext, found: tuple[Guard, ...], over: VectorRange, low: str, high: str) -> Body:
     """Return the declarations of the bounds of the part of a range where the guards hold."""
     clips = [clip(known, g, over.vector_axis, (ref(low), ref(high))) for g in found]
     return Var(low, Weak.INT, over.low), Var(high, Weak.INT, over.high), *clips
 
 
-def clip(known: Known, g: Guard, index: str, ends: tuple[Local, Local], step: tuple[Affine, str] | None = None) -> Statement:
+def clip(
+    known: LoopContext, g: Guard, index: str, ends: tuple[Local, Local], step: tuple[Affine, str] | None = None
+) -> Statement:
     """Return the narrowing of a range of an index to where a guard holds; one that is no expression must not depend on it.
 
     `step` is a number and a variable that holds it, by which the compiler may know it as a constant.
@@ -116,14 +118,14 @@ def clip(known: Known, g: Guard, index: str, ends: tuple[Local, Local], step: tu
     return Do(call("clip", low, high, IndexValue(factor), IndexValue(g - coefficient * Affine.of(Index(index)))))
 
 
-def is_solvable(known: Known, g: Guard, vector_axis: str) -> bool:
+def is_solvable(known: LoopContext, g: Guard, vector_axis: str) -> bool:
     """Whether a guard is one of ranges of the vector axis, or doesn't depend on it and may be tested early."""
     if isinstance(g, Affine):
         return g.coefficient(vector_axis) is not None
     return vector_axis not in free_indices(g) and all(_stands(known, r, vector_axis) for r in reads(g))
 
 
-def excluded(known: Known, g: Guard, vector_axis: str) -> tuple[Body, str] | None:
+def excluded(known: LoopContext, g: Guard, vector_axis: str) -> tuple[Body, str] | None:
     """Return the variable of the one lane at which a guard doesn't hold, and what computes it; None for other guards."""
     if not isinstance(g, Call) or g.fn not in ("not", "ne"):
         return None
@@ -134,7 +136,7 @@ def excluded(known: Known, g: Guard, vector_axis: str) -> tuple[Body, str] | Non
     return _place(known, name, one), name
 
 
-def one_lane(known: Known, cond: Expr, vector_axis: str) -> tuple[Affine, Expr] | None:
+def one_lane(known: LoopContext, cond: Expr, vector_axis: str) -> tuple[Affine, Expr] | None:
     """Return what a condition asks of the vector axis where one lane alone may hold it: the vector axis plus the first is the
     second."""
 
@@ -148,19 +150,19 @@ def one_lane(known: Known, cond: Expr, vector_axis: str) -> tuple[Affine, Expr] 
     return one_index(cond, vector_axis, is_known)
 
 
-def is_mostly_zero(known: Known, e: Expr, vector_axis: str) -> bool:
+def is_mostly_zero(known: LoopContext, e: Expr, vector_axis: str) -> bool:
     """Whether a value is zero at all lanes but one."""
     return isinstance(e, Select) and is_zero(e.other) and one_lane(known, e.cond, vector_axis) is not None
 
 
-def ahead(known: Known, e: Expr) -> tuple[Body, Expr]:
+def ahead(known: LoopContext, e: Expr) -> tuple[Body, Expr]:
     """Return what computes a value where it stands, and the value: its reads are carried out and tested."""
     accesses = Accesses(known, NO_RANGE)
     value = accesses.value(e)
     return tuple(accesses.before), value
 
 
-def _place(known: Known, name: str, one: tuple[Affine, Expr]) -> Body:
+def _place(known: LoopContext, name: str, one: tuple[Affine, Expr]) -> Body:
     """Return the declaration of the vector axis that is asked for."""
     before, value = ahead(known, one[1])
     at: Expr = Construct(Weak.INT, value)
@@ -169,20 +171,20 @@ def _place(known: Known, name: str, one: tuple[Affine, Expr]) -> Body:
     return *before, Let(name, Weak.INT, at)
 
 
-def _is_known(known: Known, r: Read, vector_axis: str) -> bool:
+def _is_known(known: LoopContext, r: Read, vector_axis: str) -> bool:
     """Whether what a read finds is known ahead of the vector axis, wherever it stands."""
     return r.pad is None and _stands(known, r, vector_axis)
 
 
-def _stands(known: Known, r: Read, vector_axis: str) -> bool:
+def _stands(known: LoopContext, r: Read, vector_axis: str) -> bool:
     """Whether a read may be carried out ahead of the loop over the vector axis."""
     if r.operand in known.locals:
         return not known.locals[r.operand].row
     return is_known_inside(r, known.nest.sizes(r.operand), known.bounded) and vector_axis not in free_indices(r)
 
 
-class _Splitter:
-    def __init__(self, known: Known) -> None:
+class _IndexSetSplitter:
+    def __init__(self, known: LoopContext) -> None:
         self.known, self.nest = known, known.nest
 
     def write(self, s: Sweep, splits: int) -> Body:
@@ -203,11 +205,11 @@ class _Splitter:
         if not any(over.vector_axis in guard_indices(g) for g in found):
             return self._unswitched(s, node, found, yes, None if skip else no, splits)
         low, high = self.nest.fresh("low"), self.nest.fresh("high")
-        parts = [s.at(yes, Range(over.vector_axis, variable(low), variable(high)))]
+        parts = [s.at(yes, VectorRange(over.vector_axis, variable(low), variable(high)))]
         if not skip:
             parts += [
-                s.at(no, Range(over.vector_axis, over.low, variable(low))),
-                s.at(no, Range(over.vector_axis, variable(high), over.high)),
+                s.at(no, VectorRange(over.vector_axis, over.low, variable(low))),
+                s.at(no, VectorRange(over.vector_axis, variable(high), over.high)),
             ]
         loops = [t for part in _in_order(parts, s) for t in self.write(part, splits - 1)]
         return *narrow(self.known, found, over, low, high), *loops
@@ -244,15 +246,15 @@ class _Splitter:
         at, low, high = (self.nest.fresh(n) for n in ("at_one", "low", "high"))
         body += _place(known, at, one)
         within = Call("and", (compare("ge", variable(at), over.low), compare("lt", variable(at), over.high)), DType.BOOL)
-        body.append(Let(low, Weak.INT, Choice(within, variable(at), over.high)))
-        end = Choice(compare("lt", variable(low), over.high), IndexValue(Affine.of(Index(low)) + 1), variable(low))
+        body.append(Let(low, Weak.INT, IntegerChoice(within, variable(at), over.high)))
+        end = IntegerChoice(compare("lt", variable(low), over.high), IndexValue(Affine.of(Index(low)) + 1), variable(low))
         body.append(Let(high, Weak.INT, end))
-        peeled = s.at(e.then, Range(over.vector_axis, variable(low), variable(high)))
+        peeled = s.at(e.then, VectorRange(over.vector_axis, variable(low), variable(high)))
         parts = [peeled]
         if not fills and not s.ignores(e.other):
             parts += [
-                s.at(e.other, Range(over.vector_axis, over.low, variable(low))),
-                s.at(e.other, Range(over.vector_axis, variable(high), over.high)),
+                s.at(e.other, VectorRange(over.vector_axis, over.low, variable(low))),
+                s.at(e.other, VectorRange(over.vector_axis, variable(high), over.high)),
             ]
         for part in _in_order(parts, s):
             body += self._leaf(part, short=True) if part is peeled else self.write(part, splits - 1)
@@ -274,13 +276,13 @@ class _Splitter:
         low, high, side, begin, end = (self.nest.fresh(n) for n in ("low", "high", "side", "begin", "end"))
         first = compare("eq", variable(side), number(0))
         rest: Body = (
-            Let(begin, Weak.INT, Choice(first, s.over.low, variable(high))),
-            Let(end, Weak.INT, Choice(first, variable(low), s.over.high)),
-            *self._leaf(s.at(s.take.value, Range(vector_axis, variable(begin), variable(end))), short=True),
+            Let(begin, Weak.INT, IntegerChoice(first, s.over.low, variable(high))),
+            Let(end, Weak.INT, IntegerChoice(first, variable(low), s.over.high)),
+            *self._leaf(s.at(s.take.value, VectorRange(vector_axis, variable(begin), variable(end))), short=True),
         )
         return (
             *narrow(self.known, _least(found), s.over, low, high),
-            *self._leaf(s.at(inner, Range(vector_axis, variable(low), variable(high)))),
+            *self._leaf(s.at(inner, VectorRange(vector_axis, variable(low), variable(high)))),
             Loop(How.SERIAL, side, number(0), number(2), rest),
         )
 

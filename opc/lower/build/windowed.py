@@ -13,7 +13,7 @@ from functools import reduce
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import Axis, Call, Expr, IndexValue, Read, Reduce, map_affine
-from opc.loops.nodes import Alias, Body, Buffer, Do, Let, Scope, Statement
+from opc.loops.nodes import Alias, Body, Buffer, CallWithBody, Do, Let, Statement
 from opc.loops.values import (
     Address,
     Init,
@@ -33,9 +33,9 @@ from opc.loops.values import (
     variable,
 )
 from opc.lower.build.access import Accesses
-from opc.lower.build.context import NO_RANGE, Known, Range
+from opc.lower.build.context import NO_RANGE, LoopContext, VectorRange
 from opc.lower.guards import Guard, is_known_inside
-from opc.lower.loop_ir import Window
+from opc.lower.loop_ir import WindowSearch
 from opc.lower.nests.windowed import WindowedReduction, at_zero, read_at_zero, row_window
 
 _AHEAD = 4
@@ -45,7 +45,7 @@ BEGIN = Product((variable("@low_index"), Member("@nest", "scatter_stride", 0)))
 """Where the part of the target that a unit owns begins."""
 
 
-def windows_of_row(known: Known, over: Range, e: Reduce, under: tuple[Guard, ...] = ()) -> WindowedReduction | None:
+def windows_of_row(known: LoopContext, over: VectorRange, e: Reduce, under: tuple[Guard, ...] = ()) -> WindowedReduction | None:
     """Return a reduction as one over the windows of a whole row of an operand that is read where it lies, None when it is none.
 
     `under` are further conditions under which it counts.
@@ -57,18 +57,18 @@ def windows_of_row(known: Known, over: Range, e: Reduce, under: tuple[Guard, ...
     return found if weight is None or is_known_inside(weight, known.nest.sizes(weight.operand), known.bounded) else None
 
 
-def lie(known: Known, found: tuple[Read, ...]) -> bool:
+def lie(known: LoopContext, found: tuple[Read, ...]) -> bool:
     """Whether reads are of operands that are there, as they are computed."""
     missing = {r.operand for r in found if known.nest.is_optional(r.operand)} - known.given
     return not missing and all(r.operand not in known.locals and r.operand not in known.nest.gathered for r in found)
 
 
-def runs_along(known: Known, r: Read) -> bool:
+def runs_along(known: LoopContext, r: Read) -> bool:
     """Whether the last index of a read runs along what is contiguous."""
     return known.units[r.operand] == len(r.indices) - 1
 
 
-def reduce_row(known: Known, found: WindowedReduction, result: str, count: Expr) -> tuple[Body, Expr]:
+def reduce_row(known: LoopContext, found: WindowedReduction, result: str, count: Expr) -> tuple[Body, Expr]:
     """Return what describes a row of windows, and the call that reduces it: whether that could be."""
     steps = {a.axis.index: number(0) if found.weight is None else _step(known, found.weight, a.axis.index) for a in found.axes}
     described, reduced = _reduce_windows(known, found, steps, result, count)
@@ -77,7 +77,7 @@ def reduce_row(known: Known, found: WindowedReduction, result: str, count: Expr)
 
 
 def _reduce_windows(
-    known: Known, found: WindowedReduction, taps: Mapping[str, Expr], result: str, count: Expr
+    known: LoopContext, found: WindowedReduction, taps: Mapping[str, Expr], result: str, count: Expr
 ) -> tuple[Body, Expr]:
     """Return the description of a row of windows, whose taps are so far apart along each axis, and the call that reduces it."""
     accesses, axes, guards = Accesses(known, NO_RANGE), [], []
@@ -100,14 +100,16 @@ def _reduce_windows(
     return (Let(name, kind, described),), reduced
 
 
-def _step(known: Known, r: Read, index: str) -> Expr:
+def _step(known: LoopContext, r: Read, index: str) -> Expr:
     """Return how far apart the elements are that a read finds at neighbouring points of an index."""
     strides = [None if n == known.units[r.operand] else known.nest.stride(r.operand, n) for n in range(len(r.indices))]
     steps = [i.coefficient(index) if isinstance(i, Affine) else None for i in r.indices]
     return sum_of(product_of(IndexValue(c), s) for c, s in zip(steps, strides, strict=True) if c is not None and c.terms)
 
 
-def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine], Affine], add: Callable[[Expr], Body]) -> Body:
+def search_row(
+    known: LoopContext, row: VectorRange, window: WindowSearch, moved: Callable[[Affine], Affine], add: Callable[[Expr], Body]
+) -> Body:
     """Return the search of a row of windows, and by `add` the use of what it found: where in the unit's part of the target a
     lane's term goes. `moved` puts the row's first lane and its own lane for the index that the row runs along."""
     nest, axes = known.nest, [a for a in window.search.axes if isinstance(a, Axis)]
@@ -135,11 +137,11 @@ def search_row(known: Known, row: Range, window: Window, moved: Callable[[Affine
     assert isinstance(searched, Intrinsic), "one call searches the row"
     buffer = Buffer(taps, Named("position"), "opc::nest_columns")
     inner: Body = (Alias("position", "@zero"), buffer, *described, Do(searched), *add(position))
-    scope = Scope(call("with_positions", reach, types=(found.element.type,)), (("auto", "@zero"),), inner, True)
+    scope = CallWithBody(call("with_positions", reach, types=(found.element.type,)), (("auto", "@zero"),), inner, True)
     return (*body, scope)
 
 
-def fetch_rows(known: Known, window: Window, vector_axis: str, index: str) -> Body:
+def fetch_rows(known: LoopContext, window: WindowSearch, vector_axis: str, index: str) -> Body:
     """Return the fetching of what a few rows of windows ahead, along an outer index, read first."""
     search = window.search
     assert isinstance(search.body, Read), "a window is a part of an operand"

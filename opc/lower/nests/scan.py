@@ -14,13 +14,13 @@ from opc.ir.affine import Affine, Index
 from opc.ir.expr import EXTREMES, Axis, Expr, Read, Reduce, Select, free_indices, walk
 from opc.ir.op import Op
 from opc.lower.guards import IDENTITY, replace_node
-from opc.lower.loop_ir import Flat, Scan
+from opc.lower.loop_ir import Flat, ScanPlan
 from opc.lower.rows.flatten import maybe_empty
 from opc.records import replace
 from opc.transform.indices import substitute
 
 
-def flat_scan(op: Op, flat: Flat) -> Scan | None:
+def flat_scan(op: Op, flat: Flat) -> ScanPlan | None:
     """Return how a flat statement with a running reduction is run, else None."""
     found = [e for e in walk(flat.value) if isinstance(e, Reduce)]
     if len(found) != 1 or found[0].kind not in IDENTITY or len(found[0].axes) != 1:
@@ -39,7 +39,7 @@ def flat_scan(op: Op, flat: Flat) -> Scan | None:
         if step.constant == -1 and index in free_indices(e.body):
             return _from_here_on(flat, e, axis, index, vector_axis, nonempty)
         if index not in free_indices(e.body):
-            return Scan(flat, e, index, vector_axis, descending=step.constant == -1, from_here=False, nonempty=nonempty)
+            return ScanPlan(flat, e, index, vector_axis, descending=step.constant == -1, from_here=False, nonempty=nonempty)
     return None
 
 
@@ -75,7 +75,7 @@ def _is_chosen(value: Expr, e: Reduce) -> bool:
     return any(isinstance(s, Select) and any(n is e for side in (s.then, s.other) for n in walk(side)) for s in walk(value))
 
 
-def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, vector_axis: str | None, nonempty: bool) -> Scan | None:
+def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, vector_axis: str | None, nonempty: bool) -> ScanPlan | None:
     """Return the scan of terms that depend on `index + axis` alone, which are counted from the index on."""
     shifted = substitute(e.body, {axis.index: Affine.of(Index(axis.index)) - Index(index)})
     if index in free_indices(shifted):
@@ -85,7 +85,7 @@ def _from_here_on(flat: Flat, e: Reduce, axis: Axis, index: str, vector_axis: st
         return None
     moved = replace(e, axes=(Axis(axis.index, extent),), body=shifted)
     value = _replaced(flat, e, moved)
-    return Scan(value, moved, index, vector_axis, descending=True, from_here=True, nonempty=nonempty)
+    return ScanPlan(value, moved, index, vector_axis, descending=True, from_here=True, nonempty=nonempty)
 
 
 def _replaced(flat: Flat, old: Reduce, new: Reduce) -> Flat:

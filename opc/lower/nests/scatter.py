@@ -40,11 +40,11 @@ from opc.ir.expr import (
     with_children,
 )
 from opc.ir.op import Assign, Op, Operand
-from opc.ir.op import Scatter as AddOrder
+from opc.ir.op import ScatterMode as AddOrder
 from opc.ir.rules import converted
 from opc.lower.alone import of_statement
 from opc.lower.guards import Guard, conjuncts, disjuncts, guards, is_identity
-from opc.lower.loop_ir import Flat, Scatter
+from opc.lower.loop_ir import Flat, ScatterPlan
 from opc.lower.nests.flat import affines, divisions, flat_statement, holds_reduction, is_positive
 from opc.records import replace
 from opc.transform.indices import Namer, bare, index_names, op_names, substitute
@@ -52,13 +52,13 @@ from opc.transform.scalar import negation
 
 
 @of_statement
-def scatter_plan(op: Op, assign: Assign) -> Scatter | None:
+def scatter_plan(op: Op, assign: Assign) -> ScatterPlan | None:
     """Return how a statement whose whole value is such a sum is run, else None."""
     flat = flat_statement(op, assign)
     return None if flat is None else flat_scatter(op, flat)
 
 
-def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
+def flat_scatter(op: Op, flat: Flat) -> ScatterPlan | None:
     """Return how a flat statement whose whole value is such a sum is run, else None."""
     given: list[Expr] = []
     value = flat.value
@@ -84,7 +84,7 @@ def flat_scatter(op: Op, flat: Flat) -> Scatter | None:
     shared = (
         op.scatter is AddOrder.ATOMIC and not searched and not any(isinstance(a, Axis) and a.extent.indices() for a in value.axes)
     )
-    return Scatter(flat, value, scatter_indices, rest, body, None if fixed else last, tuple(given), shared=shared)
+    return ScatterPlan(flat, value, scatter_indices, rest, body, None if fixed else last, tuple(given), shared=shared)
 
 
 def _same_type(value: ValueType, target: ElementType) -> bool:

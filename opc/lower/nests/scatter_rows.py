@@ -10,13 +10,13 @@ from opc.ir.affine import Affine
 from opc.ir.expr import Axis, Call, Expr, Reduce, free_indices, reads, walk
 from opc.ir.op import Op
 from opc.lower.guards import is_known_inside
-from opc.lower.loop_ir import Scatter
+from opc.lower.loop_ir import ScatterPlan
 from opc.lower.nests.flat import is_short
 from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.records import replace
 
 
-def with_rows(op: Op, plan: Scatter) -> Scatter:
+def with_rows(op: Op, plan: ScatterPlan) -> ScatterPlan:
     """Return a scatter with the axis along which its terms are taken in rows, if there is one."""
     if plan.vector_axis is not None or plan.window is not None or plan.shared or plan.guards:
         return plan
@@ -34,7 +34,7 @@ def with_rows(op: Op, plan: Scatter) -> Scatter:
     return replace(plan, row=rows[-1]) if rows else plan
 
 
-def _is_safe(op: Op, plan: Scatter, e: Expr) -> bool:
+def _is_safe(op: Op, plan: ScatterPlan, e: Expr) -> bool:
     """Whether a value can be computed for terms that don't count too."""
     if any(isinstance(n, Reduce) for n in walk(e)):
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from opc.ir.dtypes import DType, Weak, candidates
 from opc.ir.expr import Read, reads
 from opc.ir.op import Op
-from opc.lower.loop_ir import ContractionStage, Lanes, NestStage, Program, RowStage, RowStore, Stage, Temporary
+from opc.lower.loop_ir import ContractionStage, NestStage, Program, RowStage, RowStore, Stage, Temporary, VectorPlan
 from opc.lower.nests.flat import holds_reduction, period
 from opc.records import replace
 
@@ -49,7 +49,9 @@ def _has_rows(op: Op, s: NestStage) -> bool:
     """Whether a nest computes its target row by row, and each row as a whole: with a reduction it may do so point by point."""
     if not s.plans or holds_reduction(s.assign.value):
         return False
-    return all(isinstance(p, Lanes) and p.vector_axis and period(op, p.statement.value, p.vector_axis) is None for p in s.plans)
+    return all(
+        isinstance(p, VectorPlan) and p.vector_axis and period(op, p.statement.value, p.vector_axis) is None for p in s.plans
+    )
 
 
 def _sums(s: RowStage, memory: Mapping[str, Temporary]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from opc.ir.expr import (
 from opc.ir.op import Assign, Op, Operand
 from opc.lower.contractions.contraction import contraction_stage
 from opc.lower.guards import is_known_inside
-from opc.lower.loop_ir import Lanes, Scatter
+from opc.lower.loop_ir import ScatterPlan, VectorPlan
 from opc.lower.nests.flat import affines, divisions, is_positive, is_short
 from opc.lower.nests.gather_indices import sizes_of
 from opc.lower.statement import lower_statement
@@ -64,12 +64,12 @@ def row_nest(op: Op, s: Assign) -> bool:
     if len(s.indices) < 2 or contraction_stage(op, s, s.target) is not None:
         return False
     plans = lower_statement(op, s, "").plans
-    return bool(plans) and all(isinstance(p, Lanes) and p.vector_axis is not None for p in plans)
+    return bool(plans) and all(isinstance(p, VectorPlan) and p.vector_axis is not None for p in plans)
 
 
 def _is_scatter(op: Op, s: Assign) -> bool:
     plans = lower_statement(op, s, "").plans
-    return bool(plans) and all(isinstance(p, Scatter) for p in plans)
+    return bool(plans) and all(isinstance(p, ScatterPlan) for p in plans)
 
 
 class _Tables:

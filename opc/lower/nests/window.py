@@ -12,14 +12,14 @@ from opc.analysis.value_types import affine_of
 from opc.ir.affine import Affine, Index
 from opc.ir.expr import Axis, Call, Cast, Expr, IndexValue, Read, Reduce, free_indices, reads, rewrite, walk
 from opc.ir.op import Op
-from opc.lower.loop_ir import Scatter, Window
+from opc.lower.loop_ir import ScatterPlan, WindowSearch
 from opc.lower.nests.flat import is_positive
 from opc.lower.nests.gather_indices import bounds_of, sizes_of
 from opc.lower.nests.search import searches
 from opc.lower.nests.windowed import Facts, row_window
 
 
-def with_window(op: Op, plan: Scatter) -> Scatter:
+def with_window(op: Op, plan: ScatterPlan) -> ScatterPlan:
     """Return a scatter whose indices are expressed by the one search they need, where they lie inside of what it reads."""
     found = searches(p for _, p in plan.scatter_indices)
     if len(found) != 1 or plan.vector_axis is not None or plan.guards:
@@ -44,10 +44,10 @@ def with_window(op: Op, plan: Scatter) -> Scatter:
         if position is None or (position, plan.statement.extents[entry]) not in list(zip(body.indices, sizes, strict=True)):
             return plan
         known.append(position)
-    return replace(plan, window=Window(search, tuple(known)))
+    return replace(plan, window=WindowSearch(search, tuple(known)))
 
 
-def _is_plain(op: Op, plan: Scatter, search: Reduce, body: Read, vector_axis: str) -> bool:
+def _is_plain(op: Op, plan: ScatterPlan, search: Reduce, body: Read, vector_axis: str) -> bool:
     """Whether the search is one over the windows of a row of an input, all of whose other indices the target has too."""
     bounded = bounds_of(plan.statement)
     found = row_window(

@@ -17,16 +17,16 @@ def with_hoisted_values(stage: RowStage, taken: Set[str]) -> RowStage:
     `taken` are names the values must not have.
     """
     names = {a.name for p in stage.passes for a in (*p.prologue, *p.body)} | {o.name for o in stage.operands}
-    passes = _Hoister(Namer(taken | names), frozenset()).run(stage.passes)
+    passes = _RowHoister(Namer(taken | names), frozenset()).run(stage.passes)
     if stage.once is None:
         return replace(stage, passes=passes)
     invariant = frozenset(o.name for o in stage.once.operands if not o.along_row and not o.written)
     return replace(
-        stage, passes=passes, once=replace(stage.once, passes=_Hoister(Namer(taken | names), invariant).run(stage.once.passes))
+        stage, passes=passes, once=replace(stage.once, passes=_RowHoister(Namer(taken | names), invariant).run(stage.once.passes))
     )
 
 
-class _Hoister:
+class _RowHoister:
     def __init__(self, namer: Namer, invariant: frozenset[str]) -> None:
         self.namer, self.invariant = namer, invariant
         self.values: dict[Expr, Read] = {}

@@ -26,10 +26,10 @@ def build_passes(
     `reductions` are the steps that reduce along the row; other reductions of `body` are sums over points, which only their put
     carries out. `memory` names the temporaries that hold steps of earlier stages.
     """
-    return _Builder(body, reductions, row, stores, memory).run()
+    return _PassBuilder(body, reductions, row, stores, memory).run()
 
 
-class _Builder:
+class _PassBuilder:
     def __init__(
         self,
         body: list[Step],

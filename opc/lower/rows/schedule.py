@@ -41,7 +41,7 @@ class _Key:
 
 
 @dataclass(slots=True)
-class Plan:
+class StagePlan:
     """What a stage computes: the steps it produces, and among the reductions those along its rows."""
 
     key: _Key
@@ -129,7 +129,7 @@ class _Scheduler:
             stages = [replace(stages[0], name=self.op.name)]
         return tuple(stages), tuple(temporaries)
 
-    def plans(self) -> Iterator[tuple[Plan, dict[str, str], dict[str, str]]]:
+    def plans(self) -> Iterator[tuple[StagePlan, dict[str, str], dict[str, str]]]:
         """Yield what each stage computes, what of it is kept for later ones, and what is in memory before: targets of steps, and
         the names they have in memory."""
         memory: dict[str, str] = {}
@@ -146,7 +146,7 @@ class _Scheduler:
             yield plan, kept, memory
             memory = memory | kept
 
-    def _fitting(self, plan: Plan, memory: Mapping[str, str]) -> list[Step]:
+    def _fitting(self, plan: StagePlan, memory: Mapping[str, str]) -> list[Step]:
         """Return as much of what a plan produces as one stage has operands for.
 
         Raises:
@@ -168,7 +168,7 @@ class _Scheduler:
             raise OperandsError(f"{plan.produced[0].target} takes more than {MOST_OPERANDS} operands")
         return chosen
 
-    def _next(self, memory: Mapping[str, str], pending: list[Step]) -> Plan:
+    def _next(self, memory: Mapping[str, str], pending: list[Step]) -> StagePlan:
         """Return the plan of the next stage: the best, or one that lets more be done in passes along the rows of the best."""
         waiting = {s.target for s in pending}
         plans = sorted((self._plan(k, memory, waiting) for k in self._keys(pending)), key=self._merit, reverse=True)
@@ -183,7 +183,7 @@ class _Scheduler:
                 return other
         return best
 
-    def _along(self, plan: Plan) -> int:
+    def _along(self, plan: StagePlan) -> int:
         """Return how many values a plan writes at each point of its rows."""
         return sum(s.reduction is None and bool(set(s.loops) & plan.key.row) for s in plan.produced)
 
@@ -199,7 +199,7 @@ class _Scheduler:
             keys[_Key(frozenset(), self.domains[s.target], False)] = None
         return list(keys)
 
-    def _merit(self, plan: Plan) -> tuple[bool, int, int, bool]:
+    def _merit(self, plan: StagePlan) -> tuple[bool, int, int, bool]:
         """Order plans: more work first, counted in loops, then more steps; between equals rows that are contiguous in the tensors
         read. Rows in pieces that lie apart come last, unless a second pass over them is to find them in cache."""
         order = self._order(plan)
@@ -209,7 +209,7 @@ class _Scheduler:
         contiguous = plan.key.whole == (set(order[-1:]) <= row)
         return not apart or self._passes_again(plan), work, len(plan.produced), contiguous
 
-    def _passes_again(self, plan: Plan) -> bool:
+    def _passes_again(self, plan: StagePlan) -> bool:
         """Whether something along the rows needs what is folded along them."""
         behind = set[str]()
         for s in self.steps:  # what a step reads comes before it
@@ -218,10 +218,10 @@ class _Scheduler:
         along = [s for s in plan.produced if s.target in plan.reductions or set(s.loops) & plan.key.row]
         return any(s.target in behind for s in along)
 
-    def _plan(self, key: _Key, memory: Mapping[str, str], waiting: Collection[str]) -> Plan:
+    def _plan(self, key: _Key, memory: Mapping[str, str], waiting: Collection[str]) -> StagePlan:
         """Return what a stage with these loops can produce of what is waited for, given what is in memory."""
         available: set[str] = set(memory)
-        plan = Plan(key, [], set())
+        plan = StagePlan(key, [], set())
         for s in self.steps:
             if s.target in memory or not available.issuperset(self.made_of[s.target]):
                 continue
@@ -242,14 +242,14 @@ class _Scheduler:
         plan.produced = [s for s in plan.produced if s.target in waiting]
         return plan
 
-    def _kept(self, plan: Plan, pending: list[Step], memory: frozenset[str]) -> dict[str, str]:
+    def _kept(self, plan: StagePlan, pending: list[Step], memory: frozenset[str]) -> dict[str, str]:
         """Return the targets of the stage's reductions that later stages read, and the names of their temporaries."""
         produced = frozenset(s.target for s in plan.produced if s.reduction is not None)
         later = self._closure((s.target for s in pending), produced | memory)
         wanted = {n for name in later for n in self.reads[name]} & produced
         return {s.target: self.stored.get(s.target, s.target) for s in plan.produced if s.target in wanted}
 
-    def _order(self, plan: Plan) -> tuple[Loop, ...]:
+    def _order(self, plan: StagePlan) -> tuple[Loop, ...]:
         """Return the loops of the stage in the order in which most tensors store them."""
         full = plan.key.full
         candidates = [s.loops for s in plan.produced if s.reduction is None]
@@ -266,7 +266,7 @@ class _Scheduler:
         # A diagonal is stored along one of them twice.
         return (*dict.fromkeys(loop for loop in best if loop in full), *dict.fromkeys(rest))
 
-    def _both(self, plan: Plan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
+    def _both(self, plan: StagePlan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
         """Return the stage of a plan, with the form in which what lacks its last loop is there once a row.
 
         Groups behind that loop may turn out to have no axes, so it may be the last but these. Of a single loop, only what is
@@ -284,7 +284,7 @@ class _Scheduler:
                 break
         return stage
 
-    def _stage(self, plan: Plan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
+    def _stage(self, plan: StagePlan, kept: Mapping[str, str], memory: Mapping[str, str], name: str) -> RowStage:
         order = self._order(plan)
         outer = tuple(loop for loop in order if loop in plan.key.outer)
         row = tuple(loop for loop in order if loop in plan.key.row)
@@ -317,7 +317,7 @@ class _Scheduler:
             self._needed(body, stores, optional, memory), refusals=_refusals(plan.produced),
         )  # fmt: skip
 
-    def _reduces_first(self, plan: Plan, s: Step) -> bool:
+    def _reduces_first(self, plan: StagePlan, s: Step) -> bool:
         """Whether a sum over points is one over whole rows too, so that a row is summed first and then added."""
         r = s.reduction
         if r is None or s.target in plan.reductions or r.kind != "sum" or r.broadcast is not None:
@@ -374,7 +374,7 @@ def _refusals(steps: Iterable[Step]) -> tuple[Refusal, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _with(memory: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
+def _with(memory: Mapping[str, str], plan: StagePlan) -> Mapping[str, str]:
     """Return what is in memory once a plan has run."""
     return {**memory, **{s.target: s.target for s in plan.produced if s.reduction is not None}}
 

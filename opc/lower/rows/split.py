@@ -41,7 +41,7 @@ def with_split_axes(op: Op) -> Op:
     found = {s for a in op.body for s in _splits(op, a) if knowledge.plain(s.whole) == knowledge.plain(s.parts * s.size)}
     if len(found) != 1:
         raise IrregularError("no axis is taken in parts")
-    return _Splitter(op, found.pop()).op()
+    return _AxisSplitter(op, found.pop()).op()
 
 
 def _extents(op: Op, s: Assign) -> dict[str, Affine]:
@@ -74,7 +74,7 @@ def _places(index: Affine, whole: Affine, extents: Mapping[str, Affine]) -> Iter
             yield _Split(whole, extents[part], size), part, point
 
 
-class _Splitter:
+class _AxisSplitter:
     def __init__(self, op: Op, split: _Split) -> None:
         self.given, self.split = op, split
         self.namer = Namer(op_names(op) | index_names(op))

@@ -55,7 +55,7 @@ VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "sse2": "SSE2"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
     `ratio` is our time over this contender's, below 1 where we are faster, and `low` what it may be for all that the rounds tell;
@@ -85,7 +85,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Goal:
     """A figure the project promises: `value` may be at most `limit`.
 
     `low` is what the figure may be for all that the rounds tell, where it is a ratio that was measured round by round.
@@ -114,8 +114,8 @@ class Benchmark:
 
     machine: dict[str, str] = field(default_factory=dict)
     peak: dict[str, float] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-    targets: list[Target] = field(default_factory=list)
+    rows: list[Measurement] = field(default_factory=list)
+    targets: list[Goal] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for `--json`."""
@@ -207,9 +207,9 @@ def listen(command: Sequence[str], settings: Settings, found: Benchmark, say: Ca
         for line in process.stdout:
             data = json.loads(line)
             if "row" in data:
-                found.rows.append(Row(**data["row"]))
+                found.rows.append(Measurement(**data["row"]))
             elif "target" in data:
-                found.targets.append(Target(**data["target"]))
+                found.targets.append(Goal(**data["target"]))
             elif "machine" in data:
                 found.machine.update(data["machine"])
             elif "peak" in data:
@@ -221,6 +221,6 @@ def listen(command: Sequence[str], settings: Settings, found: Benchmark, say: Ca
         raise RuntimeError(f"the benchmark's process ended with code {process.returncode}:\n{errors.strip()[-2000:]}")
 
 
-def peers(rows: Sequence[Row]) -> list[Row]:
+def peers(rows: Sequence[Measurement]) -> list[Measurement]:
     """Return the rows of a group that are not ours and ran."""
     return [r for r in rows if not r.contender.startswith(OURS) and r.seconds is not None]

@@ -15,24 +15,24 @@ BACKWARD = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CaseGroup:
     """Cases of one kind: `limit` is what the forward op may take at most, None where nothing is promised."""
 
     title: str
     limit: float | None
 
 
-GROUPS: Mapping[str, Group] = {
-    "elementwise": Group("elementwise", 1.0),
-    "rows": Group("row reductions", 1.0),
-    "norms": Group("normalisations", 1.0),
-    "losses": Group("losses", 1.0),
-    "pooling": Group("pooling", 1.0),
-    "depthwise": Group("depthwise convolutions", 1.0),
-    "embedding": Group("embeddings", 1.0),
-    "upsampling": Group("upsampling", 1.0),
-    "contractions": Group("matrix products, convolutions, attention", 1.25),
-    "others": Group("gathers, scatters, scans, rearrangements", None),
+GROUPS: Mapping[str, CaseGroup] = {
+    "elementwise": CaseGroup("elementwise", 1.0),
+    "rows": CaseGroup("row reductions", 1.0),
+    "norms": CaseGroup("normalisations", 1.0),
+    "losses": CaseGroup("losses", 1.0),
+    "pooling": CaseGroup("pooling", 1.0),
+    "depthwise": CaseGroup("depthwise convolutions", 1.0),
+    "embedding": CaseGroup("embeddings", 1.0),
+    "upsampling": CaseGroup("upsampling", 1.0),
+    "contractions": CaseGroup("matrix products, convolutions, attention", 1.25),
+    "others": CaseGroup("gathers, scatters, scans, rearrangements", None),
 }
 
 

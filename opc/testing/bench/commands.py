@@ -13,7 +13,7 @@ from time import perf_counter
 
 import opc
 from opc.backends import environments
-from opc.testing.bench.benchmark import BUILD_SPECS, Benchmark, Row, Target
+from opc.testing.bench.benchmark import BUILD_SPECS, Benchmark, Goal, Measurement
 
 REPEATS = 5
 
@@ -63,8 +63,8 @@ def measure_builds(found: Benchmark, specs: Sequence[Path], say: Callable[[str],
         def record(what: str, arguments: Sequence[str], limit: float, repeats: int = 1) -> None:
             say(what)
             seconds = median(_seconds(arguments, folder) for _ in range(repeats))
-            found.rows.append(Row("build", what, "opc build", seconds))
-            found.targets.append(Target(what, seconds, limit, "s"))
+            found.rows.append(Measurement("build", what, "opc build", seconds))
+            found.targets.append(Goal(what, seconds, limit, "s"))
 
         few = [text for backend in WITHOUT_HEADERS for text in ("--backend", backend)]
         record(f"build of {name}, {len(WITHOUT_HEADERS)} backends", ["build", one, "-o", "few", *few], 2.0)
@@ -90,5 +90,5 @@ def measure_commands(found: Benchmark, specs: Sequence[Path], say: Callable[[str
             say(what)
             _seconds(arguments, Path(scratch))
             seconds = median(_seconds(arguments, Path(scratch)) for _ in range(REPEATS))
-            found.rows.append(Row("commands", what, "opc", seconds))
-            found.targets.append(Target(what, seconds, limit, "s"))
+            found.rows.append(Measurement("commands", what, "opc", seconds))
+            found.targets.append(Goal(what, seconds, limit, "s"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from opc.testing.bench.benchmark import Benchmark, Row, Target
+from opc.testing.bench.benchmark import Benchmark, Goal, Measurement
 from opc.testing.bench.commands import environment
 
 SECTION = "compiler"
@@ -84,8 +84,8 @@ def measure(found: Benchmark, specs: Sequence[Path], say: Callable[[str], None])
             for n in range(repeats):
                 arguments = [a.replace(fresh, f"{fresh}{n}") if fresh else a for a in command]
                 times.append(processor_seconds(arguments, folder))
-            found.rows.append(Row(SECTION, what, "opc", median(times)))
-            found.targets.append(Target(what, median(times), limit, "s"))
+            found.rows.append(Measurement(SECTION, what, "opc", median(times)))
+            found.targets.append(Goal(what, median(times), limit, "s"))
 
         # The first runs make the byte code, and the package that `opc.load` finds.
         for command in ([*opc, "generate", one, "-o", "warm"], [*opc, "check", one], [sys.executable, "-c", load]):
@@ -117,9 +117,9 @@ def measure_growth(found: Benchmark, say: Callable[[str], None]) -> None:
             lines = sum(text.count("\n") for text in package.files.values())
             cost.append((seconds - before[0]) / (lines - before[1]) if lines > before[1] else 0.0)
             note = f"{lines:,} lines, {1e6 * cost[-1]:.0f} us for each that was added"
-            found.rows.append(Row(GROWTH, f"{count} {kind}", "opc", seconds, note=note))
+            found.rows.append(Measurement(GROWTH, f"{count} {kind}", "opc", seconds, note=note))
         what = f"a line added from {made.lengths[-2]} to {made.lengths[-1]} {kind}, of one added before"
-        found.targets.append(Target(what, cost[-1] / cost[-2], LINEAR))
+        found.targets.append(Goal(what, cost[-1] / cost[-2], LINEAR))
 
 
 def processor_seconds(command: Sequence[str], folder: Path) -> float:

@@ -14,7 +14,7 @@ from shutil import which
 
 import opc
 from opc.build import toolchain, zig
-from opc.testing.bench.benchmark import Benchmark, Row, Settings, Target
+from opc.testing.bench.benchmark import Benchmark, Goal, Measurement, Settings
 from opc.testing.bench.side_by_side import compare
 
 SECTION = "compilers"
@@ -47,20 +47,19 @@ def measure(found: Benchmark, specs: Sequence[Path], settings: Settings, say: Ca
         build(specs, out / folder, command)
         found.machine[folder] = names[folder]
     if len(names) < 2:
-        found.rows.append(Row(SECTION, "", "clang++", None, note="not here: there is only one compiler"))
+        found.rows.append(Measurement(SECTION, "", "clang++", None, note="not here: there is only one compiler"))
         return
     compare(found, SECTION, {name: out / name for name in names}, LIMIT, settings, say)
     found.targets += targets(found.rows)
 
 
-def targets(rows: Sequence[Row]) -> list[Target]:
+def targets(rows: Sequence[Measurement]) -> list[Goal]:
     """Return what is promised of each compiler: how much slower the slowest of its kernels may be than the first one's."""
     measured = [r for r in rows if r.section == SECTION and r.ratio is not None]
     first = next((r.contender for r in rows if r.section == SECTION), "")
     worst = {r.contender: r for r in sorted(measured, key=lambda r: r.ratio or 0.0)}
     return [
-        Target(f"the slowest kernel of {name} over that of {first}", r.ratio or 0.0, LIMIT, low=r.low)
-        for name, r in worst.items()
+        Goal(f"the slowest kernel of {name} over that of {first}", r.ratio or 0.0, LIMIT, low=r.low) for name, r in worst.items()
     ]
 
 

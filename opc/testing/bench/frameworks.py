@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from opc.testing.bench.benchmark import OURS, Benchmark, Row, Settings, Target, listen
+from opc.testing.bench.benchmark import OURS, Benchmark, Goal, Measurement, Settings, listen
 from opc.testing.bench.timing import time_in_turn
 
 SECTION = "frameworks"
@@ -58,7 +58,7 @@ def measure(found: Benchmark, settings: Settings, say: Callable[[str], None]) ->
     for place, framework in enumerate(FRAMEWORKS):
         probe = registry.load(framework.backend).probe()
         if not probe.available:
-            found.rows.append(Row(SECTION, "", framework.backend, None, note=f"not here: {probe.reason}"))
+            found.rows.append(Measurement(SECTION, "", framework.backend, None, note=f"not here: {probe.reason}"))
             continue
         found.machine[framework.backend] = probe.version or ""
         python = str(environments.interpreter(framework.backend))
@@ -83,9 +83,9 @@ def _run(framework: Framework, settings: Settings, emit: Callable[[dict[str, Any
         for t in timings:
             ratio, low = (ours.ratio(t), ours.low_ratio(t)) if ours is not None and t is not ours else (None, None)
             name, cost = t.contender.name, problem.cost
-            emit({"row": asdict(Row(SECTION, op, name, t.median, ratio, cost.bytes, cost.flops, t.contender.note, low))})
+            emit({"row": asdict(Measurement(SECTION, op, name, t.median, ratio, cost.bytes, cost.flops, t.contender.note, low))})
             if ratio is not None:
-                emit({"target": asdict(Target(f"{op}, {name}: ours over the framework's own", ratio, limit, low=low))})
+                emit({"target": asdict(Goal(f"{op}, {name}: ours over the framework's own", ratio, limit, low=low))})
 
 
 def main() -> None:

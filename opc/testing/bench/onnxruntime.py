@@ -24,7 +24,7 @@ FUNCTIONS = "opc.bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """A node to be run: its inputs are names of the problem's, "" for one left out, or constants.
 
     `function` is the body of a standard operator that the runtime doesn't know by itself, `version` then the opset of that.
@@ -47,7 +47,7 @@ def ours(problem: Problem) -> Call:
         raise ImportError(f"{library.name} is not built")
     inputs = tuple(o.name if o.name in problem.inputs else "" for o in op.inputs)
     attributes = {n: v for n, v in problem.attributes.items() if v is not None}
-    return session(problem, Node(op.class_name, op.domain, op.version, inputs, attributes, len(op.outputs)), str(library))
+    return session(problem, GraphNode(op.class_name, op.domain, op.version, inputs, attributes, len(op.outputs)), str(library))
 
 
 def theirs(problem: Problem) -> Call:
@@ -55,7 +55,7 @@ def theirs(problem: Problem) -> Call:
     return session(problem, reference_node(problem), None)
 
 
-def reference_node(problem: Problem) -> Node:
+def reference_node(problem: Problem) -> GraphNode:
     """Return the node that a spec's first reference in ONNX describes.
 
     Raises:
@@ -89,9 +89,9 @@ def reference_node(problem: Problem) -> Node:
             attributes["keepdims"] = int(len(problem.new_outputs()[0].shape) == len(problem.shapes[op.inputs[0].name]))
         outputs = min(len(op.outputs), max(1, schema.min_output))
     if function is None:
-        return Node(operator.id, "", schema.since_version, inputs, attributes, outputs)
+        return GraphNode(operator.id, "", schema.since_version, inputs, attributes, outputs)
     given = {n: onnx.helper.get_attribute_value(a.default_value) for n, a in schema.attributes.items() if a.default_value.name}
-    return Node(operator.id, FUNCTIONS, function.opset_import[0].version, inputs, given | attributes, outputs, function)
+    return GraphNode(operator.id, FUNCTIONS, function.opset_import[0].version, inputs, given | attributes, outputs, function)
 
 
 @functools.cache
@@ -142,7 +142,7 @@ def _argument(problem: Problem, schema: Any, position: int, node: ast.expr, name
     return np.asarray(value, np.int64 if whole else np.float32)
 
 
-def session(problem: Problem, node: Node, library: str | None) -> Call:
+def session(problem: Problem, node: GraphNode, library: str | None) -> Call:
     """Return a call of a one-node model whose inputs and outputs are bound to memory."""
     import onnx
     import onnxruntime as ort

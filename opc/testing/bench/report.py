@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from opc.testing.bench.benchmark import SECTIONS, Benchmark, Row
+from opc.testing.bench.benchmark import SECTIONS, Benchmark, Measurement
 
 _HEADER = ("op", "contender", "time", "ours / theirs", "GB/s", "of memcpy", "of memory", "GFLOP/s", "of peak", "")
 _MEASURED = ("ops", "backward", "large", "fresh", "frameworks")
@@ -35,7 +35,7 @@ def table(section: str, found: Benchmark) -> list[tuple[str, ...]]:
     return [tuple(line[c] for c in kept) for line in lines]
 
 
-def _side_by_side(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def _side_by_side(rows: Sequence[Measurement]) -> list[tuple[str, ...]]:
     """Return a line an op: the time of the kernel made the first way, then what the others' take of it."""
     ways = list(dict.fromkeys(r.contender for r in rows))
     found = {(r.op, r.contender): r for r in rows}
@@ -47,7 +47,7 @@ def _side_by_side(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _copy_bandwidth(row: Row, rows: Sequence[Row]) -> float | None:
+def _copy_bandwidth(row: Measurement, rows: Sequence[Measurement]) -> float | None:
     """Return the bandwidth of the copy that ran beside a row."""
     same = (r for r in rows if (r.section, r.op, r.contender) == (row.section, row.op, "memcpy"))
     return next((r.bandwidth for r in same), None)
@@ -57,7 +57,7 @@ def _share(part: float | None, whole: float | None) -> str:
     return "" if part is None or whole is None else f"{part / whole:.0%}"
 
 
-def _cells(row: Row, copy: float | None, peak: Mapping[str, float]) -> tuple[str, ...]:
+def _cells(row: Measurement, copy: float | None, peak: Mapping[str, float]) -> tuple[str, ...]:
     measured = row.section in _MEASURED and row.contender != "memcpy"
     bandwidth = row.bandwidth if row.section in _MEASURED else None
     speed = row.speed if measured else None

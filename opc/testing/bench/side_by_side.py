@@ -16,7 +16,7 @@ from time import process_time
 from typing import Any
 
 from opc.testing.bench import gradients, peers
-from opc.testing.bench.benchmark import Benchmark, Row, Settings, listen
+from opc.testing.bench.benchmark import Benchmark, Measurement, Settings, listen
 from opc.testing.bench.cases import CASES
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem
@@ -74,9 +74,9 @@ def run(settings: Settings, folders: Mapping[str, Path], limit: float, emit: Cal
             emit({"doing": title})
             made = contenders(problem, packages, make)
             first, *others = time_in_turn(made, settings.rounds, enough=partial(decided, limit=limit), clock=process_time)
-            emit({"row": asdict(Row(section, title, first.contender.name, first.median, note=first.contender.note))})
+            emit({"row": asdict(Measurement(section, title, first.contender.name, first.median, note=first.contender.note))})
             for t in others:
-                row = Row(
+                row = Measurement(
                     section, title, t.contender.name, t.median, t.ratio(first), note=t.contender.note, low=t.low_ratio(first)
                 )
                 emit({"row": asdict(row)})

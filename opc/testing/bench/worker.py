@@ -16,7 +16,7 @@ import numpy as np
 
 from opc.analysis.cost import Cost
 from opc.testing.bench import gradients, memory, peak, peers
-from opc.testing.bench.benchmark import OURS, SPEED_SPECS, Row, Settings, Target, machine
+from opc.testing.bench.benchmark import OURS, SPEED_SPECS, Goal, Measurement, Settings, machine
 from opc.testing.bench.cases import BACKWARD, CASES, BenchCase
 from opc.testing.bench.onnxruntime import Call
 from opc.testing.bench.problem import Problem, case_problem, row_problem
@@ -27,7 +27,7 @@ LEAK_CALLS = 1000
 TINY_CALLS = 1000
 
 
-class Worker:
+class BenchWorker:
     """Runs the sections; `emit` takes what they find."""
 
     def __init__(self, settings: Settings, emit: Callable[[dict[str, Any]], None]) -> None:
@@ -186,21 +186,21 @@ class Worker:
             if ours.seconds is not None:
                 self.target("leaky_relu, 4 elements: call on NumPy arrays", ours.seconds * 1e9, 1000, "ns")
 
-    def rows(self, section: str, op: str, cost: Cost, timings: Sequence[Timing]) -> list[Row]:
+    def rows(self, section: str, op: str, cost: Cost, timings: Sequence[Timing]) -> list[Measurement]:
         """Emit a row a contender; ratios are against the first of ours that ran."""
         ours = next((t for t in timings if t.contender.name.startswith(OURS) and t.seconds), None)
         rows = []
         for t in timings:
             ratio, low = (ours.ratio(t), ours.low_ratio(t)) if ours is not None and t is not ours else (None, None)
             name, note = t.contender.name, t.contender.note
-            row = Row(section, op, name, t.median, ratio, cost.bytes, cost.flops, note, low)
+            row = Measurement(section, op, name, t.median, ratio, cost.bytes, cost.flops, note, low)
             rows.append(row)
             self.emit({"row": asdict(row)})
         return rows
 
     def target(self, name: str, value: float, limit: float, unit: str = "", low: float | None = None) -> None:
         """Emit a figure the project promises."""
-        self.emit({"target": asdict(Target(name, value, limit, unit, low))})
+        self.emit({"target": asdict(Goal(name, value, limit, unit, low))})
 
 
 ALIKE = 1e-2
@@ -278,7 +278,7 @@ def main() -> None:
         answers.write(json.dumps(data) + "\n")
         answers.flush()
 
-    Worker(settings, emit).run()
+    BenchWorker(settings, emit).run()
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class OnnxCase:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _OnnxCall:
     """A reference's call: operator, patterns of its inputs (None: by position) and attributes, our output for each of its own."""
 
     op_type: str
@@ -165,7 +165,7 @@ def onnx_cases(family: Family, nodes: Mapping[str, list[Node]]) -> tuple[list[On
     return cases, others
 
 
-def _parsed(text: str) -> _Call:
+def _parsed(text: str) -> _OnnxCall:
     statement = ast.parse(text.strip()).body[0]
     outputs: tuple[str | None, ...] | None = None
     if isinstance(statement, ast.Assign):
@@ -174,11 +174,11 @@ def _parsed(text: str) -> _Call:
         outputs = tuple(None if ast.unparse(n) == "_" else ast.unparse(n) for n in names)
     value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
     if isinstance(value, ast.Call):
-        return _Call(ast.unparse(value.func), tuple(value.args), {str(k.arg): k.value for k in value.keywords}, outputs)
-    return _Call(text.strip() if value is None else ast.unparse(value), None, {}, outputs)
+        return _OnnxCall(ast.unparse(value.func), tuple(value.args), {str(k.arg): k.value for k in value.keywords}, outputs)
+    return _OnnxCall(text.strip() if value is None else ast.unparse(value), None, {}, outputs)
 
 
-def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
+def _translate(op: Op, call: _OnnxCall, node: Node) -> OnnxCase:
     given, defaults = _numbers_for_windows(call.op_type, node)
     arrays: list[Array | None] = list(node["inputs"])
     axis = given.get("axis")
@@ -215,7 +215,7 @@ def _translate(op: Op, call: _Call, node: Node) -> OnnxCase:
     return OnnxCase(case, expected, call.op_type, node, outputs)
 
 
-def _inputs(match: Match, call: _Call, arrays: Sequence[Array | None]) -> None:
+def _inputs(match: Match, call: _OnnxCall, arrays: Sequence[Array | None]) -> None:
     patterns: Sequence[ast.expr] = call.inputs or ()
     if call.inputs is None:
         patterns = [ast.Name(o.name) for o in match.op.inputs]
@@ -226,7 +226,7 @@ def _inputs(match: Match, call: _Call, arrays: Sequence[Array | None]) -> None:
             raise NotApplicableError(f"{len(arrays)} inputs, where {match.op.name} has {len(patterns)}")
 
 
-def _attributes(match: Match, call: _Call, given: Mapping[str, Any], windows: Mapping[str, Any]) -> None:
+def _attributes(match: Match, call: _OnnxCall, given: Mapping[str, Any], windows: Mapping[str, Any]) -> None:
     import onnx
 
     defaults = {

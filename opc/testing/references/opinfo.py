@@ -75,7 +75,7 @@ def opinfo_cases(family: Family) -> tuple[list[Case], list[tuple[str, str]]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Call:
+class _OpInfoCall:
     """A call in the reference, the path of its function, and the OpInfos of that."""
 
     node: ast.Call
@@ -83,13 +83,13 @@ class _Call:
     infos: Sequence[Any]
 
 
-def _calls(op: Op, tree: ast.expr, op_db: Sequence[Any]) -> list[_Call]:
+def _calls(op: Op, tree: ast.expr, op_db: Sequence[Any]) -> list[_OpInfoCall]:
     """Return the calls in the reference that take all operands the op must have as they are, and have OpInfos.
 
     Where there are such calls, those that only prepare an argument of another are left out.
     """
     own = {o.name for o in op.inputs if not o.optional}
-    found: list[_Call] = []
+    found: list[_OpInfoCall] = []
     inner: set[ast.AST] = set()
     for node in ast.walk(tree):
         path = function_path(node.func) if isinstance(node, ast.Call) else None
@@ -99,7 +99,7 @@ def _calls(op: Op, tree: ast.expr, op_db: Sequence[Any]) -> list[_Call]:
             names = {path, path.removeprefix("special.")}
             infos = [i for i in op_db if names & {i.name, *(a.name for a in i.aliases)}]
             if infos and own <= {solved_name(a) for p in (*node.args, *(k.value for k in node.keywords)) for a in branches(p)}:
-                found.append(_Call(node, path, infos))
+                found.append(_OpInfoCall(node, path, infos))
     return [c for c in found if c.node not in inner] or found
 
 
@@ -110,7 +110,7 @@ def _dtypes(op: Op, info: Any) -> Iterator[Any]:
     yield from (t for t in named.values() if t in info.dtypes)
 
 
-def _first_fit(op: Op, calls: Sequence[_Call], label: str, info: Any, sample: Any) -> Case | str:
+def _first_fit(op: Op, calls: Sequence[_OpInfoCall], label: str, info: Any, sample: Any) -> Case | str:
     """Return the sample as a call of the op by the first call in the reference it fits, else the reason of the last."""
     args, kwargs = _arguments(calls[0].path, info, sample)
     reason = ""
@@ -146,7 +146,7 @@ def _arguments(path: str, info: Any, sample: Any) -> Arguments:
     return seen[0] if seen else own
 
 
-def _translate(op: Op, call: _Call, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Case:
+def _translate(op: Op, call: _OpInfoCall, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Case:
     parameters = _parameters(call.path, len(args), kwargs)
     given = {name: value for (name, _), value in zip(parameters, args)} | dict(kwargs)
     defaults = dict(parameters)

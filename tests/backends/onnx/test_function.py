@@ -8,7 +8,7 @@ from onnxruntime import InferenceSession
 
 from opc.backends.base import Unsupported
 from opc.backends.node_call import NodeCall
-from opc.emit.onnx.function import FunctionBody, Refusal, function_body
+from opc.emit.onnx.function import FunctionBody, NoBody, function_body
 from opc.pipeline import compile_text
 from opc.testing.oracle import evaluation as oracle
 from opc.testing.oracle import tolerance
@@ -18,12 +18,12 @@ from tests.emit.test_numpy import KERNELS as ARRAY_KERNELS
 HEAD = "op: probe\ndoc: A test.\ndomain: opc.test\nversion: 1\ntypes: {T: [float16, float32, float64]}\ngradient: none\n"
 
 
-def body(inputs: str, outputs: str, kernel: str, more: str = "") -> FunctionBody | Refusal:
+def body(inputs: str, outputs: str, kernel: str, more: str = "") -> FunctionBody | NoBody:
     text = f"{HEAD}inputs: {{{inputs}}}\noutputs: {{{outputs}}}\n{more}kernel: |\n  {kernel}\n"
     return function_body(compile_text(text, "probe.yaml").forward)
 
 
-def lines(found: FunctionBody | Refusal) -> list[str]:
+def lines(found: FunctionBody | NoBody) -> list[str]:
     assert isinstance(found, FunctionBody), found
     return [line.strip() for line in found.source.split("\n")[2:] if line.strip()]
 
@@ -83,7 +83,7 @@ def test_optional_inputs_and_strings_are_python_s_business() -> None:
 )
 def test_reasons(inputs: str, outputs: str, kernel: str, reason: str) -> None:
     found = body(inputs, outputs, kernel)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, NoBody)
     assert reason in found.reason
 
 

@@ -10,7 +10,7 @@ import pytest
 from opc.backends.base import OpError, Unsupported
 from opc.backends.rknn import board
 from opc.backends.rknn.board import MACHINE, Board
-from opc.backends.rknn.graph import Call, make_call
+from opc.backends.rknn.graph import AcceptedCall, make_call
 from opc.ir.dtypes import DType
 from opc.pipeline import load_family
 from opc.testing.oracle.evaluation import evaluate
@@ -19,7 +19,7 @@ from opc.testing.oracle.tolerance import compare
 OP = load_family(Path(__file__).parents[3] / "specs" / "dual_residual.yaml").forward
 
 
-def call(alpha: float = 0.5) -> Call:
+def call(alpha: float = 0.5) -> AcceptedCall:
     x = np.linspace(-3, 5, 60, dtype=np.float32).reshape(3, 4, 5)
     return make_call(OP, {"x": x, "y": x[::-1]}, {"alpha": alpha})
 
@@ -40,9 +40,9 @@ def test_right_on_the_emulation(machine: str, package: Path) -> None:
 
 def test_a_refused_call_tells_why(package: Path) -> None:
     good = call()
-    bad = Call(OP, {**good.feeds, "y": good.feeds["y"][:2]}, good.attributes, good.outputs)
-    wrong = Call(OP, good.feeds, good.attributes, {**good.outputs, "v": (DType.FLOAT32, (3, 4))})
-    untyped = Call(OP, good.feeds, {"alpha": "text"}, good.outputs)
+    bad = AcceptedCall(OP, {**good.feeds, "y": good.feeds["y"][:2]}, good.attributes, good.outputs)
+    wrong = AcceptedCall(OP, good.feeds, good.attributes, {**good.outputs, "v": (DType.FLOAT32, (3, 4))})
+    untyped = AcceptedCall(OP, good.feeds, {"alpha": "text"}, good.outputs)
     for refused, why in ((bad, "but"), (wrong, "output 1 has another size"), (untyped, "attribute 'alpha' has another type")):
         (answer,) = Board(package, platform.machine()).run([refused])
         assert isinstance(answer, OpError)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opc.backends.rknn.backend import RknnBackend
-from opc.backends.rknn.names import Name, rknn_name
+from opc.backends.rknn.names import OperatorName, rknn_name
 from opc.build.generate import generate
 from opc.diagnostics import SpecError
 from opc.pipeline import compile_text
@@ -26,14 +26,14 @@ kernel: y = 2 * x
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("", Name("rknn_cst", "cstTwice")),
-        ("onnx_name: Doubled", Name("rknn_cst", "cstDoubled")),
-        ("onnx_name: cstDoubled", Name("rknn_cst", "cstDoubled")),
-        ("names: {rknn: cstOther}", Name("rknn_cst", "cstOther")),
-        ("names: {rknn: 'mine::cstOther'}", Name("mine", "cstOther")),
+        ("", OperatorName("rknn_cst", "cstTwice")),
+        ("onnx_name: Doubled", OperatorName("rknn_cst", "cstDoubled")),
+        ("onnx_name: cstDoubled", OperatorName("rknn_cst", "cstDoubled")),
+        ("names: {rknn: cstOther}", OperatorName("rknn_cst", "cstOther")),
+        ("names: {rknn: 'mine::cstOther'}", OperatorName("mine", "cstOther")),
     ],
 )
-def test_the_op_has_the_name_of_the_spec(line: str, name: Name) -> None:
+def test_the_op_has_the_name_of_the_spec(line: str, name: OperatorName) -> None:
     assert rknn_name(compile_text(SPEC.format(line))) == name
 
 
