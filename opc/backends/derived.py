@@ -57,7 +57,7 @@ def chooses_outputs(op: Op) -> bool:
 
 
 def computable(op: Op, shapes: Mapping[str, Sequence[int] | None], attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the outputs whose shapes the inputs' tell, except gradients of absent inputs; for a bad call all of them."""
+    """Return the outputs whose shapes follow from the inputs', except gradients of absent inputs; for a bad call, all outputs."""
     try:
         known = infer(op, {n: None if s is None else tuple(s) for n, s in shapes.items()}, attributes).outputs
     except ShapeError:

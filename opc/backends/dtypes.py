@@ -19,7 +19,7 @@ _BY_NAME = {d.value: d for d in DTYPES}
 def lacking(ops: Iterable[Op], title: str, has: Callable[[DType], bool]) -> Iterator[Diagnostic]:
     """Yield why a framework can't carry ops: an operand, or the default of an attribute, of dtypes that it does not have.
 
-    Of the operands of a type the first one stands for all.
+    The first operand of a type represents the others.
     """
     told = set()
     for op in ops:

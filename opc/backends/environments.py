@@ -2,7 +2,7 @@
 
 Frameworks that can't live together each have an environment of their own. `[tool.opc.python]` of pyproject.toml names the
 interpreter of a backend; else it is that of the environment `opc env create` made for it; else the one that runs opc. A backend
-asks here for the version of its framework (`probe`) and the folder of its headers (`build`).
+gets the version of its framework (`probe`) and the folder of its headers (`build`) from here.
 
 An environment is a folder `.opc/env/NAME` beside the pyproject.toml that holds here, with a virtual environment in it and the
 record `environment.json`, which is written last: an environment without one was never finished and counts for nothing.

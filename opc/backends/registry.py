@@ -1,6 +1,6 @@
 """Finds backends through the entry-point group `opc.backends`.
 
-A backend's module is imported only when the backend is asked for by name. Names are unique: two distributions that offer the same
+A backend's module is imported only when the backend is looked up by name. Names are unique: two distributions that offer the same
 name are an error, because which one would win depends on the order of the search path. A backend that can't be imported is a
 diagnostic, and the others go on.
 """

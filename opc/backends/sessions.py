@@ -130,7 +130,7 @@ class AutogradSession(TensorSession):
         return packages.load(self.package, f"{self.subpackage}.operators")
 
     def leaf(self, tensor: Any) -> Any:
-        """Return a tensor that gradients are asked for."""
+        """Return a tensor that requires a gradient."""
         return tensor
 
     @abstractmethod
@@ -176,7 +176,7 @@ class AutogradSession(TensorSession):
             return {name: self.array(g) for name, g in zip(targets, found, strict=True)}
 
     def _differentiated(self, inputs: Inputs, attributes: Attributes, outputs: Sequence[str]) -> tuple[dict[str, Any], Function]:
-        """Return the inputs that a gradient is asked for, and the named outputs of the op as a function of them."""
+        """Return the inputs that need a gradient, and the named outputs of the op as a function of them."""
         op = self.family.forward
         if self.family.backward is None:
             raise Unsupported("the spec says gradient: none")

@@ -17,8 +17,8 @@ from jinja2.bccache import Bucket
 class TemplateCode(jinja2.BytecodeCache):
     """Keeps the code of a template in the `__pycache__` beside it, or wherever Python keeps that of modules.
 
-    `settings` tells apart environments that compile the same source differently. Code is used only as long as the source, these,
-    Jinja and Python are the same. A folder that can't be written costs nothing but time.
+    `settings` distinguishes environments that compile the same source differently. Code is used only as long as the source,
+    these, Jinja and Python are the same. A folder that can't be written costs nothing but time.
     """
 
     def __init__(self, settings: str) -> None:

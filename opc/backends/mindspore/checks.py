@@ -194,7 +194,7 @@ class MindSporeChecks(Checks[MindSporeSession]):
             assert not list(folder.iterdir()), f"left {[p.name for p in folder.iterdir()]}"
 
     def _floats(self, sample: Sample) -> tuple[int, ...]:
-        """Return the places of the inputs that a gradient is asked for."""
+        """Return the positions of the inputs that need a gradient."""
         kinds = {n: a.dtype.kind for n, a in sample.given.items()}
         found = tuple(i for i, x in enumerate(self.op.inputs) if x.name in self.moving and kinds.get(x.name) == "f")
         if not found or any(r.dtype.kind != "f" for r in results(self.call(sample))[:1]):

@@ -24,7 +24,7 @@ templates = Templates("opc.backends.mindspore")
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The array that tells one output's axes, and its entries."""
+    """The array that describes one output's axes, and its entries."""
 
     name: str
     entries: list[str]
@@ -53,7 +53,7 @@ class _Op:
 
     @property
     def margin(self) -> str:
-        """The blanks below the parameters of the function that tells types."""
+        """The indent of the parameters of the function that infers types."""
         return " " * len(f"OPC_EXPORT int32_t {self.symbol}Types(")
 
     @property

@@ -41,7 +41,7 @@ def files(family: Family) -> dict[str, str]:
 
 
 def summary(family: Family, op: Op) -> str:
-    """Return what an op does, as its spec or its derivation tells."""
+    """Return what an op does, as its spec or its derivation says."""
     if op is family.forward:
         return op.doc.strip() or f"The op {op.name}."
     return _DERIVED[op.name.removeprefix(family.name)].format(family.forward.class_name)

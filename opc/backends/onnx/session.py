@@ -19,7 +19,7 @@ from opc.ir.op import Family
 
 @functools.cache
 def places_of_nothing() -> list[Any]:
-    """Return ArgMax and ArgMin for the evaluator that have an answer where no place is asked for.
+    """Return ArgMax and ArgMin for the evaluator that also accept an empty axis where the result has no elements.
 
     A result of no elements has none to find, whatever lies along the axis: ONNX Runtime returns it, where NumPy's argmax,
     which ONNX's evaluator calls, refuses an axis of size 0.

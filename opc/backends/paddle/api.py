@@ -55,7 +55,7 @@ def _convert(attribute: Attribute) -> str:
     """Return what makes an attribute's value one that Paddle carries."""
     if attribute.length is None:
         return _CONVERT[attribute.kind]
-    # There are no lists of bool; integers stand for them.
+    # There are no lists of bool; they are passed as integers.
     return f"dispatch.list_of({_ELEMENTS[attribute.kind]})"
 
 
@@ -77,7 +77,7 @@ def _operator(family: Family, op: Op) -> str:
 
 
 def _gradient(family: Family, op: Op) -> str | None:
-    """Return the statement that tells how an operator is differentiated."""
+    """Return the statement that registers the gradient of an operator."""
     gradient = gradient_of(family, op)
     if gradient is None:
         return None

@@ -102,7 +102,7 @@ class PaddleChecks(Checks[PaddleSession]):
 
     @check("static graph, open sizes")
     def open_sizes(self) -> None:
-        """A static graph whose sizes are all open runs on two sets of sizes, and is told the number of axes."""
+        """A static graph with all sizes unknown runs on two sets of sizes, and infers the number of axes."""
         given, longer = self.sample(), self.sample(times=2)
         expected = self.expected(given)
         with static_graph() as program:

@@ -198,7 +198,7 @@ def gradient_names(op: Op, gradient: Op, of: dict[str, str]) -> tuple[list[str],
     for role, name in derivation(gradient).inputs:
         inputs.append(f"paddle::Grad({of[name]})" if role is Role.COTANGENT else of[name])
     for name in derivation(gradient).outputs:
-        # Paddle tells the second gradient by a forward operand from the first one by another name.
+        # Paddle gives the second gradient with respect to a forward operand a name of its own.
         fresh = f"paddle::New({of[name]})" if op.derivation is not None and "Grad(" not in of[name] else of[name]
         outputs.append(f"paddle::Grad({fresh})")
     return inputs, outputs

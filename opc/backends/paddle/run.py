@@ -35,7 +35,7 @@ PROGRAM = Path(__file__).with_name("predict.py")
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """An input that a model declares; -1 stands for a size that is open."""
+    """An input that a model declares; -1 is a size that is not known."""
 
     name: str
     dtype: str

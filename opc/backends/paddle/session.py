@@ -35,13 +35,13 @@ class PaddleSession(AutogradSession):
         return dtype(name)
 
     def leaf(self, tensor: Any) -> Any:
-        """Return a tensor that gradients are asked for."""
+        """Return a tensor that requires a gradient."""
         tensor = tensor.detach()
         tensor.stop_gradient = False
         return tensor
 
     def derived(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Sequence[bool]) -> Any:
-        """Call an operator, which tells which outputs are wanted where some may be left out."""
+        """Call an operator, with a flag for each optional output that says whether it is wanted."""
         mask = list(wanted) if has_mask(op) else None
         return getattr(self.operators, op.name)(list(tensors.values()), list(attributes.values()), mask)
 

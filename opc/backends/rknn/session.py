@@ -67,7 +67,7 @@ class RknnSession(Session):
             try:
                 waiting[_key(inputs, attributes)] = self._accepted(op, inputs, attributes)
             except (OpError, Unsupported):
-                continue  # `call` tells why.
+                continue  # `call` says why.
         self._prepared = {key: call for key, call in waiting.items() if "float16" not in _dtypes(call)}
         # RKNN's compiler may crash on inputs of 8-bit integers, so each of those calls has a process of its own.
         items = [(key, call) for key, call in waiting.items() if not _dtypes(call) & EIGHT_BITS]
@@ -172,7 +172,7 @@ class RknnSession(Session):
             raise Unsupported("RKNN's compiler takes no node that leaves out an input and gives one behind it")
 
     def _refusal(self, given: Mapping[str, Array], attributes: Mapping[str, Any], refusal: ShapeError) -> OpError | Unsupported:
-        """Return how the custom op refuses a call: by the method the toolkit asks when it loads a model."""
+        """Return how the custom op refuses a call: in the method the toolkit calls when it loads a model."""
         import numpy as np
 
         floating = {a.dtype.name for a in given.values() if a.dtype.kind == "f"}
@@ -197,7 +197,7 @@ def _dtypes(call: AcceptedCall) -> set[str]:
 
 
 def _key(inputs: Inputs, attributes: Attributes) -> bytes:
-    """Return what tells calls of the op apart: the values themselves."""
+    """Return a key for a call of the op: the values themselves."""
     import numpy as np
 
     digest = hashlib.sha256(repr(sorted(attributes.items(), key=lambda item: item[0])).encode())

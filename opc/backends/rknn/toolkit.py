@@ -1,6 +1,6 @@
 """Models on the toolkit's x86 simulator, with whatever it prints held to be part of its answer.
 
-The toolkit tells many mistakes by nothing but a line of its log: a function answers 0 and goes on. So its log is read, and an
+The toolkit reports many errors only in its log: a function returns 0 and goes on. So its log is read, and an
 error in it is an error here. Two loggers write it, a Python one and that of a C++ library, which writes to the process's standard
 output; hence the redirection of file descriptors.
 """

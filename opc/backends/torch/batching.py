@@ -14,7 +14,7 @@ from opc.records import dataclass
 class Batching:
     """How an op meets a batch axis.
 
-    `grouped` tells for each input whether it begins with the axis group that the batch axis could join. `joins_group`: every
+    `grouped` says for each input whether it begins with the axis group that the batch axis could join. `joins_group`: every
     output begins with that group too, and no value depends on how many points it has, so that the batch axis may join it when
     all batched inputs are grouped. `equal_ranks`: the op broadcasts, so that the grouped inputs must also have equally many axes.
     `always`: those conditions hold in every call. `axes` are the positions of axis attributes among the op's attributes.

@@ -21,7 +21,7 @@ from opc.records import dataclass
 class Given:
     """One operand given to a call: by its name, None where it counts as zero.
 
-    Where a missing operand must still tell its shape, `like` names one that has it, and zeros of that shape are given.
+    Where the shape of a missing operand is needed, `like` names an operand that has it, and zeros of that shape are passed.
     """
 
     name: str | None
@@ -136,7 +136,7 @@ def _handed(derived: Op) -> dict[str, Handed]:
 
 
 def _twin(op: Op, output: Operand) -> str:
-    """Return the operand that tells an output's shape: an input declared alike, else the output itself."""
+    """Return the operand that has an output's shape: an input declared alike, else the output itself."""
     return next((x.name for x in op.inputs if x.dims == output.dims), output.name)
 
 

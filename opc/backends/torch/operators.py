@@ -107,7 +107,7 @@ class _Methods:
         self.inputs = [x.name for x in self.op.inputs]
         self.extras = [a for a in self.arguments if a not in self.inputs and a != "output_mask"]
         self.masked = chooses_outputs(self.op)
-        # With one differentiable input and one output, neither can be missing when a derivative is asked for.
+        # With one differentiable input and one output, neither can be missing when a derivative is computed.
         self.partial = sum(differentiable(o) for o in (*self.op.inputs, *self.op.outputs)) > 2
 
     def all(self) -> Iterator[str]:
@@ -233,7 +233,7 @@ class _Methods:
         ]
 
     def _asked(self, c: FamilyCall, result: str | None, wanted: str) -> str:
-        """Return whether a result is to be computed: its gradient is asked for, and is no cotangent handed on."""
+        """Return whether a result is computed: its gradient is needed, and is not a cotangent passed through."""
         handed = c.handed.get(result or "")
         if handed is None:
             return wanted

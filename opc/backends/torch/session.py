@@ -38,7 +38,7 @@ class TorchSession(AutogradSession):
         return getattr(torch, name, name)
 
     def leaf(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor that gradients are asked for."""
+        """Return a tensor that requires a gradient."""
         return tensor.detach().requires_grad_()
 
     def run(self, op: Op, tensors: Mapping[str, Any], attributes: Mapping[str, Any], only: Sequence[str] | None) -> Any:
