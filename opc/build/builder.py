@@ -1,6 +1,6 @@
 """`opc build`: specs to built packages, doing only what has changed.
 
-Stages of a build: the stamp of each package tells whether anything changed; specs with changes are loaded, and their files made;
+Stages of a build: the stamp of each package shows whether anything changed; specs with changes are loaded, and their files made;
 under the lock of the output folder these are written, and one run of ninja compiles them all; stamps are written. A run that is
 killed anywhere leaves files that are whole, and no stamp that says otherwise.
 """
@@ -32,7 +32,7 @@ class Built:
     """What became of one spec: its package, or the diagnostics that say why there is none.
 
     `name` is the op's name, or the spec's file name when it could not be read. `fresh` is True when nothing had changed.
-    `generated` tells what was written, None when nothing had to be looked at. `skipped` are the backends that can't carry the
+    `generated` is what was written, None when nothing had to be looked at. `skipped` are the backends that can't carry the
     op, or can't be built on this machine, with the reasons.
     """
 

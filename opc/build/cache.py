@@ -1,6 +1,6 @@
 """The cache of `opc.load`: one folder an entry, holding a copy of the spec and the package built from it.
 
-An entry's folder is named after its spec and a digest of all that tells it from others. The modification time of the copy of its
+An entry's folder is named after its spec and a digest of everything it depends on. The modification time of the copy of its
 spec says when it was last used. The cache is held below `limit()`: a new entry makes room by removing the least recently used
 ones. Whoever has a library of a removed entry open keeps it, as the file system has it, and builds again what it lacks.
 """
@@ -82,7 +82,7 @@ def size(text: str, where: str) -> int:
 
 
 def place(name: str, text: bytes) -> Path:
-    """Return the folder of the entry of a spec: told apart are specs, files' names, versions of opc, and interpreters.
+    """Return the folder of the entry of a spec: one for each spec, file name, version of opc, and interpreter.
 
     A changed compiler needs no folder of its own: the build system sees it and rebuilds.
     """
@@ -97,7 +97,7 @@ def place(name: str, text: bytes) -> Path:
 
 
 def key(entry: Path) -> str:
-    """Return what tells an entry's folder from others of the same spec name."""
+    """Return the digest in an entry's name, which distinguishes entries of the same spec name."""
     return entry.name[-_KEY_LENGTH:]
 
 

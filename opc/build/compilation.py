@@ -103,7 +103,7 @@ def _steps(family: Family, generated: Generated) -> tuple[dict[str, tuple[BuildS
 
 
 def _kernel(family: Family) -> tuple[tuple[BuildStep, ...], tuple[Path, ...]]:
-    """Return the kernel's steps, and what tells that other libraries are installed; none where the libraries are missing.
+    """Return the kernel's steps, and the files by which the installed libraries were found; none where libraries are missing.
 
     The backends that build on the kernel then say so.
     """

@@ -37,7 +37,7 @@ TRIAL = "import opc.testing.worker, opc.testing.execution"
 """What must work in an environment: the code of the proof."""
 
 _STEPS = ("Collecting ", "  Downloading ", "Processing ", "Installing ", "Building ", "Resolved ", "Prepared ")
-"""How the lines of an installer begin that tell how far it is."""
+"""How the progress lines of an installer begin."""
 
 _MOST_LINES = 25
 """How many of the last lines of a failed command are shown."""
@@ -57,7 +57,7 @@ class Wanted:
 
     @property
     def identity(self) -> str:
-        """What tells this environment from any other: requirements and interpreter."""
+        """The key of this environment: requirements and interpreter."""
         parts = (sys.version, sys.base_prefix, *self.requirements, "alone", *self.alone)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -145,9 +145,9 @@ def wanted(name: str) -> Wanted:
 
 
 def requirements(distribution: str, extra: str = "") -> tuple[str, ...]:
-    """Return what a distribution asks for here: in all cases, or, with `extra`, what that extra adds.
+    """Return the requirements of a distribution here: in all cases, or, with `extra`, what that extra adds.
 
-    An extra that names others of the same distribution stands for what those add.
+    An extra that names others of the same distribution includes what those add.
 
     Raises:
         SpecError: when the distribution is not installed.

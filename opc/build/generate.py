@@ -29,7 +29,7 @@ class Generated:
     """What `generate` did to a package; every path is relative to the package.
 
     `edited` are those among `written` and `removed` that someone had changed by hand. `backends` are the backends the package now
-    holds, `skipped` those asked for that can't carry the op, with the reasons.
+    holds, `skipped` those requested that can't carry the op, with the reasons.
     """
 
     package: Path
@@ -166,7 +166,7 @@ def differences(prepared: Prepared, out: Path) -> tuple[Difference, ...]:
 
 
 def _with_held(held: Sequence[str], backends: Sequence[Backend] | None) -> tuple[Backend, ...]:
-    """Return the backends asked for, every registered one by default, and those that the package holds already."""
+    """Return the requested backends, every registered one by default, and those that the package has already."""
     chosen = {b.name: b for b in (registry.select() if backends is None else backends)}
     known = registry.registered() if set(held) - set(chosen) else {}
     return (*chosen.values(), *(registry.load(name) for name in held if name not in chosen and name in known))

@@ -1,4 +1,4 @@
-"""What installs distributions into a Python: uv where it is installed, else pip; where uv can't, pip is asked too.
+"""Installs distributions into a Python: by uv where it is installed, else by pip; where uv fails, by pip too.
 
 uv takes less time, and what several environments hold lies on disk once. It is given pip's own settings, so that both
 look in the same places: `python -m opc.build.installer REQUIREMENT...` installs into the Python that runs it.
@@ -29,7 +29,7 @@ SETTINGS = {
     "default-timeout": ("UV_HTTP_TIMEOUT", " "),
     "cert": ("SSL_CERT_FILE", " "),
 }
-"""For each setting of pip the variable that tells uv the same, and what stands between its values."""
+"""For each setting of pip, uv's variable for the same, and the separator of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Command:
 def installers(python: str) -> tuple[Command, ...]:
     """Return the commands that install into a Python what is put behind them, the best first.
 
-    Byte code is left to be made of what is imported.
+    Byte code is compiled when a module is first imported.
     """
     found = []
     program = shutil.which("uv")
@@ -88,7 +88,7 @@ def read_settings(listed: str) -> dict[str, str]:
 
 
 def main() -> int:
-    """Install what the command line asks for and return the exit status of the last that was tried."""
+    """Install what the command line names and return the exit status of the last attempt."""
     code = 1
     for installer in installers(sys.executable):
         command = installer.of(*sys.argv[1:])

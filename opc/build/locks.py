@@ -33,7 +33,7 @@ LIMIT = 900.0
 """Seconds without a sign of life from the holder after which a waiting process gives up; `OPC_LOCK_WAIT` sets others."""
 
 _LONGEST = 200
-"""How many characters of the holder's command are told."""
+"""How many characters of the holder's command are shown."""
 
 
 @contextlib.contextmanager

@@ -101,7 +101,7 @@ class Failure:
 
 
 def target(package: str, backend: str) -> str:
-    """Return the name of the ninja target that stands for all a backend builds in a package."""
+    """Return the name of the ninja target of all that a backend builds in a package."""
     return f"{package}@{backend}"
 
 
@@ -111,7 +111,7 @@ def package_file(
     steps: Mapping[str, Sequence[BuildStep]],
     ahead: Collection[headers.Header] = (),
 ) -> str:
-    """Return a package's ninja file: the kernel's steps, those of each backend, and a target that stands for each backend.
+    """Return a package's ninja file: the kernel's steps, those of each backend, and a target for each backend.
 
     The headers in `ahead` are compiled before the sources that begin with them.
     """

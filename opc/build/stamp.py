@@ -39,7 +39,7 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
     """
     try:
         text = spec.read_bytes()
-        # The name only tells where to look; that it is this spec's package, the hash of the whole text tells.
+        # The name only says where to look; the hash of the whole text shows that it is this spec's package.
         name = op_of(text)
         if name is None:
             return None
@@ -47,7 +47,7 @@ def fresh_package(spec: Path, out: Path, backends: Sequence[str] | None) -> Path
         stamp = _current(package, hashlib.sha256(text).hexdigest())
         if stamp is None:
             return None
-        # A backend that could not be built is left out of "all", as it was; who asks for it by name is told why.
+        # A backend that could not be built is left out of "all", as it was; naming it shows why.
         wanted = {*registered()} - {*stamp["left_out"]} if backends is None else {*backends}
         return package if wanted <= {*stamp["backends"]} else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -115,7 +115,7 @@ def signatures(paths: Iterable[str | Path]) -> dict[str, str]:
 
 
 def signature(path: str) -> str:
-    """Return what tells a file from a changed one: size and modification time; "absent" when there is none."""
+    """Return the signature of a file: size and modification time; "absent" when there is none."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def settings() -> str:
 
 
 def installed(place: str) -> str:
-    """Return what tells a folder that packages are installed in from one that holds others; a file's signature.
+    """Return the signature of a folder that packages are installed in, or of a file.
 
     That is the names of what lies there, and when each distribution was put there. Byte code is no part of it, which the first
     import of a module leaves beside it.

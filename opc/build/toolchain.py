@@ -26,7 +26,7 @@ INSTALL = (
     "Debian, Ubuntu: sudo apt install g++; Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install; "
     "conda: conda install cxx-compiler"
 )
-"""How to get a compiler, told where none is found."""
+"""How to get a compiler: the hint where none is found."""
 
 _VERSIONS = range(20, 8, -1)
 NAMES: tuple[str, ...] = (
@@ -34,7 +34,7 @@ NAMES: tuple[str, ...] = (
 )  # fmt: skip
 """The names a compiler is looked for under, the preferred first."""
 
-# GCC keeps the exact trap behaviour of a comparison unless told otherwise and then does not vectorise it: a leaky_relu runs
+# By default GCC keeps the exact trap behaviour of a comparison and then does not vectorise it: a leaky_relu runs
 # twenty times slower. Contraction is off so that every backend and the oracle round alike. Nothing here relaxes the value of an
 # operation.
 CXX_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=off")
@@ -54,7 +54,7 @@ extern "C" double opc_probe(double x) {
 class Toolchain:
     """A compiler that works here.
 
-    `command` is the compiler with arguments that are always given; `identity` tells this compiler from every other: its path and
+    `command` is the compiler with arguments that are always given; `identity` identifies this compiler: its path and
     what it says its version is. `cxx_flags`, `c_flags` and `link_flags` hold what is added to every call. `precompiles` when it
     takes a compiled header for one that a source includes, as GCC does.
     """

@@ -1,7 +1,7 @@
 """The clang++ of Python's package ziglang as a compiler that takes GCC's options: `python -m opc.build.zig ARGUMENTS`.
 
 It is a clang++ that pip installs. zig spells the names of instruction sets its own way, `x86_64_v3` for `x86-64-v3`, and looks
-for undefined behaviour in what is not optimised, and writes down what debuggers ask for, unless told not to. To link, it would
+for undefined behaviour in what is not optimised, and writes debug information, by default. To link, it would
 first build a C library of its own, for minutes: g++ links what it compiles.
 """
 

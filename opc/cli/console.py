@@ -27,7 +27,7 @@ class WrongUse(Exception):
 
 
 def is_coloured(stream: TextIO) -> bool:
-    """Whether to colour what goes to `stream`: it is a terminal and nobody asked for none (https://no-color.org)."""
+    """Whether to colour what goes to `stream`: it is a terminal, and NO_COLOR is not set (https://no-color.org)."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
@@ -97,7 +97,7 @@ def guarded(command: Callable[[], Any]) -> int:
         note("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter from complaining when it closes stdout.
+        # The reader of our output is gone; keep the interpreter from complaining when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:

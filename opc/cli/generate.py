@@ -61,7 +61,7 @@ def _chosen(backends: Sequence[str] | None) -> Sequence[Backend]:
 
 
 def _write_one(spec: Path, out: Path, backends: Sequence[str] | None, chosen: Sequence[Backend], records: Records) -> bool:
-    """Write the package of a spec; whether all that was asked for is there now."""
+    """Write the package of a spec; return whether all that was requested is there now."""
     from opc.build import locks
     from opc.build.generate import generate, prepare
     from opc.diagnostics import SpecError
@@ -104,7 +104,7 @@ def _files(count: int) -> str:
 
 
 def tell_skipped(op: str, skipped: Mapping[str, Sequence[Diagnostic]], asked: Sequence[str] | None) -> bool:
-    """Say which backends were left out and why; whether the user had asked for one of them."""
+    """Say which backends were left out and why; return whether the user had named one of them."""
     for name, reasons in skipped.items():
         _tell_left_out(op, name, asked)
         show_diagnostics(reasons)

@@ -183,7 +183,7 @@ def cover(
 
 
 def _sanitizers(text: str | None, backends: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the sanitizers asked for."""
+    """Return the requested sanitizers."""
     if text is None:
         return ()
     from opc.testing.sanitize import SANITIZERS
