@@ -30,11 +30,11 @@ NEUTRAL: Mapping[str, int | float | bool] = {
     "any": False,
     "all": True,
 }
-"""What an element that takes no part counts for. An infinity of integer type stands for the type's least or greatest number."""
+"""The value of an element that takes no part. An infinity of integer type is the type's least or greatest number."""
 
 
 _MOST_FLAGS = 4
-"""How many bool attributes are told apart: each doubles the cases. Of more, those that the facts alone hold are left open."""
+"""How many bool attributes are distinguished: each doubles the cases. With more, what depends on the others is left undecided."""
 
 
 def _flags(*expressions: Affine) -> list[AttrInt]:
@@ -93,7 +93,7 @@ class Boxes:
         return self.known.nonnegative(-value, {})
 
     def scan_size(self, extent: Affine, size: Affine, ranges: Mapping[str, Affine]) -> Affine:
-        """Return of how many elements to take the scan that an extent asks for the first of: of `size`, where these are enough.
+        """Return the number of elements to scan of which an extent uses the first: `size`, where these are enough.
 
         Raises:
             NotExpressible: when the largest range is not known.

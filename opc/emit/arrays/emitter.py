@@ -176,11 +176,11 @@ class ArrayEmitter(ABC):
         return [g for g in groups if any(g in o.dims for o in self.op.inputs)]
 
     def tells(self, o: Operand, group: str) -> bool:
-        """Whether the shape of an operand tells a group's rank by itself."""
+        """Whether a group's rank follows from the shape of one operand."""
         return [d.name for d in o.dims if isinstance(d, Group)] == [group]
 
     def is_told(self, groups: Sequence[str]) -> bool:
-        """Whether inputs that are always given tell the ranks of groups."""
+        """Whether the ranks of groups follow from inputs that are always given."""
         return all(any(self.tells(o, g) for o in self.op.inputs if not o.optional) for g in groups)
 
     def wanted(self, target: Operand, frame: Frame) -> list[set[str]]:
@@ -347,13 +347,13 @@ class ArrayEmitter(ABC):
         return self.expr(side, scope)
 
     def of_argument(self, e: Call, n: int, scope: FrameScope) -> FrameScope:
-        """Return the scope of an argument: the second of `and` and `or` is asked for where the first does not decide."""
+        """Return the scope of an argument: the second of `and` and `or` is evaluated where the first does not decide."""
         if n == 0 or e.fn not in ("and", "or") or not may_refuse(e.args[1]):
             return scope
         return scope.under(e.args[0] if e.fn == "and" else negation(e.args[0]))
 
     def is_guarded(self, scope: FrameScope) -> bool:
-        """Whether something is asked for at some points only, by a condition that Python does not decide."""
+        """Whether something is evaluated at some points only, by a condition that Python does not decide."""
         return not all(self.is_static(g) for g in scope.guards)
 
     def argument(self, argument: Expr, e: Call, scope: FrameScope) -> PythonText:

@@ -20,7 +20,7 @@ TERNARY, ATOM = CONDITIONAL, NUMPY.atom
 COMPARE, BITOR, BITAND, SUM, PRODUCT, UNARY = (NUMPY.strength[fn] for fn in ("lt", "or", "and", "add", "mul", "neg"))
 
 Frame: TypeAlias = tuple[Entry, ...]
-"""The index variables and groups that an array's axes stand for, in order."""
+"""The index variables and groups along an array's axes, in order."""
 
 
 class NotExpressible(Exception):
@@ -58,9 +58,9 @@ class Position:
 
 @dataclass(slots=True)
 class FrameScope:
-    """The frame around an expression, the extents of its index variables, and the conditions under which it is asked for.
+    """The frame around an expression, the extents of its index variables, and the conditions under which it is evaluated.
 
-    What does not vary along some entries of the points at which it is asked for is computed over a frame without these.
+    What does not vary along some of these entries is computed over a frame without them.
     `reduced` are those entries of the points that reductions around the expression run over.
     `own` are the groups of an operand whose axes may be broadcast, where the frame is that operand's and not what all share.
     """
@@ -82,7 +82,7 @@ class FrameScope:
 
     @property
     def around(self) -> Frame:
-        """Return the entries of all points at which the expression is asked for."""
+        """Return the entries of all points at which the expression is evaluated."""
         return (*self.frame, *(i for i in self.points if i not in self.frame))
 
     def under(self, condition: Expr) -> FrameScope:
@@ -162,7 +162,7 @@ def missing_entries(frame: Frame, entries: Sequence[Entry]) -> list[tuple[Positi
 def with_ordered_temporaries(op: Op) -> Op:
     """Return the op with each temporary's axes in the order that an input has them, where one has them all.
 
-    The order of a temporary's axes is nobody's business, and this one saves transposing groups, whose ranks are not known.
+    The order of a temporary's axes is free, and this one avoids transposing groups, whose ranks are not known.
     """
     order: dict[str, list[int]] = {}
     for t in op.temporaries:

@@ -72,7 +72,8 @@ class ReducingEmitter(ArrayEmitter):
         super().__init__(op, reserved)
         self.boxes = Boxes(op)
         self.users: list[Operand] = []
-        """The outputs of which one must have elements for the statement that is written to be asked for; none where it is one."""
+        """The outputs of which one must have elements for the current statement to be evaluated; none where it is an output
+        itself."""
 
     def statement(self, s: Assign) -> PythonText:
         """As `ArrayEmitter.statement` says."""
@@ -106,7 +107,7 @@ class ReducingEmitter(ArrayEmitter):
     def reduce(
         self, e: Reduce, body: PythonText, axes: Sequence[tuple[Position, str | None]], scope: FrameScope, lazy: bool
     ) -> str:
-        """A reduction over axes or whole groups of a box; if `lazy`, that of nothing is any value, which nobody asks for."""
+        """A reduction over axes or whole groups of a box; if `lazy`, an empty reduction has any value, since it is not used."""
 
     @abstractmethod
     def affine(self, value: Affine, index: Mapping[str, PythonText] | None = None) -> PythonText:
@@ -125,7 +126,7 @@ class ReducingEmitter(ArrayEmitter):
         """Refuse a call where a reduction that has no value for nothing runs over nothing at some point of the scope."""
 
     def check_some(self, e: Reduce, extent: Affine, scope: FrameScope) -> None:
-        """The same of an extent that is one size, where the reduction is asked for at some points only; as far as can be said."""
+        """The same of an extent that is one size, where the reduction is evaluated at some points only, as far as known."""
 
     def pattern(self, e: Reduce, scope: FrameScope) -> PythonText | None:
         """A reduction that has a name of its own in the dialect, over the scope's frame; None for one that has not."""
@@ -133,7 +134,7 @@ class ReducingEmitter(ArrayEmitter):
 
     @abstractmethod
     def computes_floating(self, t: ValueType) -> str:
-        """A condition for a plain `if`: whether a type variable stands for a floating type."""
+        """A condition for a plain `if`: whether a type variable is bound to a floating type."""
 
     @abstractmethod
     def reshape(self, value: PythonText, frame: Frame, scope: FrameScope) -> PythonText:
@@ -176,7 +177,7 @@ class ReducingEmitter(ArrayEmitter):
                 then, other = (part_of_sum(e, side) for side in (body.then, body.other))
                 return replace(body, then=then, other=other, type=e.type)
             case Select() as body if any(self.is_static(c) for c in guarded(body)[0]):
-                # Wherever it stands, what Python decides comes first: it may tell that an operand is there.
+                # What Python decides comes first, wherever it stands: it may imply that an operand is present.
                 conditions, value = guarded(body)
                 outer = [c for c in conditions if self.is_static(c)]
                 zero = Const(0, body.type)
@@ -200,7 +201,7 @@ class ReducingEmitter(ArrayEmitter):
         """Return what of a scope's frame a reduction runs over."""
         used = entries_of(e)
         if any(r.checked for r in reads(e)):
-            # Whether a read is asked for decides whether it is refused.
+            # A read is refused only where it is evaluated.
             used = used.union(*map(entries_of, scope.guards))
         own = own_entries(e) if isinstance(e, Reduce) else ()
         return tuple(i for i in scope.frame if i in used and i not in own)
@@ -260,7 +261,7 @@ class ReducingEmitter(ArrayEmitter):
         return self.affine(total, {**index, "#place": self.named(found)})
 
     def is_lazy(self, e: Reduce, scope: FrameScope) -> bool:
-        """Whether an extreme may be one of nothing where nobody asks for it, so that it must not be refused there.
+        """Whether a maximum or minimum may be empty where it is not used, so that it must not be refused there.
 
         What is to be refused then is checked ahead.
         """
@@ -275,7 +276,7 @@ class ReducingEmitter(ArrayEmitter):
         return partly or any(x.indices() for x in empty)
 
     def maybe_empty(self, e: Reduce, scope: FrameScope, ranges: Mapping[str, Affine]) -> list[Affine]:
-        """Return the extents of a reduction that are not proved to be positive at all points of ranges that are asked for."""
+        """Return the extents of a reduction that are not proved positive at all points where it is evaluated."""
         extents = [a.extent if isinstance(a, Axis) else Affine.of(GroupSize(a.name)) for a in e.axes]
         return [x for x in extents if not self.boxes.is_never_empty(x, ranges, scope.guards)]
 
@@ -395,7 +396,7 @@ class ReducingEmitter(ArrayEmitter):
             if index
             else self.body_frame(replace(e, body=s.body), tuple(order), [s.axis])
         )
-        # Of what is cumulated, that counts which lies before the bound, or behind it, at a point that is asked for.
+        # Only the cumulated elements before the bound, or behind it, at an evaluated point count.
         counts = Call("ge" if s.reverse else "lt", (IndexValue(Affine.of(Index(s.axis))), IndexValue(s.bound)), DType.BOOL)
         points = (*(i for i in scope.around if i not in frame), s.axis)
         extents = {**scope.extents, s.axis: s.size}

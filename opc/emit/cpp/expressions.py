@@ -1,6 +1,6 @@
 """Typed scalar expressions as C++ text.
 
-Values are computed in C++ types named by type variables: a template parameter `T` stands for the compute type of the type
+Values are computed in C++ types named by type variables: a template parameter `T` is the compute type of the type
 variable T, float for float16. Weak values are int64_t and double until they meet a typed one, and are then converted.
 """
 

@@ -96,7 +96,7 @@ def size_member(symbol: Dim | GroupSize) -> str:
 
 
 def present_member(operand: str) -> str:
-    """Return the member of the arguments struct that tells whether an optional operand was given."""
+    """Return the member of the arguments struct that says whether an optional operand was given."""
     return f"has_{operand}"
 
 

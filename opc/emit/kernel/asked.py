@@ -1,7 +1,7 @@
 """Which temporaries of a kernel are computed only where outputs that need them have elements.
 
-The greatest of nothing, or an index outside its axis, refuses a call where it is asked for: not by an output without elements.
-What is made of such a temporary is not computed then either, since it would read what nobody wrote.
+An empty maximum, or an index outside its axis, refuses a call where it is used: an output without elements uses nothing.
+What depends on such a temporary is not computed then either, since it would read uninitialised memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from opc.lower.lower import SpecialisedProgram
 
 
 def asked_for(op: Op, variant: SpecialisedProgram) -> set[str]:
-    """Return the temporaries that may have no value, or are made of such, but those asked for wherever they have elements."""
+    """Return the temporaries that may have no value, or depend on such, except those that are used wherever they have
+    elements."""
     temporaries = {t.name: t for t in variant.program.temporaries}
     found: set[str] = set()
     for s in variant.program.stages:

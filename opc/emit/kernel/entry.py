@@ -388,7 +388,7 @@ class EntryText:
             some = "".join(f" && {self._loop_size(x)} {_POSITIVE[_is_size(x)]}" for x in dict.fromkeys(refusal.asked))
             some += self._with_elements(needs[refusal.target], refusal)
             for loop in refusal.loops:
-                # Nothing is asked for along an axis that is empty itself.
+                # Along an empty axis nothing is used.
                 if self._loop_size(loop) in map(self._loop_size, refusal.asked):
                     continue
                 name = loop.index if isinstance(loop, IndexLoop) else str(loop)
@@ -407,7 +407,7 @@ class EntryText:
 
 _POSITIVE = {True: "!= 0", False: "> 0"}
 _EMPTY = {True: "== 0", False: "<= 0"}
-"""Tests of a size, and of an extent that may come to less than nothing."""
+"""Tests of a size, and of an extent that may be negative."""
 
 
 def _is_size(loop: Loop) -> bool:

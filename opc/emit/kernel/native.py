@@ -36,7 +36,7 @@ _FOLDERS = {"cpp": "kernel", "torch": "torch", "cuda": "cuda"}
 
 
 def call_struct(op: Op) -> str:
-    """Return the name of the struct that tells native code what a call binds."""
+    """Return the name of the struct that passes what a call binds to native code."""
     return f"{op.name}_native_call"
 
 

@@ -114,7 +114,7 @@ class NumpyOperations(NumpySizes):
         """Return a function applied to arguments."""
         fn = FUNCTIONS[e.fn]
         if e.fn == "div" and not args[0].support and not is_uniform(e):
-            # A number of Python's own stands for an absent operand, say; divided by 0 it would raise.
+            # An absent operand, for one, is a Python number, and dividing that by 0 would raise.
             return PythonText(f"np.divide({args[0].text}, {args[1].text})")
         if e.fn in ("and", "or", "not") and all(is_uniform(a) for a in e.args):
             # Python's own bools: ~True would be -2.
@@ -222,7 +222,7 @@ class NumpyOperations(NumpySizes):
         self.line(f'not_empty({count.text}, "{self.what(e)}"{self.points(seen, scope)}{self.asked(full)})')
 
     def points(self, seen: Collection[Entry], scope: FrameScope) -> str:
-        """Return the argument that is 0 where sizes not `seen` leave nothing to be asked for; empty where there are none."""
+        """Return the argument that is 0 where sizes not `seen` make the frame empty; no text where there are none."""
         rest = [i for i in scope.around if i not in seen and self.may_be_empty(i, scope)]
         sizes = [Affine.of(GroupSize(i.name)) if isinstance(i, GroupRef) else scope.extents[i] for i in rest]
         covered = self.users and all(size in map(size_of, o.dims) for size in sizes for o in self.users)
@@ -326,14 +326,15 @@ class NumpyOperations(NumpySizes):
         return self.expr(i, scope)
 
     def asked(self, scope: FrameScope) -> str:
-        """Return the argument that says at which points of a scope something is asked for; empty where it always is."""
+        """Return the argument that says at which points of a scope something is evaluated; no text where it always is."""
         guards = [g for g in scope.guards if not self.is_static(g)]
         if not guards or not all(entries_of(g) <= set(scope.frame) for g in guards):
             return ""
         return f", where={self.known_once(conjunction(guards), replace(scope, guards=()))}"
 
     def known_once(self, condition: Expr, scope: FrameScope) -> str:
-        """Return a condition over a frame, written where it is not known yet: what it reads may be asked for under others."""
+        """Return a condition over a frame, written where it is not known yet: what it reads may be evaluated under other
+        conditions."""
         sizes = tuple(scope.extents[i] for i in scope.frame if not isinstance(i, GroupRef))
         key = (condition, scope.frame, sizes, scope.own, tuple(o.name for o in self.users))
         for block in self.blocks:

@@ -87,7 +87,7 @@ class NumpySizes(StatementEmitter):
         return f"first({', '.join(self.local[o.name] for o in sources)})"
 
     def axis_attribute(self) -> tuple[str, Position] | None:
-        """Return the name of the normalised axis attribute and the place it stands for."""
+        """Return the name of the normalised axis attribute and the position it denotes."""
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS:
                 continue

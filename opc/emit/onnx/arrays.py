@@ -188,8 +188,8 @@ class OnnxArrays(OnnxSizes):
         return text, axes
 
     def points_beside(self, dim: Affine, own: Frame, scope: FrameScope) -> str:
-        """Return a number that is 0 where a read along an axis is asked for at no point, as a loop that its index does not use is
-        empty: one that has the axis' own size, or one of a reduction, whose result is asked for. No text where none can be."""
+        """Return a number that is 0 where a read along an axis is evaluated at no point, because a loop that its index does not
+        use is empty: one of the axis' own size, or one of a reduction whose result is used. No text where none can be."""
         beside = [n for n in scope.around if n not in own and self.may_be_empty(n, scope)]
         reduced = [n for n in beside if n in scope.reduced]
         alike = [n for n in beside if isinstance(n, str) and scope.extents[n] == dim and n not in reduced]

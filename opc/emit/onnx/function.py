@@ -337,13 +337,13 @@ class _OnnxEmitter(OnnxWindows):
         empty = bool(self.maybe_empty(e, known, scope.extents))
         if e.kind not in ("argmax", "argmin"):
             return (self.is_guarded(scope) or bool(scope.guards)) and empty
-        # Where no result is asked for, runtimes have a maximum of nothing, but no argmax.
+        # Where the result has no elements, runtimes accept an empty maximum, but no empty argmax.
         if not empty and self.maybe_empty(e, known, {}):
             return True
         return (lazy or bool(scope.guards)) and empty
 
     def from_front(self, p: Position, scope: FrameScope) -> Position:
-        """Return a place counted from the front where the frame tells the number of axes."""
+        """Return a position counted from the front where the frame has a known number of axes."""
         if not p.end or any(isinstance(i, GroupRef) for i in scope.frame):
             return p
         return Position(len(scope.frame) - p.fixed)

@@ -89,7 +89,7 @@ class OnnxSizes(StatementEmitter):
                 return f"{BUILDER}.Min({self.affine(a.left, index).text}, {self.affine(a.right, index).text})"
 
     def axis(self) -> tuple[str, Position]:
-        """Return the axis attribute, counted from the front, and the place it stands for."""
+        """Return the axis attribute, counted from the front, and the position it denotes."""
         for a in self.op.attributes:
             if a.kind is not AttributeKind.AXIS:
                 continue
@@ -237,7 +237,7 @@ class OnnxSizes(StatementEmitter):
         return self.named_once(f"{BUILDER}.vector({', '.join(parts)})")
 
     def size(self, extent: Affine) -> str:
-        """Return the size of an axis that an extent asks for: none for a negative one."""
+        """Return the size of an axis with this extent: 0 for a negative one."""
         text = self.affine(extent).text
         return text if self.boxes.is_size(extent) else f"{BUILDER}.Max({text}, {BUILDER}.number(0))"
 

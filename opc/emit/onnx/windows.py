@@ -106,7 +106,7 @@ class OnnxWindows(OnnxArrays):
         return str(t).removeprefix("acc(").removesuffix(")")
 
     def options(self, windows: Sequence[Window], x: Read, scope: FrameScope) -> list[str] | None:
-        """Return the arguments that say how windows lie; None where the operator can't be told, or makes another size."""
+        """Return the arguments that describe the windows; None where the operator has none for them, or makes another size."""
         for v in windows:
             length = self.operands[x.operand].dims[v.axis]
             if not isinstance(length, Affine) or not self.boxes.is_equal(scope.extents[v.out], v.size(length)):

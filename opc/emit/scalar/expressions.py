@@ -1,4 +1,4 @@
-"""Scalar expressions as text: conditions on attributes and sizes, which every target asks before it computes."""
+"""Scalar expressions as text: conditions on attributes and sizes, which every target checks before it computes."""
 
 from __future__ import annotations
 

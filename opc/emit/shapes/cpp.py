@@ -77,7 +77,7 @@ def definitions(family: Family, op: Op) -> str:
 
 
 def type_sets(of: ShapePlan) -> Iterator[str]:
-    """Yield the declaration of the dtypes each bound type variable may stand for, for the statements of its steps."""
+    """Yield the declaration of the dtypes each bound type variable may have, for the statements of its steps."""
     bound = [s.variable for s in of.steps if isinstance(s, BindType)]
     bound += [s.operand.type for s in of.steps if isinstance(s, MatchType) and isinstance(s.operand.type, TypeVar)]
     for variable in dict.fromkeys(bound):

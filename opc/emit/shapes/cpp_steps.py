@@ -186,7 +186,7 @@ class StepText:
         yield from unless(*calls, guard=guard)
 
     def element(self, t: ElementType) -> str:
-        """Return the expression of the opc::dtype that a type stands for."""
+        """Return the expression of the opc::dtype of a type."""
         match t:
             case DType():
                 return f"opc::dtype_{t}"
@@ -306,7 +306,7 @@ def unless(*calls: str, margin: str = "  ", guard: str | None = None) -> Iterato
 
 
 def _names(attribute: Attribute) -> str:
-    """Return the initialiser of the array of what an attribute's positions stand for; empty for one that has none."""
+    """Return the initialiser of the array of an attribute's values by position; empty where it has none."""
     return ", ".join(string_literal(v) for v in attribute.values)
 
 

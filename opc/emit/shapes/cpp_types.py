@@ -28,7 +28,7 @@ def variable_of(t: ElementType) -> TypeVar | None:
 
 
 def types_name(op: Op) -> str:
-    """Return the name of the function that tells the outputs' dtypes: `types_softmax`."""
+    """Return the name of the function that infers the outputs' dtypes: `types_softmax`."""
     return f"types_{op.name}"
 
 

@@ -23,7 +23,7 @@ class _Range:
 
 
 class OutputAxes:
-    """Tells for each entry of an output's shape which input's axes it copies, so that names of sizes survive."""
+    """Finds for each entry of an output's shape the input axes that it copies, so that names of sizes survive."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -80,5 +80,5 @@ def _dim(axis: Attribute) -> DimSpec:
 
 
 def _computed(count: int) -> str:
-    """Return the entry of axes that only the kernel's own inference can tell: one axis, or -1 for a number not known."""
+    """Return the entry for axes that only the kernel's own inference knows: one axis, or -1 for an unknown number."""
     return f"{{Axes::kComputed, 0, {{}}, {{}}, {count}, false}},"

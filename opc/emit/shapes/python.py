@@ -33,7 +33,7 @@ def emit(family: Family) -> str:
     sets: dict[TypeVar, str] = {}
     for variable in dict.fromkeys(t for op in family.ops for t in op.types):
         name = f"_{variable.name.upper()}_TYPES"
-        # A derived op's variable may stand for fewer dtypes: gradients are floating.
+        # A derived op's variable may have fewer dtypes: gradients are floating.
         sets[variable] = name if name not in sets.values() else f"{name}_{len(sets) + 1}"
     functions = [ShapeFunctions(op, sets) for op in family.ops]
     body = "\n\n".join(text for f in functions for text in (f.shapes(), f.types()))
@@ -69,7 +69,7 @@ def emit(family: Family) -> str:
 
 
 def _constants(family: Family, sets: Mapping[TypeVar, str]) -> Iterator[str]:
-    """Yield the declarations of the dtypes each type variable may stand for, and of accumulator types."""
+    """Yield the declarations of the dtypes each type variable may have, and of accumulator types."""
     yield "\n\n"
     for variable, name in sets.items():
         yield tupled(f"{name} = ", [quoted(d.value) for d in variable.dtypes], 0)

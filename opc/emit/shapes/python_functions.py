@@ -147,7 +147,7 @@ class ShapeFunctions:
         yield bracketed("call.require(", [said(step.text), values, f"lambda: {rule}"])
 
     def _values(self, symbols: frozenset[Symbol]) -> str:
-        """Return the dictionary of the values that a rule's names stand for."""
+        """Return the dictionary of the values of a rule's names."""
         pairs = (f"{said(str(s))}: {self.scalar.size(Affine.of(s))}" for s in sorted(symbols, key=str))
         return f"{{{', '.join(pairs)}}}"
 

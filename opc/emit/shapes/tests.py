@@ -19,7 +19,7 @@ from opc.records import dataclass
 
 _GROUPS: tuple[Shape, ...] = ((), (2,), (2, 3))
 _SIZES = ((4, 6, 8, 12), (6,))
-"""Sizes of dimensions in turn: different ones, or the same for all where an op asks for equal ones."""
+"""Sizes of dimensions in turn: different ones, or the same for all where an op requires equal ones."""
 _OTHER = 97
 
 
