@@ -54,7 +54,7 @@ from opc.records import dataclass, replace
 @dataclass(frozen=True, slots=True)
 class BatchOperand:
     """An operand of a tile: the pointer to its row or the variable of its value, the type of an element, its position, whether it
-    varies along the row, is written, or may be absent, and the flag that tells whether it is wanted."""
+    varies along the row, is written, or may be absent, and the flag that says whether it is wanted."""
 
     name: str
     type: ValueType

@@ -1,4 +1,4 @@
-"""Propagation of conditions: what a condition around already decides is not asked again.
+"""Propagation of conditions: what an enclosing condition implies is not tested again.
 
 Inside of `if present(x)` x is present, and behind `if not present(x): continue` too. What hangs on an answer that is known goes.
 """

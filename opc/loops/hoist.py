@@ -36,7 +36,7 @@ LANES = (How.VECTOR, How.REDUCTION, How.LANES)
 def hoist(body: Body, fresh: Callable[[str], str], positive: Callable[[Affine], bool]) -> Body:
     """Return a body with what does not change along its loops over lanes ahead of them.
 
-    `fresh` names new variables; `positive` tells whether a divisor is greater than zero, so that it divides anywhere.
+    `fresh` names new variables; `positive` says whether a divisor is greater than zero, so that dividing by it is safe anywhere.
     """
     found: list[Statement] = []
     known: dict[Expr, str] = {}

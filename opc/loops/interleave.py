@@ -2,7 +2,7 @@
 
 A loop over rows, each of which goes through several passes, becomes one over blocks of rows, in it a loop over the rows of the
 block for each pass: strip-mining, loop fission, and arrays for what a pass leaves of a row for later ones (scalar expansion).
-What finds a row is computed again in each loop. The second pass asks memory for the row one block behind, which the first pass
+What finds a row is computed again in each loop. The second pass prefetches the row one block behind, which the first pass
 would else wait for: by then everything it needs of its own row is in the caches.
 """
 

@@ -1,6 +1,6 @@
 """The intrinsics of the loop IR: the functions and structs of the runtime's headers, and which header each is in.
 
-What a target can't say as loops is an intrinsic: a row whose stored type is asked once, a register tile of windows, a
+What a target can't say as loops is an intrinsic: a row whose stored type is dispatched once, a register tile of windows, a
 contraction. Methods of a struct (`at.first`) come with the struct.
 """
 

@@ -38,7 +38,7 @@ NOTHING_AHEAD = Word("opc::nothing_ahead{}")
 
 @dataclass(frozen=True, slots=True)
 class NontemporalRows:
-    """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that tells
+    """Which rows a stage may store past the caches: pointers to them with the type of an element and the flag, if any, that says
     whether it is wanted; `segments` are the pointers to operands with one value for each segment of the row."""
 
     rows: Mapping[str, tuple[ValueType, str]]
@@ -50,7 +50,7 @@ def with_row_functions(
 ) -> Body:
     """Return a body whose loops along rows are calls of the runtime.
 
-    `fresh` names new variables, `slow` tells what takes longer than adding up; without `nontemporal` no store is non-temporal.
+    `fresh` names new variables, `slow` says what takes longer than adding up; without `nontemporal` no store is non-temporal.
     """
     return _Rows(fresh, slow, nontemporal).body(body)
 
@@ -109,7 +109,7 @@ class _Rows:
 
     def _stored(self, loop: Loop) -> dict[str, ValueType] | None:
         """Return the rows that a loop stores, with the types of their elements; None where it does anything else."""
-        assert self.nontemporal is not None, "asked where rows are stored past the caches"
+        assert self.nontemporal is not None, "only for rows that are stored past the caches"
         found: dict[str, ValueType] = {}
         for s in loop.body:
             inner = s.then[0] if isinstance(s, If) and s.static and len(s.then) == 1 else s
@@ -124,7 +124,7 @@ class _Rows:
 
     def _stores(self, loop: Loop, targets: Mapping[str, ValueType]) -> Iterator[Statement]:
         """Yield a loop that stores rows."""
-        assert self.nontemporal is not None, "asked where rows are stored past the caches"
+        assert self.nontemporal is not None, "only for rows that are stored past the caches"
         plain = {name: name.partition("#")[0].removesuffix("_row") for name in targets}
         here = {name: self.fresh(f"{plain[name]}_here") for name in targets}
         stores = {name: self.fresh(f"{plain[name]}_store") for name in targets}
@@ -162,7 +162,7 @@ class _Rows:
         yield Do(call("store_segments", tile, self._ahead(loop), ref(step), *last))
 
     def _reads_segment(self, s: Let) -> bool:
-        assert self.nontemporal is not None, "asked where rows are stored past the caches"
+        assert self.nontemporal is not None, "only for rows that are stored past the caches"
         return any(isinstance(n, Local) and n.name in self.nontemporal.segments for n in walk(s.value))
 
 

@@ -36,7 +36,7 @@ NAMES = (
 
 
 class ScheduleError(Exception):
-    """An override that names no transformation or no stage, or asks for what would be wrong; the message says which and why."""
+    """An override that names no transformation or no stage, or that would be incorrect; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)

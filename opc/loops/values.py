@@ -156,7 +156,7 @@ class Load(Extension):
     """The element of an operand at `offset` elements from its first, one that is inside wherever the load stands.
 
     A `stored` operand is read in the type that it is stored in. `along` is the part of the offset that changes from one lane to
-    the next, where that is told apart.
+    the next, where that is kept separate.
     """
 
     PARTS: ClassVar = ("offset", "along")
@@ -189,7 +189,7 @@ class Address(Integer):
 
 @dataclass(frozen=True, slots=True)
 class Speculative(Extension):
-    """A value that may be computed wherever its variables are known, also where it is not asked for."""
+    """A value that may be computed speculatively, wherever its variables are known."""
 
     PARTS: ClassVar = ("value",)
 

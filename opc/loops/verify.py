@@ -33,7 +33,7 @@ from opc.loops.values import Block, Intrinsic, Lambda, Load, Local, Speculative
 
 
 def verify_kernel(kernel: Kernel, known: Iterable[str] = ()) -> None:
-    """Check a function: what it uses is declared before, every intrinsic is one, and nothing is asked that is known.
+    """Check a function: what it uses is declared before, every intrinsic exists, and no known condition is tested.
 
     `known` are the names of what the function is called with.
 
