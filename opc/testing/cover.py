@@ -168,7 +168,7 @@ def cover(found: Mapping[str, frozenset[str]], cost: Mapping[str, float]) -> dic
 
 
 def covering_set(specs: Sequence[Path], out: Path) -> tuple[Chosen, ...]:
-    """Return the covering set of specs. A spec with mistakes is left out: the proof tells of them.
+    """Return the covering set of specs. A spec with mistakes is left out: the proof reports them.
 
     What was read off a spec is kept below `out`, for as long as neither the spec nor opc changes.
     """

@@ -145,7 +145,7 @@ def _refusal(session: Session, family: Family, item: Item, arrays: dict[str, Arr
 def judge(got: dict[str, Array], expected: dict[str, Bounded], sources: Callable[[Comparison], str], what: str = "") -> Outcome:
     """Compare every expected output with what came.
 
-    `sources` tells what a wrong element was computed from; `what` stands before the names of the outputs in messages.
+    `sources` says what a wrong element was computed from; `what` precedes the names of the outputs in messages.
     """
     worst, messages = 0.0, []
     for name, want in expected.items():

@@ -15,7 +15,7 @@ CALLS = 6
 def function_items(plan: ProofPlan) -> Iterator[Item]:
     """Yield calls with finite inputs and outputs that have elements, of as many kinds as there are.
 
-    What a standard operator makes of infinities and NaN is each runtime's own affair, and some refuse windows of nothing.
+    How a standard operator treats infinities and NaN differs between runtimes, and some refuse empty windows.
     """
     count: dict[str, int] = {}
     kinds: set[tuple[str, ...]] = set()

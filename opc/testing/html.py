@@ -23,7 +23,7 @@ class FailureGroup:
 
     @property
     def first(self) -> Result:
-        """The failure that stands for all."""
+        """The failure that represents the group."""
         return self.failures[0]
 
     @property

@@ -39,13 +39,13 @@ from opc.ir.op import Op
 from opc.testing.oracle.bounds import Array
 
 MOST_STEPS = 4000
-"""How many nodes are looked at for one element; beyond, the way is too long to be told."""
+"""How many nodes are visited for one element; beyond, the trace is too long to be shown."""
 
 Point = tuple[int, ...]
 
 
 class UntoldError(Exception):
-    """It can't be told what an element is computed from: too much, or data decide it that are not known."""
+    """What an element is computed from is unknown: it is too much, or it depends on data that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def lineage(
     """Return for each input the elements that `output` at `at` is computed from, in the order they are read.
 
     Raises:
-        UntoldError: when that can't be told.
+        UntoldError: when that is unknown.
         ShapeError: when the op refuses the call.
     """
     given = {name: array for name, array in inputs.items() if array is not None}
@@ -78,7 +78,7 @@ def lineage(
 
 
 class _Walk:
-    """One walk: the elements met, of inputs in `found`, and the values of temporaries that were asked for."""
+    """One walk: the elements met, of inputs in `found`, and the values of temporaries that were read."""
 
     def __init__(self, op: Op, env: ShapeEnv, inputs: Mapping[str, Array]) -> None:
         self.op, self.env, self.inputs, self.steps = op, env, inputs, 0

@@ -89,7 +89,7 @@ class Memory:
 
 
 def _machine() -> Iterator[str]:
-    """Yield what tells this machine's processor from one that runs other instructions."""
+    """Yield what identifies the instruction sets of this machine's processor."""
     yield platform.machine()
     yield next((line for line in _text(Path("/proc/cpuinfo")).splitlines() if line.startswith("flags")), "")
 

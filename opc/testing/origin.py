@@ -35,7 +35,7 @@ def origin(folder: Path) -> Origin:
 
 
 def now() -> datetime:
-    """Return the time, or the one that SOURCE_DATE_EPOCH tells, in seconds since 1970."""
+    """Return the time, or that of SOURCE_DATE_EPOCH, in seconds since 1970."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 

@@ -49,8 +49,8 @@ LARGEST_DERIVED = 3_000_000
 class Item:
     """One call to carry out. `expected` holds the outputs; a call without is one to be refused.
 
-    `cotangents` make it a gradient through autograd, `directions` too a second one. Of an `undecided` call, nobody knows what is
-    right, for that reason.
+    `cotangents` make it a gradient through autograd, `directions` too a second one. Of an `undecided` call, it is not known what
+    is right, for that reason.
     """
 
     kind: str

@@ -165,7 +165,7 @@ class Workers:
 
 
 def _opened(pipe: IO[str] | None) -> IO[str]:
-    """Return a pipe that was asked for when the process was started.
+    """Return a pipe that was requested when the process was started.
 
     Raises:
         CrashedError: when there is none.

@@ -39,7 +39,7 @@ class Result:
     """One outcome: `kind` groups results (forward, gradient, refused, ONNX node case, check, ...).
 
     `ratio` is the worst error over its bound, at most 1 for an answer that is right. `message` says what is wrong, or why it was
-    not run. `count` is the number of outcomes it stands for: of one reason not to run, or of points of one proof.
+    not run. `count` is the number of outcomes it represents: of one reason not to run, or of points of one proof.
     """
 
     op: str

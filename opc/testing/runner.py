@@ -47,7 +47,7 @@ def run_tests(
 
     Packages are generated and built below `out`, by default `generated`. `jobs` is the number of workers at once, by default one
     for each processor. A backend whose framework is not installed is reported with the line that installs it.
-    What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` tells what counts.
+    What passed before on the same bytes is not run, unless `again` is given; `opc.testing.memory` says what counts.
     With `chosen_specs`, the backends that are not in `cover.EVERY_OP` run these only, or of these, where they wrap the kernel,
     those in `interface_specs`. EVERY_OP runs a sample of the calls of the other ops, of kernels compiled without optimisation
     where they are for this machine alone. Of the chosen ones all calls are run, or only of those in `whole_specs`.

@@ -75,11 +75,11 @@ def _run(task: Mapping[str, Any], out: IO[str]) -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import modules; where that fails, the task that needs them tells why."""
+    """Import modules; where that fails, the task that needs them reports why."""
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    # What is there now stays, and need not be looked through for garbage, which torch asks for in full as it compiles.
+    # What is there now stays, and need not be looked through for garbage, which torch collects in full as it compiles.
     gc.freeze()
 
 

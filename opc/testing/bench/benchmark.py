@@ -58,8 +58,8 @@ VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "sse2": "SSE2"}
 class Measurement:
     """One contender on one op. `seconds` is the median of a call, None when it did not run, and `note` then says why.
 
-    `ratio` is our time over this contender's, below 1 where we are faster, and `low` what it may be for all that the rounds tell;
-    both are None for ours. Of compilers and schedules, it is the time of what this one made over that of what the first
+    `ratio` is our time over this contender's, below 1 where we are faster, and `low` its lower bound, given the noise of the
+    rounds; both are None for ours. Of compilers and schedules, it is the time of what this one made over that of what the first
     one made. `nbytes` and `flops` are what the call must move and compute at least.
     """
 
@@ -88,7 +88,7 @@ class Measurement:
 class Goal:
     """A figure the project promises: `value` may be at most `limit`.
 
-    `low` is what the figure may be for all that the rounds tell, where it is a ratio that was measured round by round.
+    `low` is the lower bound of the figure, given the noise of the rounds, where it is a ratio measured round by round.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Goal:
 
     @property
     def verdict(self) -> str:
-        """Whether the figure is kept; "within noise" when it is above the limit by less than the rounds can tell."""
+        """Whether the figure is kept; "within noise" when it is above the limit by less than the noise of the rounds."""
         if self.value <= self.limit:
             return "held"
         return "held within noise" if self.low is not None and self.low <= self.limit else "missed"
@@ -158,7 +158,7 @@ def machine() -> dict[str, str]:
 
 
 def _told(text: str) -> dict[str, str]:
-    """Return what Linux tells of the first processor: its model, and the vectors that kernels have forms for."""
+    """Return what Linux reports of the first processor: its model, and the vector extensions that kernels have variants for."""
     lines = (line.partition(":") for line in reversed(text.splitlines()))
     first = {name.strip(): value.strip() for name, _, value in lines}
     found = {"processor": first["model name"]} if "model name" in first else {}

@@ -41,7 +41,7 @@ class BenchCase:
     """One call: shapes of the inputs in float32, attributes.
 
     Inputs in `below` are int64 indices below a number, those in `positive` are above zero, those in `masks` are bools, those in
-    `small` int8 numbers. `wrt` are the inputs whose gradients are asked for, by default every float one.
+    `small` int8 numbers. `wrt` are the inputs whose gradients are computed, by default every float one.
     """
 
     name: str
@@ -62,7 +62,7 @@ class BenchCase:
 
 
 def _case(name: str, group: str, shapes: Mapping[str, tuple[int, ...]], **more: Any) -> BenchCase:
-    """Return a case; what follows a slash in its name tells it from others of the same op."""
+    """Return a case; what follows a slash in its name distinguishes it from others of the same op."""
     return BenchCase(name, name.partition("/")[0], group, shapes, **more)
 
 

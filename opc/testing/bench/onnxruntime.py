@@ -85,7 +85,7 @@ def reference_node(problem: Problem) -> GraphNode:
         # What has our default is left to the standard's own, which is the same or means the same.
         attributes = {n: v for n, v in problem.attributes.items() if n in schema.attributes and v != defaults[n]}
         if "keepdims" in schema.attributes and "keepdims" not in defaults:
-            # Sizes tell whether a reduced axis is kept with size 1.
+            # The sizes show whether a reduced axis is kept with size 1.
             attributes["keepdims"] = int(len(problem.new_outputs()[0].shape) == len(problem.shapes[op.inputs[0].name]))
         outputs = min(len(op.outputs), max(1, schema.min_output))
     if function is None:

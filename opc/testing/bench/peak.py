@@ -18,7 +18,7 @@ _FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-pthread"
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Floating-point operations a second in float32, and bytes a second to and from memory, on the threads asked for."""
+    """Floating-point operations a second in float32, and bytes a second to and from memory, on the requested threads."""
 
     flops: float
     bytes: float

@@ -96,12 +96,12 @@ class Problem:
 
     @cached_property
     def active(self) -> tuple[str, ...]:
-        """The inputs whose gradients are asked for."""
+        """The inputs whose gradients are computed."""
         return self.wrt or tuple(n for n, a in self.inputs.items() if a.dtype == self.floating)
 
     @cached_property
     def gradient_cost(self) -> Cost:
-        """What the gradients that are asked for cost at least, from what a framework saves of the forward call."""
+        """What the computed gradients cost at least, from what a framework saves of the forward call."""
         backward = self.family.backward
         if backward is None or backward.derivation is None:
             raise ValueError(f"{self.family.name} has no gradient")
@@ -115,7 +115,7 @@ class Problem:
 
 
 def row_problem(family: Family, package: Path, size: int, threads: int) -> Problem:
-    """Return an op on as many elements as asked for, in rows of `ROW` where it names an axis; optional inputs are given too."""
+    """Return an op on this many elements, in rows of `ROW` where it names an axis; optional inputs are given too."""
     op = family.forward
     row = min(ROW, size)
     named = [d for o in op.inputs for d in o.dims if hasattr(d, "terms")]

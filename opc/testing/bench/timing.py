@@ -18,10 +18,11 @@ PATIENCE = 1.0
 """Seconds of a call, not the first one, after which no more calls warm up."""
 
 SHORTEST = 1e-4
-"""Seconds that a timing takes at least: one call of some microseconds would mostly tell what the call before left behind."""
+"""Seconds that a timing takes at least: a call of some microseconds would mostly measure what the call before left in the
+caches."""
 
 LONGEST = 2.0
-"""Seconds of rounds after which no more are added to tell what is quicker."""
+"""Seconds of rounds after which no more are added to find which is quicker."""
 
 CONFIDENCE = 1.96
 """Standard deviations on either side of the middle: nineteen in twenty intervals of medians hold the true one."""
@@ -68,7 +69,7 @@ class Timing:
     def interval(self, other: Timing) -> tuple[float, float] | None:
         """Return the confidence interval of the median over rounds of this time over the other's, None when one did not run.
 
-        It asks nothing of how times are distributed: rounds lie below the median as a coin falls on its head.
+        It assumes nothing about the distribution of times: a round is below the median with probability one half.
         """
         ratios = sorted(self.ratios(other))
         if not ratios:
@@ -77,7 +78,7 @@ class Timing:
         return ratios[outside], ratios[-1 - outside]
 
     def low_ratio(self, other: Timing) -> float | None:
-        """Return the ratio this time may have been to the other's for all that the rounds tell, None when one did not run.
+        """Return a lower bound of the ratio of this time to the other's, None when one did not run.
 
         That is the lower end of the interval of the median, but no less than the lower quartile.
         """
@@ -107,7 +108,7 @@ def time_in_turn(
     pages looked up behind, and no contender should always inherit the same one's. Where calls are timed one at a time, the
     contender is called once more ahead of each, and then `before`; of several, all but the first find what the ones before left.
 
-    `clock` tells the seconds of calls, by default those that pass.
+    `clock` measures seconds of calls, by default wall-clock time.
 
     A contender that fails in its warm-up does not run; its timing is empty and says why. One that takes over `SLOW` times the
     quickest's time is not timed again. As long as the times are not `enough`, as many rounds again follow, for `LONGEST` at most.

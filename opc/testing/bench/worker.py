@@ -34,7 +34,7 @@ class BenchWorker:
         self.settings, self.emit = settings, emit
 
     def run(self) -> None:
-        """Run every section that was asked for."""
+        """Run every requested section."""
         self.emit({"machine": self.machine()})
         sections = (
             ("ops", self.ops), ("backward", self.backward), ("large", self.large), ("fresh", self.fresh), ("tiny", self.tiny)
@@ -47,7 +47,7 @@ class BenchWorker:
             section()
 
     def machine(self) -> dict[str, str]:
-        """Say what is measured on and with; limits each framework to the threads asked for."""
+        """Say what is measured on and with; limits each framework to the requested threads."""
         found = machine() | {"threads": str(self.settings.threads)}
         try:
             import torch
@@ -71,7 +71,7 @@ class BenchWorker:
         return row_problem(family, Path(self.settings.out) / family.name, size, self.settings.threads)
 
     def cases(self) -> Iterator[tuple[BenchCase, Problem]]:
-        """Yield the calls of the table on the ops asked for, with their problems."""
+        """Yield the calls of the table on the requested ops, with their problems."""
         from opc.pipeline import load_family
 
         for case in CASES:
@@ -238,7 +238,7 @@ def best(timings: Sequence[Timing]) -> tuple[Timing | None, Timing | None]:
 
 
 def decided(timings: Sequence[Timing], limit: float | None) -> bool:
-    """Whether the times tell on which side of the limit the ratio of the quickest is, or nothing is promised of it."""
+    """Whether the times show on which side of the limit the ratio of the quickest is, or it has no limit."""
     ours, theirs = best(timings)
     found = ours.interval(theirs) if ours and theirs else None
     return limit is None or found is None or found[0] > limit or found[1] <= limit
@@ -268,7 +268,7 @@ def resident() -> int:
 
 
 def main() -> None:
-    """Measure what standard input asks for."""
+    """Measure what standard input requests."""
     settings = Settings.loads(sys.stdin.read())
     # Frameworks print as they like; the answers go where nothing else does.
     answers = os.fdopen(os.dup(1), "w")

@@ -1,7 +1,7 @@
 """Test calls of an op, made from the op alone: a deterministic table, and random ones by hypothesis.
 
 The table goes through element types, ranks and sizes, memory layouts, broadcasting, special values, attributes, optional inputs,
-outputs nobody asked for, and one large call. Everything is seeded by the op's name, so that the same op gives the same cases.
+outputs that are not wanted, and one large call. Everything is seeded by the op's name, so that the same op gives the same cases.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ LARGE = 2_000_000
 """The number of points the largest loop of a large case may have; of a derived op half as many."""
 
 SAMPLE = {"sizes": 6, "dtype": 2, "broadcast": 3, "axis": 4, "attributes": 3, "large": 1, "random": 8}
-"""How many calls of a kind there are in a sample, of each other kind one; of those that tell element types apart, for each."""
+"""How many calls of a kind there are in a sample, one of each other kind; of kinds that differ by element type, one for each
+type."""
 
 BY_TYPE = ("dtype", "special", "few-special", "ties")
 """The kinds of calls that are about element types."""
@@ -60,7 +61,7 @@ TURNS = 8
 class Case:
     """One call of one op. `refused` says that every framework must refuse it; the reason is for people.
 
-    `wanted` names the optional outputs asked for, None for all that may be. `place` says where the spec has the call, as
+    `wanted` names the optional outputs to compute, None for all of them. `place` says where the spec has the call, as
     `file:line`, if it has it.
     """
 
@@ -193,7 +194,7 @@ class Maker:
     # The table
 
     def table(self) -> Iterator[Case | None]:
-        """Yield every deterministic case, the most telling of each kind first."""
+        """Yield every deterministic case, the most informative of each kind first."""
         every = list(table_sizes(self.op))
         for k, sizes in enumerate(every):
             yield self.make(f"sizes{_ranks(sizes)}", sizes, negative_axis=k % 2 == 1)
@@ -354,7 +355,7 @@ def _seeds(op: Op, parent: Op | None) -> dict[str, str]:
 
 
 def _owners(op: Op, parent: Op | None) -> dict[str, str]:
-    """Return for each output of a derived op the input it goes with: without that input, it is not asked for."""
+    """Return for each output of a derived op the input it goes with: without that input, it is not computed."""
     gradients = _gradients(parent)
     return {name: gradients.get(of, of) for name, of in _gradients(op).items()}
 

@@ -36,7 +36,7 @@ def volume(op: Op, env: ShapeEnv) -> int:
     """Return the number of points of the largest loop of the body in a call, with all reductions inside one another.
 
     An operand of which loops see few elements, as on a diagonal, counts too: an element is less than a point to the oracle.
-    An extent that depends on an index counts as its greatest. One of nothing counts as 1, for what is inside may not depend on it
+    An extent that depends on an index counts as its greatest. An empty one counts as 1, for what is inside may not depend on it
     and be evaluated all the same.
     """
     held = [math.prod(env.shape_of(o)) for o in op.inputs if o.name in env.present]
@@ -233,7 +233,7 @@ def _multiples(op: Op) -> list[tuple[str, Affine]]:
 def _grown(op: Op, sizes: Sizes, attributes: Mapping[str, Any]) -> Sizes | None:
     """Return sizes on which windows fit better: where a derived dimension is negative, what it grows with is enlarged.
 
-    An axis that was asked to be empty stays so.
+    An axis that is to be empty stays so.
     """
     rises = [d for d, sign in signs(op).items() if sign > 0]
     dims = dict(sizes.dims)

@@ -44,7 +44,7 @@ from opc.testing.oracle.bounds import (
 
 _INF = np.inf
 _DEPTH = 2
-"""How many derivatives of derivatives are asked for a set; those after them may be anything in their range."""
+"""How many orders of derivatives are bounded on a set; those beyond may be anything in their range."""
 
 
 def unary(name: str, a: Bounds, p: Precision) -> Bounds:

@@ -62,18 +62,18 @@ def evaluate(
     With `precise` all floating values are computed in float64 and nothing is rounded to the stored type. With `numbers` the sets
     are those of real numbers with all rounding errors, and hold what exact arithmetic gives: an element is equal to itself.
 
-    What an op without a body may answer, its reference tells; see `opc.testing.oracle.opaque`.
+    What an op without a body may answer is given by its reference; see `opc.testing.oracle.opaque`.
 
     Raises:
         ShapeError: when the op refuses the call.
         DomainError: when the op has no value on these inputs.
-        UndecidedError: when the reference of an op without a body does not tell, when a comparison that rounding may turn decides
-            whether an op has a value, and when a temporary has none that is read on sides alone that the call rules out.
+        UndecidedError: when the reference of an op without a body does not decide, when a comparison that rounding may turn
+        decides whether an op has a value, and when a temporary has none that is read on sides alone that the call rules out.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     if binding is None:
         told = infer_types(op, {n: _dtype_of(v) for n, v in given.items()}, attributes)
-        # What no operand tells is the type of nothing but zeros.
+        # A type that no operand determines is the type of zeros only.
         binding = {t.name: told.get(t.name, t.dtypes[0]) for t in op.types}
     sets = {name: _as_bounds(value) for name, value in given.items()}
     if numbers is not None:

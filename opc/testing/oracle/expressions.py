@@ -269,7 +269,7 @@ class Expressions:
     def nothing(self, frame: Frame, dtype: DType) -> Bounds:
         """Return the placeholder for a read of an empty operand, which no point that counts can make.
 
-        Where the frame has no points, neither has it: nothing is asked of what they would read, or reduce.
+        Where the frame has no points, the result has none: what they would read or reduce is not checked.
         """
         return exact(np.zeros([min(size, 1) for size in frame.sizes], held(dtype)))
 

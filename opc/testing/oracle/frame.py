@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 class DomainError(Exception):
-    """The op has no value here and every kernel must refuse: an index outside its axis, or the maximum of nothing."""
+    """The op has no value here and every kernel must refuse: an index outside its axis, or an empty maximum."""
 
 
 class UndecidedError(DomainError, Unsupported):
-    """What is known does not tell what is right for a call, or whether the op has a value there; the message says why."""
+    """It is not known what is right for a call, or whether the op has a value there; the message says why."""
 
 
 class EmptyReductionError(DomainError):
-    """The maximum or the minimum of nothing."""
+    """An empty maximum or minimum."""
 
 
 def asked(value: Callable[[Array], T], may: Array, must: Array) -> T:

@@ -18,7 +18,7 @@ def wrap(values: Array, dtype: DType) -> Array:
 def _set(point: Array, sure: Array, ends: list[Array], rough: list[Array], dtype: DType) -> Bounds:
     """Return `point` where `sure`, else the hull of `ends`, or every value of the dtype where one of them overflows.
 
-    `rough` are the ends as floating numbers, which tell the limits of 64 bits apart from what is beyond only far from them.
+    `rough` are the ends as floating numbers, which distinguish the limits of 64 bits from what is beyond only far from them.
     """
     least, most = dtype.least, dtype.most
     value = wrap(point, dtype)

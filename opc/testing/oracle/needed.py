@@ -13,7 +13,7 @@ Decided = Callable[[Expr], bool | None]
 
 
 def needed(op: Op, outputs: Collection[str], decided: Decided | None = None) -> set[str]:
-    """Return the operands that statements read for some outputs; if `decided` tells of conditions that are the same in a whole
+    """Return the operands that statements read for some outputs; if `decided` gives the conditions that are the same in a whole
     call, but for what these rule out."""
     found = set(outputs)
     for statement in reversed(op.body):

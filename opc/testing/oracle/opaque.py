@@ -25,7 +25,7 @@ MOST_ELEMENTS = 600
 """How many elements the inputs of a call may have: each is moved once for the derivatives."""
 
 SURE = 2.0**-6
-"""The part of its size by which an output may move; beyond, the first order does not tell enough."""
+"""The part of its size by which an output may move; beyond, the first order is not accurate enough."""
 
 _STEP = 2.0**-20
 """By what part of its size an element is moved for a derivative: error 2^-40 of the third, 2^-33 of the roundoff."""
@@ -40,7 +40,7 @@ def evaluate_opaque(
 
     Raises:
         DomainError: when the reference refuses the call.
-        UndecidedError: when it does not tell what is right.
+        UndecidedError: when it does not determine what is right.
     """
     middles = {n: _middle(b) for n, b in inputs.items()}
     floating = {n: v for n, v in middles.items() if inputs[n].is_float}

@@ -2,7 +2,7 @@
 
 A set that is computed in the order an expression is written in holds what rounding does in every other, but not what overflow
 does: `(a * b) * c` overflows where `a * b` does, `a * (b * c)` where `b * c` does. So beside its set an expression carries what
-bounds its partial results: its factors, and what its terms come to on either side of zero. Only where these pass the limit is a
+bounds its partial results: its factors, and the sum of its terms on either side of zero. Only where these pass the limit is a
 set wider. Its ends are unrounded as long as it is part of a larger sum or product: in another order it is not rounded by itself.
 """
 
@@ -30,7 +30,7 @@ _NOTHING: Masses = np.zeros(()), np.zeros(())
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ways:
-    """What an expression may be, and what its partial results may come to if the order is another.
+    """What an expression may be, and what its partial results may be in another order.
 
     `precision` is that of a sum or product, whose set has unrounded ends; None of anything else. `factors` are those of a
     product, whatever brackets they stand in; `addends` the two of a sum, or `masses` what more come to; `terms` how many
@@ -83,7 +83,7 @@ class Ways:
         return Ways(negate(self.bounds), self.precision, factors, addends, self.masses and self.masses[::-1], self.terms)
 
     def come_to(self) -> Masses:
-        """Return what its terms come to."""
+        """Return the sum of its terms."""
         return self.masses or reduce(_plus, map(_masses, self.addends or (self.bounds,)))
 
 
@@ -134,7 +134,7 @@ def either(cond: Bounds, then: Ways, other: Ways) -> Ways:
         return reaching(bounds, None, p)
     taken, left = (np.maximum(-w.bounds.low, w.bounds.high) if m is None else m for w, m in zip((then, other), found))
     either_way = np.maximum(taken, left)
-    # What is not chosen comes to nothing.
+    # What is not chosen counts as 0.
     decided = bool(cond.low.any()) or not cond.high.all()
     return reaching(bounds, np.where(cond.low, taken, np.where(cond.high, either_way, left)) if decided else either_way, p)
 
@@ -231,7 +231,7 @@ def _is_zero(a: Bounds) -> Array:
 
 
 def _masses(a: Bounds) -> Masses:
-    """Return what terms come to; one number for all elements where they are small."""
+    """Return the sum of terms; one number for all elements where they are small."""
     top, bottom = a.high.max(initial=0.0), -a.low.min(initial=0.0)
     if top < COARSE and bottom < COARSE:
         return np.asarray(top), np.asarray(bottom)
@@ -269,7 +269,7 @@ def _smallest(a: Bounds) -> float:
 
 
 def _product(factors: Sequence[Bounds], least: float, p: Precision) -> Masses:
-    """Return what products of the factors come to, those below `least` counted as that: they may be multiplied by later."""
+    """Return the products of the factors, those below `least` counted as that: later factors may be larger."""
     found: Masses = np.ones((), p.wide), np.zeros((), p.wide)
     for f in factors:
         up = np.where((f.high > 0) | _is_zero(f), np.maximum(f.high, least), 0.0)

@@ -57,7 +57,7 @@ def reduce(kind: str, body: Bounds, axes: Axes, dtype: DType, p: Precision | Non
     unrounded, as `Ways` has them.
 
     Raises:
-        EmptyReductionError: for the maximum or minimum of nothing where a result is wanted.
+        EmptyReductionError: for an empty maximum or minimum where a result is wanted.
     """
     count = int(np.prod([body.low.shape[a] for a in axes], dtype=np.int64))
     if kind in ("any", "all"):
@@ -103,7 +103,7 @@ def _sum(a: Bounds, axes: Axes, count: int, p: Precision, merged: int) -> Bounds
         # The terms are beyond the wide type too. A sum of terms of one sign is half of what it should be or more.
         low = np.where(np.isfinite(total), low, np.where((low_in >= 0).all(axis=axes), least / 2, -_INF))
         high = np.where(np.isfinite(total), high, np.where((high_in <= 0).all(axis=axes), most / 2, _INF))
-    # A zero sum is +0, but that of nothing but -0 keeps the sign or not by how the sum begins.
+    # A zero sum is +0, but a sum of -0 alone may have either sign, depending on its initial value.
     if (low == 0).any():
         minus_zero = ((a.low == 0) & np.signbit(a.low)).all(axis=axes)
         low = np.where(low == 0, np.where(minus_zero & (count > 0), p.wide(-0.0), p.wide(0.0)), low)

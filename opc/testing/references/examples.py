@@ -63,7 +63,7 @@ def _array(value: object) -> Array:
 
 
 def literal(value: object) -> Bounds:
-    """Return the set of numbers a decimal literal may stand for: itself where float64 holds it exactly, else its neighbours."""
+    """Return the set of numbers a decimal literal may denote: itself where float64 holds it exactly, else its neighbours."""
     array = _array(value)
     if array.dtype.kind != "f":
         return exact(array)

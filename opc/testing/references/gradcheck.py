@@ -5,7 +5,7 @@ For a forward op f, cotangents u and a segment from a to b, the mean value theor
 the right side for every z, and the forward op at both ends, which encloses the left side with all rounding errors. The two
 enclosures must meet. No step of this is an estimate: truncation is inside the first enclosure, rounding inside both. Where a kink
 lies in the box, the enclosure holds the derivatives of both sides, and the theorem still holds (Clarke, Optimization and
-Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to tell a wrong gradient is counted as undecided. An
+Nonsmooth Analysis, 1983, theorem 2.3.7). A pair of enclosures too wide to reveal a wrong gradient counts as undecided. An
 element is equal to itself on the whole box, and to the maximum that is taken from it: see `opc.testing.oracle.numbering`.
 """
 
@@ -66,7 +66,7 @@ class _Tally:
         self.name, self.decided, self.undecided, self.ratio, self.message = name, 0, 0, 0.0, ""
 
     def meet(self, left: Bounds, right: Bounds, scale: float, label: str) -> None:
-        """Record whether two enclosures of the same number meet, when they are sharp enough to tell."""
+        """Record whether two enclosures of the same number overlap, when they are sharp enough to decide."""
         ends = [float(v) for v in (left.low, left.high, right.low, right.high)]
         if not np.isfinite(ends).all() or bool(left.nan | right.nan):
             self.undecided += 1

@@ -233,7 +233,7 @@ def _attributes(match: Match, call: _OnnxCall, given: Mapping[str, Any], windows
         name: onnx.helper.get_attribute_value(a.default_value) if a.default_value.name else ABSENT
         for name, a in onnx.defs.get_schema(call.op_type).attributes.items()
     } | dict(windows)
-    # Sizes tell whether a reduced axis is kept with size 1: nothing else depends on it.
+    # The sizes show whether a reduced axis is kept with size 1: nothing else depends on it.
     values = {n: v for n, v in {**defaults, **given}.items() if n != "keepdims"}
     for name, pattern in call.attributes.items():
         match.meet(name, pattern, values.get(name, ABSENT))

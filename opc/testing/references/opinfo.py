@@ -151,7 +151,7 @@ def _translate(op: Op, call: _OpInfoCall, label: str, args: tuple[Any, ...], kwa
     given = {name: value for (name, _), value in zip(parameters, args)} | dict(kwargs)
     defaults = dict(parameters)
     if "kernel_size" in given and "stride" in defaults and not given.get("stride"):
-        # Torch's windows lie side by side unless told otherwise.
+        # By default torch's windows do not overlap.
         given["stride"] = given["kernel_size"]
     patterns = {name: node for (name, _), node in zip(parameters, call.node.args)}
     patterns |= {str(k.arg): k.value for k in call.node.keywords}

@@ -50,7 +50,7 @@ class Match:
         if name is not None and name in {o.name for o in self.op.inputs}:
             self._bind(label, self.inputs, name, None if value is ABSENT else value)
         elif name is not None and name in {a.name for a in self.op.attributes}:
-            # An argument left out has a default of its own, which ours stands for.
+            # An argument left out has a default of its own, which ours is equal to.
             if value is not ABSENT and value is not None:
                 self._bind(label, self.attributes, name, native(value, self.op.attribute(name)))
         elif isinstance(pattern, ast.Attribute) and pattern.attr in ("T", "mT") and hasattr(value, "swapaxes"):

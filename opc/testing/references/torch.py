@@ -3,7 +3,7 @@
 The expression is evaluated in float64 and must lie in the set the oracle gives when it computes in float64 too. Since every
 backend is held to the oracle's sets, the oracle agreeing with torch makes them all agree with it.
 
-Two correct formulas may differ in the sign of a zero, and where one of them overflows on the way: there nothing is asked. They
+Two correct formulas may differ in the sign of a zero, and where one of them overflows on the way: these are not compared. They
 also round differently. Where the set does not hold torch's answer, the set of all answers for inputs one rounding away is taken:
 a stable formula gives the exact answer for such inputs (Higham, Accuracy and Stability of Numerical Algorithms, 2002, chapter 1).
 How many times its width torch's rounding reaches is measured in float32, where the error can be seen, and allowed in float64.
@@ -223,7 +223,7 @@ def _compared(reference: _TorchReference, arrays: Arrays, case: Case, extreme: A
 
 
 def _free(got: Array, bounds: Bounds, extreme: Array) -> Array:
-    """Where nothing is asked of an answer: zeros of either sign, and what is not finite beside an extreme input."""
+    """Where an answer is not compared: zeros of either sign, and what is not finite beside an extreme input."""
     free = (got == 0) & (bounds.low <= 0) & (bounds.high >= 0)
     if extreme.any():
         near = np.broadcast_to(extreme, got.shape) if extreme.ndim <= got.ndim else np.full(got.shape, True)
