@@ -6,7 +6,7 @@
  *                    const opc_FORWARD_attributes *attributes, const opc_context *context);
  *
  * inputs and outputs stand in the order of the op's signature. A NULL input is an optional operand that was not given; a NULL
- * output is an optional output nobody asked for, which is then not computed. Inputs may have any strides, zero and negative ones
+ * output is an optional output that is not wanted, and is not computed. Inputs may have any strides, zero and negative ones
  * included (strides NULL means contiguous); outputs are contiguous and may not overlap other memory that the kernel touches,
  * except where the op is declared in place. Returns OPC_OK, or another opc_code after writing a message to context->message.
  *

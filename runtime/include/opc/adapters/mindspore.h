@@ -150,7 +150,7 @@ class Arguments {
 /* The most operands an op may have on one side: as many as a mask has bits. */
 constexpr int max_operands = 32;
 
-/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for asking about shapes alone; `types` tells
+/* One op. `A` is the family's attribute struct. `sample` are dtypes that fit the inputs, for inferring shapes alone; `types` tells
  * the outputs' dtypes from the inputs' alone. `axis` finds the axis attribute. */
 template <class A>
 struct Op {
@@ -274,7 +274,7 @@ std::vector<Shape> infer_shapes(const Op<A> &op, const int *ndims, const int64_t
   return found;
 }
 
-/* The wanted outputs' element types, from those of all inputs; dtype_unknown stands for another type, and for one that is not given. */
+/* The wanted outputs' element types, from those of all inputs; dtype_unknown for another type, and for an input that is not given. */
 template <class A>
 std::vector<dtype> types_of(const Op<A> &op, const Call<A> &call, const dtype *given) {
   DLTensor views[max_operands];
@@ -308,7 +308,7 @@ std::vector<TypeId> infer_types(const Op<A> &op, const std::vector<TypeId> &give
   return found;
 }
 
-/* The same for the package's Python, which asks by positions. Returns 0, or 1 with a message. */
+/* The same for the package's Python, by positions. Returns 0, or 1 with a message. */
 template <class A>
 int32_t tell_types(const Op<A> &op, const int64_t *values, int64_t count, const int32_t *given, int32_t *found, char *message,
                    int64_t size) {

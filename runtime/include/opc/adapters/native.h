@@ -68,7 +68,7 @@ struct traits<minifloat<Format>> {
 template <typename T>
 using compute_t = typename native::traits<std::remove_const_t<T>>::compute;
 
-/* The type that acc(T) stands for. */
+/* The type acc(T). */
 template <typename T>
 using accumulator_t = typename native::traits<std::remove_const_t<T>>::accumulator;
 

@@ -4,7 +4,7 @@
  * No header of ONNX Runtime is included, for it ships none with its packages. `OrtApi` is a table of function pointers that only ever
  * grows at its end, so that a function is known by its index for good; `OrtCustomOp` is a struct of function pointers that grows
  * likewise, with the version it was written for in its first member. Both are described in ONNX Runtime's onnxruntime_c_api.h. The
- * library asks for API version 18, the first that has all of the below.
+ * library requests API version 18, the first that has all of the below.
  */
 #ifndef OPC_ADAPTERS_ONNXRUNTIME_H
 #define OPC_ADAPTERS_ONNXRUNTIME_H

@@ -15,7 +15,7 @@ inline const char *expected(AttributeKind kind, bool list) {
 }
 
 /* Attributes as a kernel sees them when it is created. Every getter says whether there is an attribute of that name and type. A getter
- * of lists given a NULL buffer only tells the length, which for a string includes the final NUL. */
+ * of lists given a NULL buffer only returns the length, which for a string includes the final NUL. */
 struct KernelAttributes {
   const Api *api;
   const KernelInfo *info;
@@ -60,7 +60,7 @@ struct InferAttributes {
     const OpAttr *attribute = nullptr;
     size_t bytes = 0;
     if (!succeeded(api, InferAttribute::call(api, context, name, &attribute))) return false;
-    /* A buffer of no bytes makes ReadOpAttr fail, but tell how many there are: none, where the attribute is of another type. */
+    /* A buffer of no bytes makes ReadOpAttr fail, but return how many there are: none, where the attribute is of another type. */
     const bool read = succeeded(api, ReadOpAttr::call(api, attribute, type, out, out == nullptr ? 0 : *size * item, &bytes));
     *size = bytes / item;
     return read || bytes != 0;

@@ -377,9 +377,10 @@ constexpr CustomOp inplace_op() {
 
 /* Adds the library's ops to the session options.
  *
- * ONNX Runtime refuses a domain that two libraries add, yet ops of one domain come in several libraries. So the first of them leaves the
- * address of its domain object in the options' configuration, where the others find it; and a second registration of one library is
- * none. A domain object lives as long as the process: sessions keep using it, and ONNX Runtime does not tell when the last is gone. */
+ * ONNX Runtime refuses a domain that two libraries add, yet ops of one domain come in several libraries. So the first of them leaves
+ * the address of its domain object in the options' configuration, where the others find it; and a second registration of one library is
+ * none. A domain object lives as long as the process: sessions keep using it, and ONNX Runtime does not report when the last one
+ * ends. */
 template <typename A>
 Status *register_library(Library<A> &library, SessionOptions *options, const ApiBase *base) {
   const Api *api = base->get_api(kApiVersion);

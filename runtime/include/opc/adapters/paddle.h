@@ -111,7 +111,7 @@ bool stands_for_none(const Sizes &sizes) {
   return empty;
 }
 
-/* Whether an operand is there. Neither an absent one nor the gradient of an output nobody used has memory; a tensor without elements need
+/* Whether an operand is there. Neither an absent one nor the gradient of an unused output has memory; a tensor without elements need
  * not have any, but has a type. */
 inline bool is_given(const Tensor &tensor) {
   if (!tensor.defined()) return false;
@@ -139,7 +139,7 @@ A attributes_of(const Op<A> &op, Arguments &arguments) {
   return attributes;
 }
 
-/* Tells what the outputs are, which needs all sizes of the inputs. */
+/* Infers the outputs, which needs all sizes of the inputs. */
 template <class A>
 void infer(const Op<A> &op, const A &attributes, const DLTensor *const *inputs, opc_tensor_type *types) {
   char message[1024] = "";
@@ -163,7 +163,7 @@ class HostMemory {
 #define OPC_PADDLE_MEMORY HostMemory
 #endif
 
-/* Runs the kernel: what Paddle calls in every mode. An output that nobody wants, or that only absent operands could tell the shape of,
+/* Runs the kernel: what Paddle calls in every mode. An output that is not wanted, or whose shape only absent operands have,
  * becomes a tensor of no elements. `in_place` holds the position of the input that each output is written to. */
 template <class A>
 void run(const Op<A> &op, CustomOpKernelContext *context, const int *in_place = nullptr) {
@@ -305,7 +305,7 @@ Shapes shapes(const Op<A> &op, Shapes given, const Values &values) {
   return found;
 }
 
-/* The element types of the outputs; float32 for one that the inputs do not tell, which the kernel will refuse. */
+/* The element types of the outputs; float32 where the inputs do not determine it, which the kernel will refuse. */
 template <class A>
 DTypes types(const Op<A> &op, const DTypes &given, const Values &values) {
   DTypes found(static_cast<size_t>(op.outputs), DataType::FLOAT32);

@@ -266,7 +266,7 @@ inline void parallel_for(void *, int64_t count, int64_t grain, opc_range_body bo
     int64_t count, length, next;
   } ranges = {body, argument, count, (count + most_ranges - 1) / most_ranges, 0};
   if (ranges.length < grain) ranges.length = grain;
-  /* torch gives every thread an equal share. Taking small ranges in turn instead, a thread that was held up holds up nobody. */
+  /* torch gives every thread an equal share. Taking small ranges in turn instead, a thread that was delayed delays no other. */
   torch_parallel_for(
       0, (count + ranges.length - 1) / ranges.length, 1,
       [](int64_t, int64_t, void *data) {

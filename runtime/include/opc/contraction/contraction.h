@@ -194,7 +194,7 @@ static inline axis_index &add_entry(factor &f, int64_t stride, int64_t size, int
   p.stride = stride;
   p.size = size;
   p.offset = offset;
-  p.divisor = divisor == 0 ? 1 : divisor; /* the size of nothing: no point is asked for */
+  p.divisor = divisor == 0 ? 1 : divisor; /* the size of an absent operand: no point is used */
   p.guarded = guarded;
   p.parts = 0;
   return p;

@@ -90,7 +90,7 @@ static inline integer size(const group &axes) {
   return product;
 }
 
-/* A dimension or group that only absent operands have is empty, and a type that only they have is that of nothing but zeros. */
+/* A dimension or group that only absent operands have is empty, and a type that only they have is the type of zeros only. */
 static inline void settle(dim &unbound) {
   if (unbound.size < 0) unbound.size = 0;
 }

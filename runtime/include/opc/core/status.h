@@ -1,4 +1,4 @@
-/* How a kernel reports a failed call: a code, and a message in the memory the caller lends. */
+/* How a kernel reports a failed call: a code, and a message in memory of the caller. */
 #ifndef OPC_CORE_STATUS_H
 #define OPC_CORE_STATUS_H
 

@@ -20,7 +20,8 @@ template <int Lanes, int Vectors>
 constexpr int max_batched_columns = (int(vector_bytes) < int(line_bytes) ? Vectors : Vectors - 1) * Lanes;
 
 /* Whether the rows of a call are batched: short ones, of which its tiles have enough. A last incomplete batch is one too, at any cost:
- * the order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only if so told. */
+ * the order of a row's sum may not depend on its neighbours. Rows of whole vectors, which leave no lane idle, only if `Whole` is
+ * true. */
 template <int Lanes, int Vectors, bool Whole = true>
 OPC_INLINE bool batches_rows(const tile &t) {
   const bool is_short = t.columns < max_batched_columns<Lanes, Vectors> && t.segment == 0;

@@ -8,7 +8,7 @@
 
 namespace opc {
 
-/* Decides whether a planned stage stores its outputs past the caches, all or none; `all` tells that it computes all of them, not only
+/* Decides whether a planned stage stores its outputs past the caches, all or none; `all` says that it computes all of them, not only
  * what is wanted.
  *
  * Sums are stored so whose elements take in one point each: they need not be set to zero before. */

@@ -149,7 +149,7 @@ static void run_units(const runner &r, int64_t begin, int64_t end, char *memory,
   if (r.nontemporal) fence_nontemporal();
 }
 
-/* Makes a chunk's partial results those of nothing, where its thread has them in the cache. */
+/* Sets a chunk's partial results to the identity, where its thread has them in the cache. */
 static void reset_partials(const runner &r, int64_t chunk) {
   for (int32_t k = 0; k < r.s->operand_count; ++k) {
     const operand &o = r.s->operands[k];
