@@ -215,7 +215,7 @@ kernel: |
 WINDOW_LOOPS = """\
 program f
   parallel [n, i, j]: f_y
-    schedule: vectorise(j), tile(p, q)
+    schedule: vectorise(j), tile(p, q), channels(n)
     y[n, i, j] = max[p:k, q:k](x[n, i + p, j + q])
 """
 

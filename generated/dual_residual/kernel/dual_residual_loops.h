@@ -2,8 +2,8 @@
 #ifndef OPC_KERNEL_DUAL_RESIDUAL_LOOPS_H
 #define OPC_KERNEL_DUAL_RESIDUAL_LOOPS_H
 
-#include "opc/stage.h"
-#include "opc/variant.h"
+#include "opc/core/stage.h"
+#include "opc/core/variant.h"
 #include "dual_residual.h"
 
 namespace dual_residual_loops {

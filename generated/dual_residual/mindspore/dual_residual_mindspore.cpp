@@ -2,7 +2,7 @@
 //
 // The ops of dual_residual for MindSpore's `ops.Custom(..., func_type="aot")`: of each, a function that computes
 // and two that infer the shapes and types of what it returns.
-#include "opc/mindspore.h"
+#include "opc/adapters/mindspore.h"
 
 #include "../kernel/dual_residual.h"
 

@@ -111,7 +111,7 @@ class Op:
         out: Any = None,
         only: Sequence[str] | None = None,
     ) -> Any:
-        """Run the op the careful way: any array-likes, any strides, every mistake told.
+        """Run the op the careful way: any array-likes, any strides, with all checks.
 
         Returns the output, or a tuple of all outputs with None for those not computed.
         `out` is an array, or a tuple of arrays and None, to be written to. `only` names

@@ -5,7 +5,7 @@
 #define OPC_DUAL_RESIDUAL_NUMPY_BINDING_H
 
 #include "kernel/dual_residual.h"
-#include "opc/numpy.h"
+#include "opc/adapters/numpy.h"
 
 static int32_t infer_dual_residual(const DLTensor *opc_plan, opc_tensor_type *opc_types, double alpha) {
   const opc_dual_residual_attributes opc_given = {.alpha = alpha};

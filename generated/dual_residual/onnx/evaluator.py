@@ -22,7 +22,7 @@ class ReferenceOp(OpRun):
     evaluate: ClassVar[Callable[..., tuple[Any, ...]]]
     infer_shapes: ClassVar[Callable[..., Any]]
     infer_types: ClassVar[Callable[..., Any]]
-    inputs: ClassVar[Sequence[str]]
+    inputs: ClassVar[Sequence[str]] = ()
     outputs: ClassVar[Sequence[str]]
     optional_outputs: ClassVar[Sequence[str]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {}

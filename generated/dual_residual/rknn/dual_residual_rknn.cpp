@@ -3,7 +3,7 @@
 // dual_residual for boards with RKNN's C runtime: `opc_dual_residual_register_rknn` makes it known to
 // a context after rknn_init, or the runtime loads this library as a plugin. It runs on the
 // board's processor.
-#include "opc/rknn.h"
+#include "opc/adapters/rknn.h"
 
 #include "../kernel/dual_residual.h"
 

@@ -2,8 +2,8 @@
 #ifndef OPC_KERNEL_LEAKY_RELU_LOOPS_H
 #define OPC_KERNEL_LEAKY_RELU_LOOPS_H
 
-#include "opc/stage.h"
-#include "opc/variant.h"
+#include "opc/core/stage.h"
+#include "opc/core/variant.h"
 #include "leaky_relu.h"
 
 namespace leaky_relu_loops {

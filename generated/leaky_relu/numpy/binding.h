@@ -5,7 +5,7 @@
 #define OPC_LEAKY_RELU_NUMPY_BINDING_H
 
 #include "kernel/leaky_relu.h"
-#include "opc/numpy.h"
+#include "opc/adapters/numpy.h"
 
 static int32_t infer_leaky_relu(const DLTensor *opc_plan, opc_tensor_type *opc_types, double alpha) {
   const opc_leaky_relu_attributes opc_given = {.alpha = alpha};

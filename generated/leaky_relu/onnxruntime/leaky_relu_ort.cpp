@@ -2,7 +2,7 @@
 //
 // ONNX Runtime custom-op library of leaky_relu: one overload of each op for each choice of
 // element types, which calls the kernel.
-#include "opc/onnxruntime.h"
+#include "opc/adapters/onnxruntime.h"
 
 #include "../kernel/leaky_relu.h"
 

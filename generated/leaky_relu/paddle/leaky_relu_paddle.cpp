@@ -2,7 +2,7 @@
 //
 // The operators of leaky_relu for Paddle: the op with its gradient and second gradient for
 // static graphs, and each op of the family by itself.
-#include "opc/paddle.h"
+#include "opc/adapters/paddle.h"
 
 #include "../kernel/leaky_relu.h"
 

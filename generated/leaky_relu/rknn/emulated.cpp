@@ -2,4 +2,4 @@
 //
 // A program that runs the op on an emulation of RKNN's C runtime.
 #define OPC_REGISTER opc_leaky_relu_register_rknn
-#include "opc/emulation/rknn.h"
+#include "opc/adapters/rknn_emulation.h"

@@ -3,7 +3,7 @@
 // leaky_relu for boards with RKNN's C runtime: `opc_leaky_relu_register_rknn` makes it known to
 // a context after rknn_init, or the runtime loads this library as a plugin. It runs on the
 // board's processor.
-#include "opc/rknn.h"
+#include "opc/adapters/rknn.h"
 
 #include "../kernel/leaky_relu.h"
 

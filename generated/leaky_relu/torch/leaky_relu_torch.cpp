@@ -3,7 +3,7 @@
 // The operators of leaky_relu for PyTorch. Each function takes an operator's arguments off
 // torch's stack, calls the kernel and leaves the results there; `given` says that the results go to
 // tensors of the caller's.
-#include "opc/torch.h"
+#include "opc/adapters/torch.h"
 
 #include "../kernel/leaky_relu.h"
 
