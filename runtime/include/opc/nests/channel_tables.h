@@ -36,7 +36,7 @@ struct channel_columns {
  * lies outside for another, zeros are put there: `before` and `after` the elements of each row. */
 struct channel_tables {
   int32_t rows, columns;               /* of the results */
-  int32_t window_rows, window_columns; 
+  int32_t window_rows, window_columns;
   int32_t before, held, after;         /* columns of elements */
   int32_t begin[channel_taps + 1];     /* of the taps of each row */
   int32_t groups;
