@@ -6,7 +6,6 @@ from opc.ir.dtypes import DType, ValueType
 from opc.ir.expr import Expr
 from opc.ir.op import Op
 from opc.loops.batch import BatchOperand, batch
-from opc.loops.conditions import propagate
 from opc.loops.interleave import interleave
 from opc.loops.names import PARAMETERS, named
 from opc.loops.nodes import Body, Form, Kernel, Let, Loop, PassGroup
@@ -54,7 +53,7 @@ def _with_used_pointers(loop: Loop, stage: RowStage) -> Loop:
 def _finished(op: Op, stage: RowStage, body: Body) -> Kernel:
     flags = tuple(map(wanted, stage.optional))
     names = tuple(o.name for o in stage.operands)
-    kernel = Kernel("tile", names, type_variables(op, stage), propagate(body), flags=flags)
+    kernel = Kernel("tile", names, type_variables(op, stage), body, flags=flags)
     kernel = named(kernel, {*spec_names(op), *flags})
     verify_kernel(kernel, PARAMETERS)
     return kernel
