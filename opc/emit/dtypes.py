@@ -63,9 +63,9 @@ def header() -> str:
     return "\n".join(
         (
             "/* The table of dtypes, generated from opc/ir/dtypes.py by `python -m opc.emit.dtypes`; edits are lost. */",
-            "#ifndef OPC_DTYPES_H\n#define OPC_DTYPES_H\n",
+            "#ifndef OPC_CORE_DTYPES_H\n#define OPC_CORE_DTYPES_H\n",
             *lists,
-            "#endif  // OPC_DTYPES_H\n",
+            "#endif  // OPC_CORE_DTYPES_H\n",
         )
     )
 

@@ -46,7 +46,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert found is not None, "the page has the row"
     table = (folder / TABLE).read_text()
     assert "FLOAT8_E4M3FNUZ" not in table
-    head, mark, tail = table.partition("\n    row: Row\n")
+    head, mark, tail = table.partition("\n    row: DTypeRow\n")
     assert mark
     (folder / TABLE).write_text(f"{head}{found[0]}{mark}{tail}")
     run(folder, "-m", "opc.emit.dtypes")

@@ -95,7 +95,7 @@ def test_what_is_not_written_shows(stage: str, tmp_path: Path) -> None:
     family = compile_text(text, "unwritten")
     family = replace(family, backward=None, backward_backward=None, backward_jvp=None, jvp=None)
     run = f"code = opc::run(nest, loops.{stage},"
-    for name, changed in (("all", f"if (false) {run}"), ("last", f"--nest.lanes; {run}")):
+    for name, changed in (("all", f"if (false) {run}"), ("last", f"--nest.columns; {run}")):
         folder = tmp_path / name
         library = compile_together([family], folder, "-O0", lambda text, changed=changed: text.replace(run, changed))
         assert list(wrong(family, KernelLibrary(family, library))), name

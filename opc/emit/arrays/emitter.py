@@ -286,7 +286,7 @@ class ArrayEmitter(ABC):
                 return self.truth(e)
             case Call() if (found := self.call_pattern(e, scope)) is not None:
                 return found
-            case Call(fn="and" | "or", args=(first, second)) if self.is_static(first) and may_refuse(second):
+            case Call(fn="and" | "or", args=(first, second)) if self.is_static(first) and self.is_conditional(second):
                 then, other = (second, first) if e.fn == "and" else (first, second)
                 return self.choice(Select(first, then, other, DType.BOOL), scope)
             case Call():
@@ -313,6 +313,11 @@ class ArrayEmitter(ABC):
     @abstractmethod
     def truth(self, e: Expr) -> PythonText:
         """A condition that Python decides, as a value among others."""
+
+    def is_conditional(self, e: Expr) -> bool:
+        """Whether a condition can only be asked where another one holds: it may refuse the call, or read what may be absent."""
+        optional = {o.name for o in self.op.inputs if o.optional}
+        return may_refuse(e) or any(r.operand in optional for r in reads(e))
 
     def static_first(self, e: Select) -> Select:
         """Return a conditional on `a and b` as nested ones, the outer on what Python decides.
