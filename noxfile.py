@@ -73,11 +73,13 @@ def meanwhile(session: nox.Session, *command: str | Path, env: Mapping[str, str]
     """Run a command beside what is done under it, which leaves a core idle at times; then show what it printed."""
     settings = {**os.environ, **{name: value for name, value in session.env.items() if value is not None}, **env}
     with tempfile.TemporaryFile() as printed:
-        with subprocess.Popen(command, env=settings, stdout=printed, stderr=subprocess.STDOUT) as running:
-            yield
-        printed.seek(0)
-        session.log(" ".join(map(str, command)))
-        print(printed.read().decode(errors="replace"), flush=True)
+        try:
+            with subprocess.Popen(command, env=settings, stdout=printed, stderr=subprocess.STDOUT) as running:
+                yield
+        finally:  # also where what is done under it fails
+            printed.seek(0)
+            session.log(" ".join(map(str, command)))
+            print(printed.read().decode(errors="replace"), flush=True)
         if running.returncode != 0:
             session.error(f"{Path(command[0]).name} failed")
 

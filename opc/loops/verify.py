@@ -83,7 +83,7 @@ class _KernelVerifier:
                     self._statement(inner_statement, names, given, loop, block)
             case If():
                 for b, holds in ((s.then, True), (s.other, False)):
-                    self.body(b, names, given | self._asked(s.cond, holds, given), loop=loop, block=block)
+                    self.body(b, names, given | presence(s.cond, holds), loop=loop, block=block)
             case Loop():
                 self.body(s.body, {*names, s.index}, given, loop=True, block=block)
             case GroupPoints():
@@ -98,10 +98,6 @@ class _KernelVerifier:
                 pass
             case _:
                 assert not bodies(s), "statements with bodies are among those above"
-
-    def _asked(self, cond: Expr, holds: bool, given: frozenset[str]) -> frozenset[str]:
-        """Return the operands that are present where a condition has a value; it must ask of none that is known to be."""
-        return presence(cond, holds)
 
     def _value(self, e: Expr, names: set[str], given: frozenset[str]) -> None:
         match e:

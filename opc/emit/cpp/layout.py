@@ -1,9 +1,8 @@
-"""Breaks long lines of generated C++, and names what stands in it so that nothing clashes."""
+"""Breaks long lines of generated C++, and names the members of the struct of a call's arguments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from opc.emit.cpp.text import WIDTH
 from opc.ir.affine import Dim, GroupSize
@@ -71,21 +70,6 @@ def _places(line: str, start: int) -> list[tuple[tuple[int, int], int]]:
             elif line[at - 1] == "=" and at < WIDTH:
                 places.append(((_LAST_RESORT, 0), at))
     return places
-
-
-class UniqueNames:
-    """Hands out C++ names: the wanted one, or with a suffix where it is taken."""
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self.taken = set(taken)
-
-    def fresh(self, wanted: str) -> str:
-        """Return a name nothing else has, and take it."""
-        name, count = wanted, 2
-        while name in self.taken:
-            name, count = f"{wanted}_{count}", count + 1
-        self.taken.add(name)
-        return name
 
 
 def size_member(symbol: Dim | GroupSize) -> str:

@@ -56,8 +56,6 @@ _METHODS = frozenset(
 _TEXTS = frozenset({"mode", "padding_mode", "reduction", "rounding_mode", "compute_mode"})
 """Keywords of torch's functions that are given as strings."""
 _REFUSED = frozenset({"from_file", "set_printoptions"})
-_WORDS = frozenset({"mode", "padding_mode", "reduction", "rounding_mode", "reduce", "side", "compute_mode"})
-"""Keywords whose value may be a text: they only choose a formula."""
 
 
 def parse(text: str) -> ast.expr:

@@ -76,12 +76,6 @@ static inline int64_t count(const extents &group) {
   return product;
 }
 
-static inline int64_t element_count(const opc_tensor_type &type) {
-  int64_t product = 1;
-  for (int32_t i = 0; i < type.ndim; ++i) product *= type.shape[i];
-  return product;
-}
-
 static inline char *data_of(const DLTensor &tensor) { return static_cast<char *>(tensor.data) + tensor.byte_offset; }
 
 }  // namespace opc
