@@ -1,0 +1,7 @@
+// Add.
+#ifndef POPART_OP_ADD_HPP
+#define POPART_OP_ADD_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

@@ -1,0 +1,7 @@
+// Call.
+#ifndef POPART_OP_CALL_HPP
+#define POPART_OP_CALL_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

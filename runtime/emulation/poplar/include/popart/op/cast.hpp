@@ -1,0 +1,7 @@
+// Cast.
+#ifndef POPART_OP_CAST_HPP
+#define POPART_OP_CAST_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

@@ -1,0 +1,7 @@
+// Identity.
+#ifndef POPART_OP_IDENTITY_HPP
+#define POPART_OP_IDENTITY_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

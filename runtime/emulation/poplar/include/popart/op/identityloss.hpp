@@ -1,0 +1,7 @@
+// Losses: the identity loss.
+#ifndef POPART_OP_IDENTITYLOSS_HPP
+#define POPART_OP_IDENTITYLOSS_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

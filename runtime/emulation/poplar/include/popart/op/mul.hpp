@@ -1,0 +1,7 @@
+// Mul.
+#ifndef POPART_OP_MUL_HPP
+#define POPART_OP_MUL_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

@@ -1,0 +1,7 @@
+// Reducesum.
+#ifndef POPART_OP_REDUCESUM_HPP
+#define POPART_OP_REDUCESUM_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

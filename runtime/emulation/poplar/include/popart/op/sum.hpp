@@ -1,0 +1,7 @@
+// Sum.
+#ifndef POPART_OP_SUM_HPP
+#define POPART_OP_SUM_HPP
+
+#include <popart/emulation/builtin.hpp>
+
+#endif

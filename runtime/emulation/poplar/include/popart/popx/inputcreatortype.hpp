@@ -1,0 +1,13 @@
+// What an Opx can do about the layout of an input.
+#ifndef POPART_POPX_INPUTCREATORTYPE_HPP
+#define POPART_POPX_INPUTCREATORTYPE_HPP
+
+namespace popart __attribute__((visibility("default"))) {
+namespace popx {
+
+enum class InputCreatorType { CanCreate = 0, CanUnwind, CanCreateOrUnwind, Deadend, CanDelegate, CanDelegateOrUnwind };
+
+}  // namespace popx
+}  // namespace popart
+
+#endif
