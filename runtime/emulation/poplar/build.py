@@ -1,9 +1,9 @@
 """Builds the emulated Poplar SDK into a folder: `python build.py DEST`.
 
 DEST gets `include`, `lib`, `bin`, `python` and `enable.sh`, laid out like an SDK, so that the published commands (`g++ -lpopart`,
-`popc`, `make`, `cppimport`, `python run_x.py`) work after `source DEST/enable.sh`. The module `popart_core` is compiled against the
-pybind11 of the interpreter that runs this file, by $CXX or g++. A second build of the same sources does nothing; several at once wait
-for each other; DEST is never seen half written.
+`popc`, `make`, `cppimport`, `python run_x.py`) work after `source DEST/enable.sh`. The module `popart_core` is compiled against
+the pybind11 of the interpreter that runs this file, by $CXX or g++. A second build of the same sources does nothing; several at
+once wait for each other; DEST is never seen half written.
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
 """PopRT on the emulated SDK: it converts ONNX models and runs them through the emulated PopART.
 
-It stands in for Graphcore's closed package, of which it has the command line (`poprt`, `python -m poprt.cli`), the registries of shape
-functions and passes, and the converter.
+It stands in for Graphcore's closed package, of which it has the command line (`poprt`, `python -m poprt.cli`), the registries of
+shape functions and passes, and the converter.
 """
 
 from poprt import converter, passes

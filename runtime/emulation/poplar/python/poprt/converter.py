@@ -73,8 +73,8 @@ class Converter:
         unknown = missing(made)
         if unknown:
             raise ConversionError(
-                f"The shape or dtype of {', '.join(unknown)} can't be inferred. For an op that ONNX doesn't know, write a function "
-                "with @register_shape_func and give its file to --custom_shape_inference."
+                f"The shape or dtype of {', '.join(unknown)} can't be inferred. For an op that ONNX doesn't know, write a "
+                "function with @register_shape_func and give its file to --custom_shape_inference."
             )
         if self.precision == "fp16":
             made = FloatToHalf(self.fp16_skip_op_types).run(made)

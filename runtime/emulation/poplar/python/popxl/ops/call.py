@@ -110,8 +110,8 @@ def _inputs(caller: Graph, graph: Graph, inputs, by_tensor, complete: bool) -> d
     wanted = graph.inputs
     if len(flat) > len(wanted):
         raise ValueError(
-            "Too many inputs have been provided to the called graph. The number of positional inputs exceeds the number of inputs "
-            f"of the graph. {len(flat)} > {len(wanted)}. For graph: {graph}"
+            "Too many inputs have been provided to the called graph. The number of positional inputs exceeds the number of "
+            f"inputs of the graph. {len(flat)} > {len(wanted)}. For graph: {graph}"
         )
     given = dict(enumerate(flat))
     for tensor, value in by_tensor.items():

@@ -1,0 +1,19 @@
+"""Data type and sizes of a tensor."""
+
+import numpy as np
+from popart_core import _TensorInfoCore
+
+from popart.dtypes import popart_name
+
+
+class TensorInfo(_TensorInfoCore):
+    """`TensorInfo(dtype, shape)`, with PopART's name of the dtype ("FLOAT") or NumPy's type, or `TensorInfo(array)`."""
+
+    def __init__(self, *args) -> None:
+        if len(args) == 1 and isinstance(args[0], np.ndarray):
+            args = (args[0].dtype, args[0].shape)
+        if len(args) != 2:
+            raise TypeError(f"Can not create TensorInfo with args {args}")
+        dtype, shape = args
+        name = popart_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
+        super().__init__(name, list(shape))
