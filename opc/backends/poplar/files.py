@@ -1,0 +1,56 @@
+"""The files of `poplar/`, which the backends of PopART, PopXL and PopRT share: bodies in Poplar, and the rules of calls."""
+
+from __future__ import annotations
+
+from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
+from opc.backends.poplar.classes import op_classes
+from opc.backends.templates import Templates
+from opc.emit.abi import attributes_type, header_path
+from opc.emit.cpp.layout import wrap
+from opc.emit.poplar.files import poplar_files
+from opc.emit.shapes.cpp import rules
+from opc.ir.op import Family, camel_case
+
+templates = Templates("opc.backends.poplar")
+
+
+def shared_files(family: Family) -> dict[str, str]:
+    """Return the files of `poplar/` by path."""
+    return {**poplar_files(family), f"poplar/{family.name}_checks.hpp": checks_source(family)}
+
+
+def params_source(family: Family) -> str:
+    """Return the text of the struct of attributes, in namespaces that know the body as `body` and the rules as `checks`."""
+    op = family.forward
+    return templates.render(
+        "params.cpp.j2",
+        family,
+        prefix=camel_case(op.name),
+        attributes=bool(op.attributes),
+        appended=[append_line(a) for a in op.attributes],
+        read=[line for a in op.attributes for line in read_lines(family, a)],
+        outputs=len(op.outputs),
+    )
+
+
+def opx_source(family: Family, *, in_place: bool) -> str:
+    """Return the text of the ops' Opx and their registration, with those of the variant in place."""
+    return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place)
+
+
+def wrapped(text: str) -> str:
+    """Return C++ with its long lines broken."""
+    return "\n".join(piece for line in text.split("\n") for piece in wrap(line))
+
+
+def checks_source(family: Family) -> str:
+    """Return the text of `poplar/<op>_checks.hpp`."""
+    return wrapped(templates.render(
+        "checks.hpp.j2",
+        family,
+        guard=f"{family.name.upper()}_CHECKS_HPP",
+        header=header_path(family),
+        attributes_type=attributes_type(family),
+        conversion=rule_attributes(family),
+        rules=[rules(family, c.op) for c in op_classes(family)],
+    ))
