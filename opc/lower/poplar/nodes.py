@@ -1,44 +1,54 @@
 """The program of an op for Poplar, as data: steps on whole tensors, in order.
 
-A step defines one tensor or value. A *tensor* is an operand of the op (an input, an output or a temporary) with the axes of its
+A step defines one tensor or value. A *tensor* is an operand of the op, or a temporary between its stages, with the axes of its
 declaration; inputs and outputs are stored in their own type, temporaries in the type that they are computed in. A *value* is known
 inside of its stage alone: it has the axes of the stage's `loops`, in their order, of which those that it does not vary along have
-size 1. Expressions name both by reads without indices, `Read("x", (), T)`; `View` says how the axes of a tensor lie among the loops.
+size 1. Expressions name both by reads without indices, `Read("x", (), T)`; a `View` says how the axes of a tensor lie among the
+loops, whose positions stand for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from opc.ir.affine import Affine
 from opc.ir.dtypes import ElementType, ValueType
 from opc.ir.expr import Expr
 from opc.ir.op import Assign
-from opc.lower.loop_ir import Loop
+from opc.lower.loop_ir import GroupLoop, Loop
 from opc.lower.specialise import Specialisation
 from opc.records import dataclass
+
+if TYPE_CHECKING:
+    from opc.lower.poplar.codelets import CodeletStage
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Axes of a tensor that lie along the loop at position `loop`.
+
+    They are the loop's, or the tensor's `own`, which are broadcast along them: those of a group, or one axis and its size.
+    """
+
+    loop: int
+    own: GroupLoop | Affine | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A tensor whose axes, in order, are `loops`; those of an input's own group are broadcast along the group's."""
-
-    tensor: str
-    loops: tuple[Loop, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Begins a stage, whose values have the axes `loops`; it names the tensors that it reads, each with its view."""
+    """A tensor, and for each entry of its shape where its axes lie; `name` is that of its value."""
 
     name: str
-    loops: tuple[Loop, ...]
-    views: tuple[View, ...]
+    tensor: str
+    axes: tuple[Along, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A value that is no tensor: an expression, computed as a part of each that uses it."""
+    """A value that is no tensor: an expression, computed as a part of each that uses it.
+
+    A step is done where one of the outputs `needed` is wanted, or always where none are named.
+    """
 
     name: str
     type: ValueType
@@ -49,10 +59,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A value kept in memory: one expression at each point of its axes.
-
-    It is done where one of the outputs `needed` is wanted, or always where there are none.
-    """
+    """A value kept in memory: one expression at each point of its axes."""
 
     name: str
     type: ValueType
@@ -63,30 +70,30 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A value reduced over some of the stage's loops: `kind` is sum, prod, max, min, any or all."""
+    """A value reduced over the loops at the positions `over`: `kind` is sum, prod, max, min, any or all."""
 
     name: str
     type: ValueType
     kind: str
     value: Expr
-    over: tuple[Loop, ...]
+    over: tuple[int, ...]
     source: Assign
     needed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product of two views, summed over the loops that the result lacks: a matrix product, or several.
+    """A product of two factors, summed over all loops but those of the result's axes `kept`: one or more matrix products.
 
-    `given` are conditions that a call fixes, without which it is zero. Where a view lacks a group's axes, or has one point along
-    them, all points read the same.
+    What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere. Where a kept axis is a tensor's
+    own, the products of all points that it is broadcast along are added up.
     """
 
     name: str
     type: ValueType
-    left: View
-    right: View
-    loops: tuple[Loop, ...]
+    left: Expr
+    right: Expr
+    kept: tuple[Along, ...]
     given: tuple[Expr, ...]
     source: Assign
     needed: tuple[str, ...] = ()
@@ -94,9 +101,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Writes a tensor: a value of the stage, rounded to the tensor's type once, with its axes as the view has them.
+    """Writes a tensor: a value of the stage, rounded to the tensor's type once.
 
-    With a `reduction` it is reduced over all of the stage's points that go to one element.
+    With a `reduction` it is reduced over all points of the stage that go to one element.
     """
 
     target: View
@@ -109,42 +116,70 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Ends the call where a reduction has no value: one of `loops` is empty, and none of `asked`."""
+    """Ends the call where one of the loops at the positions `empty` has no point, and all at the positions `asked` have some."""
 
     text: str
-    loops: tuple[Loop, ...]
-    asked: tuple[Loop, ...]
+    empty: tuple[int, ...]
+    asked: tuple[int, ...]
     needed: tuple[str, ...] = ()
+
+
+Step: TypeAlias = Let | Map | Reduce | Product | Store | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStage:
+    """Steps whose values have the axes `loops`, the tensors that they read, and the loops whose index is a number to them.
+
+    `indices` names these values: the index of the loop at a position, of a group its points in row-major order.
+    """
+
+    name: str
+    loops: tuple[Loop, ...]
+    views: tuple[View, ...]
+    indices: tuple[tuple[str, int], ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its values, in the order in which they are defined."""
+        own = (s.name for s in self.steps if not isinstance(s, Store | Refuse))
+        return (*(v.name for v in self.views), *(name for name, _ in self.indices), *own)
 
 
 @dataclass(frozen=True, slots=True)
 class Codelet:
-    """One statement, whose target's points vertices compute; `stage` is what opc.lower.poplar.codelets makes of it.
+    """One statement, whose target's points vertices compute. The temporary `total` gets the sum of what they compute."""
 
-    The temporary `total` gets the sum of what is computed at all points.
-    """
-
-    stage: Any
-    source: Assign
+    stage: CodeletStage
     total: str | None = None
     needed: tuple[str, ...] = ()
 
 
-Step: TypeAlias = Stage | Let | Map | Reduce | Product | Store | Refuse | Codelet
+PoplarStage: TypeAlias = TensorStage | Codelet
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor that a case makes: an output, or a temporary between its stages."""
+
+    name: str
+    type: ElementType
+    output: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The steps of one case of the op's attributes, and the type of each tensor and value by name."""
+    """The stages of one case of the op's attributes, after the tensors that they make."""
 
     case: Specialisation
-    types: Mapping[str, ValueType]
-    steps: tuple[Step, ...]
+    tensors: tuple[Tensor, ...]
+    stages: tuple[PoplarStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PoplarProgram:
-    """The steps of an op, case by case."""
+    """The stages of an op, case by case."""
 
     name: str
     cases: tuple[Case, ...]
