@@ -1,9 +1,7 @@
 """Data type and sizes of a tensor."""
 
 import numpy as np
-from popart_core import _TensorInfoCore
-
-from popart.dtypes import popart_name
+from popart_core import _TensorInfoCore, getTensorInfo
 
 
 class TensorInfo(_TensorInfoCore):
@@ -15,5 +13,6 @@ class TensorInfo(_TensorInfoCore):
         if len(args) != 2:
             raise TypeError(f"Can not create TensorInfo with args {args}")
         dtype, shape = args
-        name = popart_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
-        super().__init__(name, list(shape))
+        if isinstance(dtype, (type, np.dtype)):
+            dtype = getTensorInfo(np.empty(0, dtype)).dataType()
+        super().__init__(dtype, list(shape))

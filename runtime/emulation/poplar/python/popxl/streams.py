@@ -74,5 +74,4 @@ def d2h_stream(shape, dtype, name: str | None = None) -> DeviceToHostStream:
     name = graph._create_tensor_id(name or "d2h_stream")
     graph._pb_graph.addActGrad(name)
     graph._pb_graph.getTensor(name).info = _info(shape, dtype)
-    graph.ir._pb_ir.addAnchor(name)
     return DeviceToHostStream._from_tensor(graph.get_tensor(name))

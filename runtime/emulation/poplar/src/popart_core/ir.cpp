@@ -39,7 +39,13 @@ Op *createRegistered(Graph &graph, const popart::OperatorIdentifier &opid, const
   Op *op = graph.getOp(graph.moveIntoGraph(std::move(made)));
   op->setScope(graph.getScope());
   for (const auto &input : inputs) op->connectInTensor(input.first, input.second);
-  for (const auto &output : outputs) op->createAndConnectOutTensor(output.first, output.second);
+  for (const auto &output : outputs) {
+    if (graph.getTensors().contains(output.second)) {
+      op->connectOutTensor(output.first, output.second);
+    } else {
+      op->createAndConnectOutTensor(output.first, output.second);
+    }
+  }
   op->setup();
   return op;
 }
@@ -188,6 +194,15 @@ void bindAutodiff(py::module_ &m) {
       .def_readonly("bwdGraphId", &popart::BwdGraphInfo::bwdGraphId)
       .def_readonly("expectedInputs", &popart::BwdGraphInfo::expectedInputs)
       .def_readonly("expectedOutputs", &popart::BwdGraphInfo::expectedOutputs);
+
+  using Ids = std::vector<TensorId>;
+  using Infos = popart::FwdGraphToBwdGraphInfo;
+  py::class_<popart::Autodiff>(m, "Autodiff")
+      .def(py::init<>())
+      .def("apply", [](popart::Autodiff &self, Ir &ir, const GraphId &graph, const Ids &provided, const Ids &required, const Infos &called) {
+        // What a gradient reads of the forward graph becomes an output of it, as PopXL says.
+        return self.apply(ir, graph, provided, required, called, popart::AutodiffStitchStrategy::SafeAddFwdOutputs);
+      });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import popart._internal.ir as _ir
+
 from popxl.context import get_current_context, op_debug_context
 from popxl.graph import Graph
 from popxl.ops.utils import check_in_graph
