@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from opc.backends.poplar.classes import op_classes, type_lists
-from opc.backends.poplar.files import opx_source, params_source, wrapped
+from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.files import definitions_source, methods_source, opx_source, params_source, wrapped
 from opc.backends.templates import Templates
 from opc.ir.op import Family, camel_case
 
@@ -21,6 +21,7 @@ def library_source(family: Family) -> str:
         forward=classes[0],
         params=params_source(family),
         opx=opx_source(family, in_place=True),
-        type_lists=type_lists(classes),
+        methods=methods_source(family),
+        definitions=definitions_source(family, parameterized=False),
     )
     return wrapped(text)

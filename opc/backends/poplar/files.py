@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
-from opc.backends.poplar.classes import op_classes
+from opc.backends.poplar.classes import op_classes, type_lists
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, header_path
 from opc.emit.cpp.layout import wrap
@@ -36,6 +36,20 @@ def params_source(family: Family) -> str:
 def opx_source(family: Family, *, in_place: bool) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
     return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place)
+
+
+def methods_source(family: Family) -> dict[str, str]:
+    """Return, by the op's name, the methods that tell autodiff of an op, which are the last of its class."""
+    return {c.name: templates.render("methods.cpp.j2", family, c=c) for c in op_classes(family)}
+
+
+def definitions_source(family: Family, *, parameterized: bool) -> str:
+    """Return the text that registers the ops with PopART; `parameterized` ones have a factory of their own."""
+    classes = op_classes(family)
+    prefix, lists = camel_case(family.name), type_lists(classes)
+    return templates.render(
+        "definitions.cpp.j2", family, classes=classes, prefix=prefix, type_lists=lists, parameterized=parameterized
+    )
 
 
 def wrapped(text: str) -> str:
