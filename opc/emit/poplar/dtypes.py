@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
+from opc.ir.dtypes import DTYPES, Acc, DType, ElementType, TypeVar
 from opc.records import dataclass
 
 
@@ -20,18 +20,16 @@ class PoplarType:
     codelet: str
 
 
-TYPES: Mapping[DType, PoplarType] = {
-    DType.FLOAT32: PoplarType("FLOAT", "float"),
-    DType.FLOAT16: PoplarType("HALF", "half"),
-    DType.INT32: PoplarType("INT", "int"),
-    DType.INT64: PoplarType("INT", "int"),
-    DType.UINT32: PoplarType("UNSIGNED_INT", "unsigned int"),
-    DType.INT16: PoplarType("SHORT", "short"),
-    DType.UINT16: PoplarType("UNSIGNED_SHORT", "unsigned short"),
-    DType.INT8: PoplarType("SIGNED_CHAR", "signed char"),
-    DType.UINT8: PoplarType("UNSIGNED_CHAR", "unsigned char"),
-    DType.BOOL: PoplarType("BOOL", "bool"),
-}
+def _type(dtype: DType) -> PoplarType | None:
+    named = DType.INT32 if dtype is DType.INT64 else dtype
+    if named.row.popart is None:
+        return None
+    constant = named.row.popart[1]
+    return PoplarType(constant, constant.lower().replace("_", " "))
+
+
+TYPES: Mapping[DType, PoplarType] = {d: found for d in DTYPES if (found := _type(d)) is not None}
+"""The type of the elements of operands, by dtype."""
 
 
 def carried(t: TypeVar) -> tuple[DType, ...]:

@@ -148,8 +148,9 @@ class Nonempty:
 class CodeletStage:
     """One statement as a codelet: vertices of the class `name` compute a box of the target each.
 
-    `indices` are the target's, outermost first, and `ranges` the axes of reductions, with their extents. `refusals` are what a
-    status of 1, 2, ... stands for; `nonempty` is asked before the graph is made.
+    `indices` are the target's, outermost first, and `ranges` the axes of reductions, with their extents; `work` are the axes of
+    each reduction and of those around it. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is asked before the
+    graph is made.
     """
 
     name: str
@@ -159,6 +160,7 @@ class CodeletStage:
     operands: tuple[CodeletOperand, ...]
     indices: tuple[tuple[str, Affine], ...]
     ranges: tuple[tuple[str, Affine], ...]
+    work: tuple[tuple[str, ...], ...]
     fields: tuple[Field, ...]
     refusals: tuple[Outside | OfNothing, ...]
     nonempty: tuple[Nonempty, ...]
@@ -201,9 +203,7 @@ class _Codelet(PointLoops):
         target = entries.op.operand(assign.target)
         indices = tuple((str(i), d) for i, d in zip(assign.indices, target.dims, strict=True) if isinstance(d, Affine))
         found = [self._operand(n, operands[n]) for n in self.nest.operands]
-        ranges = tuple(
-            (a.index, a.extent) for e in walk(assign.value) if isinstance(e, Reduce) for a in e.axes if isinstance(a, Axis)
-        )
+        work = tuple(_work(assign.value, ()))
         return CodeletStage(
             self.name,
             self.original,
@@ -211,7 +211,8 @@ class _Codelet(PointLoops):
             found[-1],
             tuple(found[:-1]),
             indices,
-            ranges,
+            tuple(dict.fromkeys(axis for e, _ in work for axis in e)),
+            tuple(tuple(index for index, _ in (*around, *e)) for e, around in work),
             fields,
             tuple(self.refusals),
             tuple(self.nonempty),
@@ -244,7 +245,7 @@ class _Codelet(PointLoops):
             at: Expr = IndexValue(index) if isinstance(index, Affine) else self.value(index)
             if e.pad is not None or n in e.checked or not isinstance(at, IndexValue):
                 name = self.nest.fresh(f"at_{n}")
-                body.append(Let(name, Weak.INT, at))
+                body.append(Let(name, DType.INT64 if at.type is DType.INT64 else Weak.INT, at))
                 at = variable(name)
                 checks.append((n, at))
             last = n == len(e.indices) - 1
@@ -338,6 +339,20 @@ class _Codelet(PointLoops):
                 raise UnsupportedForm(f"the text of {what.name}")
             return {AttributeKind.FLOAT: "float", AttributeKind.BOOL: "bool"}.get(attribute.kind, "int")
         return "bool" if isinstance(what, Present) else "int"
+
+
+_Axes: TypeAlias = tuple[tuple[str, Affine], ...]
+
+
+def _work(e: Expr, around: _Axes) -> Iterator[tuple[_Axes, _Axes]]:
+    """Yield the axes of each reduction with those around it, outer ones first."""
+    inside = around
+    if isinstance(e, Reduce):
+        own = tuple((a.index, a.extent) for a in e.axes if isinstance(a, Axis))
+        yield own, around
+        inside = (*around, *own)
+    for c in children(e):
+        yield from _work(c, inside)
 
 
 def _over(e: Reduce) -> str:

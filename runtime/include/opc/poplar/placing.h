@@ -1,0 +1,455 @@
+/* Where codelets run: the points of a tensor are split into boxes, one for each tile, whose vertices are given what they read.
+ *
+ * What a box reads is found by interval arithmetic on the indices (R. E. Moore, Interval Analysis, 1966): an interval holds all the
+ * values that an index takes while the indices of the target and of reductions go through theirs.
+ */
+#ifndef OPC_POPLAR_PLACING_H
+#define OPC_POPLAR_PLACING_H
+
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/exceptions.hpp>
+#include <popops/Cast.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Reduce.hpp>
+#include <poputil/VertexTemplates.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "opc/poplar/intervals.h"
+#include "opc/poplar/sizes.h"
+
+namespace opc {
+namespace ipu {
+
+/* The type that a tensor between stages has, of operands stored as `stored`. */
+inline poplar::Type kept(const poplar::Type &stored) { return stored == poplar::HALF ? poplar::FLOAT : stored; }
+
+/* Which number of a vertex's a field holds: where its box begins and ends along an index, and the size and stride of an operand along an
+ * axis, and the offset of its first element, were it there, from that of the part that is given. */
+enum class place { begin, end, size, stride, first };
+
+/* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes. */
+struct placed {
+  std::string field;
+  place what;
+  std::size_t axis, operand;
+
+  placed(const std::string &field_, place what_, std::size_t axis_ = 0, std::size_t operand_ = 0)
+      : field(field_), what(what_), axis(axis_), operand(operand_) {}
+};
+
+/* A statement run as vertices of one class. */
+class codelet {
+ public:
+  codelet(poplar::Graph &graph, poplar::program::Sequence &prog, const std::string &name, const std::vector<poplar::Type> &types,
+          const poplar::DebugContext &debug)
+      : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug, name) {}
+
+  /* The target: its field, its type and the extents of its indices. */
+  void target(const std::string &field, const poplar::Type &type, const std::vector<int64_t> &extents) {
+    target_ = {field, type, {}, extents};
+  }
+
+  /* An operand with its field, the type that the class has it in, and its sizes; an absent one is never read. */
+  void input(const std::string &field, const poplar::Type &type, const poplar::Tensor &tensor, const std::vector<int64_t> &extents) {
+    operand o = {field, type, tensor, extents};
+    if (tensor.valid() && points_of(extents) > 0) {
+      if (tensor.elementType() != type) o.tensor = popops::cast(graph_, tensor, type, prog_, {debug_, field});
+      shape sizes;
+      for (const int64_t size : extents) sizes.push_back(static_cast<std::size_t>(size));
+      o.tensor = o.tensor.reshape(sizes);
+    } else {
+      o.tensor = poplar::Tensor();
+    }
+    operands_.push_back(o);
+  }
+
+  /* What each operand is read at while the target's indices go through a box, and how many terms one point takes. */
+  void reads(const std::function<std::vector<box>(const box &, int64_t &steps)> &of) { reads_ = of; }
+
+  /* Fields that all vertices have alike, and those that differ. */
+  void integers(const std::vector<std::pair<std::string, int64_t>> &fields) {
+    for (const auto &f : fields) integers_.emplace_back(f.first, fits(f.second, f.first));
+  }
+  void reals(const std::vector<std::pair<std::string, float>> &fields) { reals_ = fields; }
+  void flags(const std::vector<std::pair<std::string, bool>> &fields) { flags_ = fields; }
+  void places(const std::vector<placed> &fields) { places_ = fields; }
+
+  /* The message for a number that vertices find wrong, from 1 on. */
+  void refusal(const std::string &message) { messages_.push_back(message); }
+
+  /* Adds the vertices, and returns the target with one axis for each index. */
+  poplar::Tensor run() {
+    shape sizes;
+    for (const int64_t extent : target_.extents) sizes.push_back(static_cast<std::size_t>(std::max<int64_t>(extent, 0)));
+    const poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, target_.field});
+    if (points_of(target_.extents) <= 0) {
+      if (out.numElements() == 0) graph_.setTileMapping(out, 0);
+      return out;
+    }
+    check_reads();
+    const std::vector<int64_t> chunks = best_chunks();
+    const poplar::ComputeSet set = graph_.addComputeSet(debug_);
+    std::vector<poplar::Tensor> statuses;
+    const unsigned tiles = graph_.getTarget().getNumTiles();
+    unsigned tile = first_tile(tiles);
+    for_each_box(chunks, [&](const box &at) {
+      place_box(set, out, at, tile, statuses);
+      tile = (tile + 1) % tiles;
+    });
+    prog_.add(poplar::program::Execute(set, debug_));
+    if (!statuses.empty()) check(statuses);
+    return out;
+  }
+
+ private:
+  struct operand {
+    std::string field;
+    poplar::Type type;
+    poplar::Tensor tensor;
+    std::vector<int64_t> extents;
+  };
+  poplar::Graph &graph_;
+  poplar::program::Sequence &prog_;
+  std::string name_;
+  std::vector<poplar::Type> types_;
+  poplar::DebugNameAndId debug_;
+  operand target_;
+  std::vector<operand> operands_;
+  std::function<std::vector<box>(const box &, int64_t &)> reads_;
+  std::vector<std::pair<std::string, int>> integers_;
+  std::vector<std::pair<std::string, float>> reals_;
+  std::vector<std::pair<std::string, bool>> flags_;
+  std::vector<placed> places_;
+  std::vector<std::string> messages_;
+  std::map<std::string, poplar::Tensor> nothing_;
+
+  static int64_t points_of(const std::vector<int64_t> &extents) {
+    int64_t points = 1;
+    for (const int64_t extent : extents) points *= std::max<int64_t>(extent, 0);
+    return points;
+  }
+
+  int fits(int64_t value, const std::string &what) const {
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
+      throw poplar::poplar_error(name_ + ": " + what + " is " + std::to_string(value) + ", and tiles count in 32 bits");
+    }
+    return static_cast<int>(value);
+  }
+
+  box whole_target() const {
+    box all;
+    for (const int64_t extent : target_.extents) all.push_back(whole(extent));
+    return all;
+  }
+
+  std::vector<box> read_in(const box &at) const {
+    int64_t steps = 1;
+    return reads_(at, steps);
+  }
+
+  /* Refuses indices that a tile's integers can't hold. */
+  void check_reads() const {
+    const std::vector<box> all = read_in(whole_target());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (const interval &axis : all[i]) {
+        fits(axis.low, "an index of " + operands_[i].field);
+        fits(axis.high, "an index of " + operands_[i].field);
+      }
+    }
+  }
+
+  /* What is given of an operand: what is read of it and is there, at least one element. */
+  static box part(const box &read, const std::vector<int64_t> &extents) {
+    box given;
+    for (std::size_t n = 0; n < extents.size(); ++n) {
+      const int64_t last = extents[n] - 1, low = std::min(std::max<int64_t>(read[n].low, 0), last);
+      given.push_back(interval(low, std::max(low, std::min(read[n].high, last))));
+    }
+    return given;
+  }
+
+  int64_t bytes_of(const operand &o, int64_t elements) const {
+    return elements * static_cast<int64_t>(graph_.getTarget().getTypeSize(o.type));
+  }
+
+  /* What a tile needs for a box: bytes beside what lives there already, and time, in steps. */
+  struct needs {
+    int64_t bytes, time;
+  };
+
+  needs needed_for(const box &at) const {
+    int64_t bytes = bytes_of(target_, points_in(at)), steps = 1;
+    const std::vector<box> read = reads_(at, steps);
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const operand &o = operands_[i];
+      bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read[i], o.extents)) : 1);
+    }
+    const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
+    bytes += workers() * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2));
+    /* A step takes several instructions, of each worker's own; the exchange brings a word in one. */
+    return {bytes, sum(product(points_in(at), steps), bytes / 4)};
+  }
+
+  int64_t workers() const { return graph_.getTarget().getNumWorkerContexts(); }
+
+  /* Sizes of boxes along each index: those that take the least time, as far as steps and elements that are sent tell. */
+  std::vector<int64_t> best_chunks() const {
+    const int64_t tiles = graph_.getTarget().getNumTiles(), room = static_cast<int64_t>(graph_.getTarget().getBytesPerTile());
+    int64_t steps = 1;
+    reads_(whole_target(), steps);
+    /* Fewer steps than these aren't worth a tile of their own. */
+    const int64_t most = std::min(tiles, std::max<int64_t>(1, product(points_of(target_.extents), steps) / 64));
+    std::vector<int64_t> chunks = target_.extents, best;
+    int64_t least = std::numeric_limits<int64_t>::max(), bytes = least;
+    const auto consider = [&] {
+      const needs most_needed = largest(chunks);
+      bytes = std::min(bytes, most_needed.bytes);
+      if (most_needed.bytes > room || most_needed.time >= least) return;
+      least = most_needed.time;
+      best = chunks;
+    };
+    split_from(0, most, chunks, consider);
+    /* What fits no tile may fit when more tiles share it. */
+    if (best.empty() && most < tiles) split_from(0, tiles, chunks, consider);
+    if (best.empty()) {
+      throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(bytes) + " bytes and has " + std::to_string(room));
+    }
+    return best;
+  }
+
+  /* Asks for every way to cut the indices from one on into no more than `parts` boxes. */
+  template <typename Consider>
+  void split_from(std::size_t index, int64_t parts, std::vector<int64_t> &chunks, const Consider &consider) const {
+    if (index == chunks.size()) return consider();
+    const int64_t extent = target_.extents[index];
+    int64_t before = 0;
+    for (int64_t cut = 1; cut <= std::min(parts, extent); cut = next_cut(cut, std::min(parts, extent))) {
+      const int64_t chunk = (extent + cut - 1) / cut;
+      if (chunk == before) continue;
+      before = chunk;
+      chunks[index] = chunk;
+      split_from(index + 1, parts / ((extent + chunk - 1) / chunk), chunks, consider);
+    }
+    chunks[index] = extent;
+  }
+
+  /* 1, 2, 4, 8, ... and the most there may be. */
+  static int64_t next_cut(int64_t cut, int64_t most) { return cut < most ? std::min(2 * cut, most) : cut + 1; }
+
+  /* The needs of the largest of some boxes: the first, one in the middle and the last. */
+  needs largest(const std::vector<int64_t> &chunks) const {
+    box first, middle, last;
+    for (std::size_t n = 0; n < chunks.size(); ++n) {
+      const int64_t extent = target_.extents[n], chunk = chunks[n], count = (extent + chunk - 1) / chunk;
+      first.push_back(interval(0, chunk - 1));
+      middle.push_back(interval(count / 2 * chunk, std::min(count / 2 * chunk + chunk, extent) - 1));
+      last.push_back(interval((count - 1) * chunk, extent - 1));
+    }
+    needs most = needed_for(first);
+    for (const needs &other : {needed_for(middle), needed_for(last)}) {
+      most = {std::max(most.bytes, other.bytes), std::max(most.time, other.time)};
+    }
+    return most;
+  }
+
+  template <typename Do>
+  void for_each_box(const std::vector<int64_t> &chunks, const Do &act) const {
+    box at(chunks.size());
+    boxes_from(0, chunks, at, act);
+  }
+  template <typename Do>
+  void boxes_from(std::size_t index, const std::vector<int64_t> &chunks, box &at, const Do &act) const {
+    if (index == chunks.size()) return act(at);
+    const int64_t extent = target_.extents[index];
+    for (int64_t begin = 0; begin < extent; begin += chunks[index]) {
+      at[index] = interval(begin, std::min(begin + chunks[index], extent) - 1);
+      boxes_from(index + 1, chunks, at, act);
+    }
+  }
+
+  /* Small stages of one name begin on one tile, others elsewhere, so that not all are on the first. */
+  unsigned first_tile(unsigned tiles) const {
+    uint32_t hash = 2166136261u;
+    for (const char c : name_) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    return hash % tiles;
+  }
+
+  /* Adds the vertices of a box, which share what is read: each computes some of the points along the first index that has several. */
+  void place_box(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, std::vector<poplar::Tensor> &statuses) {
+    const std::vector<box> read = read_in(at);
+    const int64_t needed = needed_for(at).bytes, room = static_cast<int64_t>(graph_.getTarget().getBytesPerTile());
+    if (needed > room) {
+      throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(needed) + " bytes and has " + std::to_string(room));
+    }
+    std::vector<poplar::Tensor> given;
+    std::vector<box> parts;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const operand &o = operands_[i];
+      parts.push_back(o.tensor.valid() ? part(read[i], o.extents) : box(o.extents.size()));
+      given.push_back(o.tensor.valid() ? slice(o.tensor, parts.back()).flatten() : nothing(o.type));
+    }
+    graph_.setTileMapping(slice(out, at), tile);
+    const std::size_t along = first_long(at);
+    box own = at;
+    const int64_t length = along < at.size() ? at[along].size() : 1, chunk = worker_chunk(at, along);
+    for (int64_t begin = 0; begin < length; begin += chunk) {
+      if (along < at.size()) own[along] = interval(at[along].low + begin, at[along].low + std::min(begin + chunk, length) - 1);
+      add_vertex(set, out, own, parts, given, tile, statuses);
+    }
+  }
+
+  static std::size_t first_long(const box &at) {
+    std::size_t n = 0;
+    while (n < at.size() && at[n].size() == 1) ++n;
+    return n;
+  }
+
+  /* How many points along an index each worker computes: no two may write to one word. */
+  int64_t worker_chunk(const box &at, std::size_t along) const {
+    if (along == at.size()) return 1;
+    const int64_t length = at[along].size(), bytes = bytes_of(target_, points_in(at) / length);
+    const int64_t word = graph_.getTarget().getAtomicStoreGranularity();
+    int64_t step = 1;
+    while (step * bytes % word != 0) ++step;
+    const int64_t wanted = (length + workers() - 1) / workers();
+    return (wanted + step - 1) / step * step;
+  }
+
+  void add_vertex(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, const std::vector<box> &parts,
+                  const std::vector<poplar::Tensor> &given, unsigned tile, std::vector<poplar::Tensor> &statuses) {
+    const poplar::VertexRef v = graph_.addVertex(set, class_name());
+    for (std::size_t i = 0; i < operands_.size(); ++i) graph_.connect(v[operands_[i].field], given[i]);
+    graph_.connect(v[target_.field], slice(out, at).flatten());
+    for (const auto &f : integers_) graph_.setInitialValue(v[f.first], f.second);
+    for (const auto &f : reals_) graph_.setInitialValue(v[f.first], f.second);
+    for (const auto &f : flags_) graph_.setInitialValue(v[f.first], f.second);
+    for (const placed &f : places_) graph_.setInitialValue(v[f.field], fits(value_of(f, at, parts), f.field));
+    graph_.setTileMapping(v, tile);
+    if (messages_.empty()) return;
+    const poplar::Tensor status = graph_.addVariable(poplar::INT, {2}, {debug_, "status"});
+    graph_.setTileMapping(status, tile);
+    graph_.connect(v["status"], status);
+    statuses.push_back(status.expand({0}));
+  }
+
+  std::string class_name() const {
+    std::string types;
+    for (const poplar::Type &type : types_) types += (types.empty() ? "<" : ",") + std::string(type.toString());
+    return types.empty() ? name_ : name_ + types + ">";
+  }
+
+  int64_t value_of(const placed &f, const box &at, const std::vector<box> &parts) const {
+    switch (f.what) {
+      case place::begin:
+        return at[f.axis].low;
+      case place::end:
+        return at[f.axis].high + 1;
+      case place::size:
+        return operands_[f.operand].extents[f.axis];
+      default:
+        break;
+    }
+    int64_t stride = 1, first = 0;
+    const box &part = parts[f.operand];
+    for (std::size_t n = part.size(); n-- > 0;) {
+      if (f.what == place::stride && n == f.axis) return stride;
+      first -= part[n].low * stride;
+      stride *= part[n].size();
+    }
+    return first;
+  }
+
+  static poplar::Tensor slice(const poplar::Tensor &tensor, const box &at) {
+    shape begin, end;
+    for (const interval &axis : at) {
+      begin.push_back(static_cast<std::size_t>(axis.low));
+      end.push_back(static_cast<std::size_t>(axis.high + 1));
+    }
+    return at.empty() ? tensor : tensor.slice(begin, end);
+  }
+
+  /* An element that stands for an operand that is absent, or has none. */
+  poplar::Tensor nothing(const poplar::Type &type) {
+    const std::string name = type.toString();
+    auto found = nothing_.find(name);
+    if (found == nothing_.end()) {
+      const poplar::Tensor none = graph_.addConstant(type, {1}, 0, {debug_, "nothing"});
+      graph_.setTileMapping(none, 0);
+      found = nothing_.emplace(name, none).first;
+    }
+    return found->second;
+  }
+
+  /* Ends the run with the message of what a vertex found wrong. */
+  void check(const std::vector<poplar::Tensor> &statuses) {
+    const poplar::Tensor all = poplar::concat(statuses), codes = all.slice(0, 1, 1).flatten();
+    const poplar::Tensor code = popops::reduce(graph_, codes, {0}, {popops::Operation::MAX}, prog_, {debug_, "code"});
+    poplar::program::Sequence refuse;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      namespace pe = popops::expr;
+      const int own = static_cast<int>(i) + 1;
+      poplar::program::Sequence one;
+      /* The value that the message is about is one of those that go with the code. */
+      const poplar::Tensor values = popops::map(graph_, pe::Select(pe::_2, pe::Const(std::numeric_limits<int>::min()), pe::_1 == own),
+                                                {codes, all.slice(1, 2, 1).flatten()}, one, {debug_, "values"});
+      const poplar::Tensor value = popops::reduce(graph_, values, {0}, {popops::Operation::MAX}, one, {debug_, "value"});
+      one.add(poplar::program::ErrorProgram(messages_[i], value, debug_));
+      const poplar::Tensor is_own = popops::map(graph_, pe::_1 == own, {code}, refuse, {debug_, "is_code"});
+      refuse.add(poplar::program::If(is_own, one, poplar::program::Sequence(), debug_));
+    }
+    const poplar::Tensor wrong = popops::map(graph_, popops::expr::_1 > 0, {code}, prog_, {debug_, "wrong"});
+    prog_.add(poplar::program::If(wrong, refuse, poplar::program::Sequence(), debug_));
+  }
+};
+
+/* A tensor of which the axes between `before` and `after` are broadcast to a group. */
+inline poplar::Tensor spread(poplar::Tensor tensor, std::size_t before, std::size_t after, const shape &group) {
+  if (!tensor.valid()) return tensor;
+  while (tensor.rank() < before + after + group.size()) tensor = tensor.expand({before});
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const unsigned axis = static_cast<unsigned>(before + i);
+    if (tensor.dim(axis) != group[i]) tensor = tensor.broadcast(static_cast<unsigned>(group[i]), axis);
+  }
+  return tensor;
+}
+
+/* A group's axes that an operand, whose own axes are `own`, has as they are, and those along which it is broadcast. */
+struct broadcast_parts {
+  std::vector<unsigned> kept, rest;
+  int64_t own = 1, others = 1;
+
+  broadcast_parts(const shape &group, const shape &of) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::size_t missing = group.size() - of.size();
+      const bool same = i >= missing && of[i - missing] == group[i];
+      (same ? kept : rest).push_back(static_cast<unsigned>(i));
+      (same ? own : others) *= static_cast<int64_t>(group[i]);
+    }
+  }
+
+  /* A tensor that has the group's axes after `before` others, with those that are kept ahead of the rest. */
+  poplar::Tensor apart(const poplar::Tensor &tensor, std::size_t before) const {
+    if (!tensor.valid()) return tensor;
+    std::vector<unsigned> order;
+    const unsigned first = static_cast<unsigned>(before), count = static_cast<unsigned>(kept.size() + rest.size());
+    for (unsigned i = 0; i < first; ++i) order.push_back(i);
+    for (const unsigned i : kept) order.push_back(first + i);
+    for (const unsigned i : rest) order.push_back(first + i);
+    for (unsigned i = first + count; i < tensor.rank(); ++i) order.push_back(i);
+    return tensor.dimShuffle(order);
+  }
+};
+
+}  // namespace ipu
+}  // namespace opc
+
+#endif  // OPC_POPLAR_PLACING_H

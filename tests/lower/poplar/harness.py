@@ -1,0 +1,254 @@
+"""Runs every statement of an op as a codelet on the emulated Poplar, and compares what comes out with the oracle."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opc.analysis.shapes.inference import ShapeEnv, infer, infer_types
+from opc.emit.poplar.codelets import codelets_source
+from opc.emit.poplar.dtypes import TYPES, carried, stored
+from opc.emit.poplar.placing import codelet_text
+from opc.ir.affine import Dim, GroupSize
+from opc.ir.dtypes import DType, TypeVar, numpy_dtype, resolve
+from opc.ir.op import AttributeKind, Op
+from opc.lower.lower import SpecialisedProgram, lower
+from opc.lower.poplar.codelets import CodeletStage, codelet_stage
+from opc.lower.specialise import Equal
+from opc.records import dataclass
+from opc.testing.cases.calls import Case
+from opc.testing.oracle.evaluation import DomainError, evaluate
+from opc.testing.oracle.tolerance import compare
+
+ROOT = Path(__file__).parents[3]
+EMULATION = ROOT / "runtime" / "emulation" / "poplar"
+FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-g1", "-fPIC", "-shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the functions of the harness call things."""
+
+    op: Op
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return frozenset(("c", "r"))
+
+    def tensor(self, operand: str) -> str:
+        return f"t_{operand}"
+
+    def shape(self, operand: str) -> str:
+        return f'c.shape("{operand}")'
+
+    def size(self, symbol: Dim | GroupSize) -> str:
+        return f'c.size("{symbol}")'
+
+    def group(self, name: str, of: str | None) -> str:
+        return f'c.group("{name}@{of or ""}")'
+
+    def attribute(self, name: str, element: int) -> str:
+        kind = self.op.attribute(name).kind
+        word = {AttributeKind.FLOAT: "real", AttributeKind.BOOL: "flag", AttributeKind.STR: "text"}.get(kind, "integer")
+        return f'c.{word}("{name}.{element}")'
+
+    def present(self, operand: str) -> str:
+        return f"t_{operand}.valid()"
+
+    def type(self, variable: TypeVar) -> str:
+        return f'c.type("{variable.name}")'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Harness:
+    """The library of an op: a function for each case of its attributes."""
+
+    op: Op
+    programs: tuple[SpecialisedProgram, ...]
+    library: ctypes.CDLL
+    codelets: Path
+
+
+def stages_of(op: Op) -> list[list[CodeletStage]]:
+    """Return a codelet for each statement, case by case."""
+    found = []
+    for n, v in enumerate(lower(op)):
+        found.append([codelet_stage(v.case.op, s, f"{op.name}_{n}_{s.target}") for s in v.case.op.body])
+    return found
+
+
+def source(op: Op) -> str:
+    """Return the functions that run all statements of an op."""
+    lines = ['#include "harness.h"', ""]
+    for n, (v, stages) in enumerate(zip(lower(op), stages_of(op), strict=True)):
+        names = Names(v.case.op)
+        lines.append(f"static void run_{n}(harness::run &r, const harness::call &c) {{")
+        lines += ["  poplar::Graph &graph = r.graph;", "  poplar::program::Sequence &prog = r.prog;"]
+        lines += ["  const poplar::DebugContext &debug = r.debug;"]
+        for i in op.inputs:
+            given = f'c.flag("{i.name}")' if i.optional else "true"
+            lines.append(f'  const poplar::Tensor t_{i.name} = r.input("{i.name}", {_type(i.type)}, {given});')
+            lines.append(f"  static_cast<void>(t_{i.name});")
+        lines += [f"  poplar::Tensor t_{s.target};" for s in v.case.op.body]
+        for s in stages:
+            lines += codelet_text(s, names)
+        lines += [f'  r.output("{o.name}", t_{o.name});' for o in op.outputs]
+        lines += ["}", ""]
+    count = len(lower(op))
+    lines.append('extern "C" int run(int which, const char *text, const char *codelets, const void *const *in, void *const *out, char *message) {')
+    lines.append("  try {")
+    lines.append("    const harness::call c(text);")
+    lines.append("    harness::run r(c, codelets);")
+    lines.append(f"    void (*const all[])(harness::run &, const harness::call &) = {{{', '.join(f'run_{n}' for n in range(count))}}};")
+    lines += ["    all[which](r, c);", "    r.go(in, out);", "    return 0;", "  } catch (const std::exception &e) {"]
+    lines += ["    std::strncpy(message, e.what(), 999);", "    return 1;", "  }", "}", ""]
+    return "\n".join(lines)
+
+
+def _type(t: Any) -> str:
+    known = stored(t)
+    return f'c.type("{t.name}")' if known is None else f"poplar::{known.constant}"
+
+
+def codelets_of(op: Op) -> str:
+    """Return the source of an op's codelets."""
+    return codelets_source(op.name, [s for stages in stages_of(op) for s in stages])
+
+
+def build(op: Op, folder: Path, extra: tuple[str, ...] = ("-O0",)) -> Harness:
+    """Write and compile what runs an op."""
+    folder.mkdir(parents=True, exist_ok=True)
+    codelets, host, library = folder / f"{op.name}_codelets.cpp", folder / f"{op.name}_host.cpp", folder / f"{op.name}.so"
+    texts = {codelets: codelets_of(op), host: source(op)}
+    for path, text in texts.items():
+        path.write_text(text)
+    includes = [f"-I{ROOT / 'runtime' / 'include'}", f"-I{EMULATION / 'include'}", f"-I{Path(__file__).parent}"]
+    subprocess.run(["g++", *FLAGS, *extra, *includes, str(host), "-o", str(library), "-ldl"], check=True, cwd=ROOT)
+    object_ = folder / f"{op.name}.gp"
+    command = [str(EMULATION / "bin" / "popc"), "-O1", str(codelets), "-o", str(object_), includes[0]]
+    subprocess.run(command, check=True, cwd=ROOT)
+    return Harness(op, lower(op), ctypes.CDLL(str(library)), object_)
+
+
+def env_of(op: Op, case: Case) -> ShapeEnv:
+    """Return what a call binds."""
+    shapes = {name: None if a is None else a.data.shape for name, a in case.inputs.items()}
+    return infer(op, shapes, case.attributes)
+
+
+def binding_of(op: Op, case: Case) -> dict[str, DType]:
+    """Return the dtypes of a call's type variables."""
+    told = infer_types(op, {n: None if a is None else DType(a.data.dtype.name) for n, a in case.inputs.items()}, case.attributes)
+    return {t.name: told.get(t.name, t.dtypes[0]) for t in op.types}
+
+
+def runs(op: Op, case: Case) -> bool:
+    """Whether a call has the dtypes that Poplar carries."""
+    binding = binding_of(op, case)
+    return all(binding[t.name] in carried(t) for t in op.types)
+
+
+def which(h: Harness, env: ShapeEnv) -> int:
+    """Return the number of the program that a call runs."""
+    for n, v in enumerate(h.programs):
+        if v.case.empty and all(env.value(x) > 0 for x in v.case.empty):
+            continue
+        if all(_matches(h.op, env, name, value) for name, value in v.case.values):
+            return n
+    raise LookupError("no case of the op is the call's")
+
+
+def _matches(op: Op, env: ShapeEnv, name: str, value: int | bool | Equal) -> bool:
+    given = env.attribute(name)
+    if isinstance(value, Equal):
+        return (given == value.number) == value.holds
+    if isinstance(value, bool):
+        return bool(given) == value
+    return given == op.attribute(name).values[value]
+
+
+def call_text(op: Op, env: ShapeEnv, binding: Mapping[str, DType], tiles: int, bytes_: int) -> str:
+    """Return what a call fixes, a line each."""
+    lines = [f"number tiles {tiles}", f"number bytes {bytes_}"]
+    lines += [f"size {name} {value}" for name, value in env.dims.items()]
+    for (name, of), sizes in env.groups.items():
+        lines.append(f"group {name}@{of or ''} {' '.join(map(str, sizes))}")
+        if of is None:
+            lines.append(f"size size({name}) {int(np.prod(sizes, dtype=np.int64))}")
+    for o in (*op.inputs, *op.outputs, *op.temporaries):
+        shape = env.outputs.get(o.name, None) if o in op.outputs else env.shape_of(o)
+        lines.append(f"shape {o.name} {' '.join(map(str, shape if shape is not None else env.shape_of(o)))}")
+        if o.optional:
+            lines.append(f"flag {o.name} {int(o.name in env.present)}")
+    for a in op.attributes:
+        value = env.attributes[a.name]
+        for n, one in enumerate(value) if isinstance(value, tuple) else [(-1, value)]:
+            word = {AttributeKind.FLOAT: "real", AttributeKind.BOOL: "flag", AttributeKind.STR: "text"}.get(a.kind, "integer")
+            text = str(int(bool(one))) if word == "flag" else one
+            lines.append(f"{word} {a.name}.{n} {text}")
+    lines += [f"type {t.name} {TYPES[binding[t.name]].codelet}" for t in op.types]
+    return "\n".join(lines)
+
+
+def run(h: Harness, case: Case, tiles: int = 5, bytes_: int = 638976) -> dict[str, np.ndarray]:
+    """Return the outputs of a call.
+
+    Raises:
+        RuntimeError: with the message of what was thrown.
+    """
+    op = h.op
+    env, binding = env_of(op, case), binding_of(op, case)
+    program = h.programs[which(h, env)]
+    text = call_text(program.case.op, env_of_case(program.case.op, env), binding, tiles, bytes_)
+    inputs, outputs = [], {}
+    for i in op.inputs:
+        arg = case.inputs.get(i.name)
+        if arg is not None:
+            inputs.append(np.ascontiguousarray(arg.data).astype(_carried(resolve(i.type, binding)), copy=False))
+    for o in op.outputs:
+        outputs[o.name] = np.full(env.shape_of(o), 85, _carried(resolve(o.type, binding)))
+    message = ctypes.create_string_buffer(1000)
+    pointers = [(ctypes.c_void_p * max(len(a), 1))(*(x.ctypes.data for x in a)) for a in (inputs, [*outputs.values()])]
+    code = h.library.run(which(h, env), text.encode(), str(h.codelets).encode(), *pointers, message)
+    if code:
+        raise RuntimeError(message.value.decode())
+    return {o.name: outputs[o.name].astype(numpy_dtype(resolve(o.type, binding)), copy=False) for o in op.outputs}
+
+
+def env_of_case(op: Op, env: ShapeEnv) -> ShapeEnv:
+    """Return the same bound sizes for an op with the temporaries of a case."""
+    from opc.records import replace
+
+    dims = dict(env.dims)
+    for name, size in op.dims:
+        if name not in dims:
+            dims[name] = replace(env, op=op, dims=dims).value(size)
+    return replace(env, op=op, dims=dims)
+
+
+def _carried(dtype: DType) -> np.dtype[Any]:
+    return numpy_dtype(DType.INT32 if dtype is DType.INT64 else dtype)
+
+
+def check(h: Harness, case: Case, tiles: int = 5) -> str:
+    """Run a call and return what is wrong with what comes out, nothing where it is right."""
+    try:
+        want = evaluate(h.op, {n: None if a is None else a.data for n, a in case.inputs.items()}, case.attributes)
+    except DomainError as why:
+        return f"the oracle refuses: {why}"
+    try:
+        got = run(h, case, tiles)
+    except RuntimeError as why:
+        return f"it threw: {why}"
+    found = [compare(name, got[name], want[name]).message for name in want]
+    return "; ".join(m for m in found if m)
+
+
+if "POPC" not in os.environ:
+    os.environ["POPC"] = str(EMULATION / "bin" / "popc")
