@@ -120,6 +120,8 @@ class Builder {
 
 }  // namespace popart
 
+#ifndef POPLAR_EMULATION_LIBRARIES
 #include <popart/emulation/builder_impl.hpp>
+#endif
 
 #endif

@@ -1,6 +1,7 @@
 // Ops and tensors that belong together: the main graph, or one that ops call.
 #ifndef POPART_GRAPH_HPP
 #define POPART_GRAPH_HPP
+#define POPART_GRAPH_OPEN
 
 #include <map>
 #include <memory>
@@ -38,6 +39,8 @@ class Graph {
   Op *getOp(OpId opId) const;
   OpId moveIntoGraph(std::unique_ptr<Op> op);
   void eraseOp(OpId opId);
+  /// Takes an op, with its connections as they are, out of the graph.
+  std::unique_ptr<Op> takeOp(OpId opId);
   /// The op of a node of a model.
   Op *growFromNode(const emulation::Node &node);
 
@@ -121,7 +124,7 @@ TensorId removeScope(const Graph &graph, const TensorId &id);
 
 }  // namespace popart
 
-#define POPART_GRAPH_DECLARED
+#undef POPART_GRAPH_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

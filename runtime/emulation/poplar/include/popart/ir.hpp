@@ -1,6 +1,7 @@
 // The intermediate representation: all graphs of a model, and what is done to them before they are lowered.
 #ifndef POPART_IR_HPP
 #define POPART_IR_HPP
+#define POPART_IR_OPEN
 
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +55,8 @@ class Ir {
 
   /// Builds the main graph from a model, then the gradients of `loss` where it is named, then does as finalise().
   void prepare(const emulation::Model &model, const TensorId &loss = "");
-  /// Checks every op, makes ops in-place where patterns allow, and removes what no anchor wants. Called once.
+  /// Checks every op and puts its clone in its place, removes what no anchor wants, and makes ops in-place where patterns allow. Called
+  /// once; raises popart::error for an op whose setup(), attributes or clone() are not what they should be.
   void finalise();
   bool isPrepared() const { return prepared; }
 
@@ -97,12 +99,16 @@ class Ir {
   void constructForwards(const emulation::Model &model);
   void constructBackwards(const TensorId &loss);
   void growVariableUpdates();
+  void connectSeed(Op &op);
   void verifyOp(Op &op) const;
+  void replaceByClone(Graph &graph, Op &op);
+  static std::string describe(const Op &op);
   void applyInplacePattern(Graph &graph);
   bool inplace(Op &op, const OperatorIdentifier &variant);
   void prune(Graph &graph);
 
   std::map<GraphId, std::unique_ptr<Graph>> graphs;
+  std::vector<std::unique_ptr<Op>> retired;  // ops that others stand for now: kept, since someone may still point to them
   DataFlow dataFlow;
   SessionOptions userOptions;
   Patterns patterns;
@@ -120,7 +126,7 @@ class Ir {
 
 }  // namespace popart
 
-#define POPART_IR_DECLARED
+#undef POPART_IR_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

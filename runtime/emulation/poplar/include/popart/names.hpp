@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <poplar/detail/config.hpp>
+
 #ifndef ONNX_NAMESPACE
 #error "PopART's headers want -DONNX_NAMESPACE=onnx"
 #endif

@@ -1,6 +1,7 @@
 // An operation of a graph: what every op, a custom one too, derives from.
 #ifndef POPART_OP_HPP
 #define POPART_OP_HPP
+#define POPART_OP_OPEN
 
 #include <cstddef>
 #include <cstdint>
@@ -256,7 +257,7 @@ class Op : public Vertex {
 
 }  // namespace popart
 
-#define POPART_OP_DECLARED
+#undef POPART_OP_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

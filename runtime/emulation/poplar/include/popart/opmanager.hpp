@@ -1,6 +1,7 @@
 // The registry of ops: who makes an op of a given identifier.
 #ifndef POPART_OPMANAGER_HPP
 #define POPART_OPMANAGER_HPP
+#define POPART_OPMANAGER_OPEN
 
 #include <functional>
 #include <map>
@@ -150,6 +151,7 @@ class OpManager {
  private:
   using Versions = std::map<int, OpInfo>;
 
+  // Always inline, so that it is one for the process whichever library was compiled how.
   static OpManager &getInstance() {
     static OpManager instance;
     return instance;
@@ -183,7 +185,7 @@ class OpCreator {
 
 }  // namespace popart
 
-#define POPART_OPMANAGER_DECLARED
+#undef POPART_OPMANAGER_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

@@ -1,6 +1,7 @@
 // What an op writes of its attributes, into a text.
 #ifndef POPART_OPSERIALISER_HPP
 #define POPART_OPSERIALISER_HPP
+#define POPART_OPSERIALISER_OPEN
 
 #include <cstdint>
 #include <map>
@@ -114,7 +115,7 @@ class OpEquivIdCreator : public emulation::TextSerialiser {
 
 }  // namespace popart
 
-#define POPART_OPSERIALISER_DECLARED
+#undef POPART_OPSERIALISER_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

@@ -89,6 +89,8 @@ class TrainingSession : public Session {
 
 }  // namespace popart
 
+#ifndef POPLAR_EMULATION_LIBRARIES
 #include <popart/emulation/session_impl.hpp>
+#endif
 
 #endif

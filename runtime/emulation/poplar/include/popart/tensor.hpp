@@ -1,6 +1,7 @@
 // A tensor of a graph: its info, who makes it and who reads it.
 #ifndef POPART_TENSOR_HPP
 #define POPART_TENSOR_HPP
+#define POPART_TENSOR_OPEN
 
 #include <map>
 #include <memory>
@@ -96,7 +97,7 @@ class Tensor : public Vertex {
 
 }  // namespace popart
 
-#define POPART_TENSOR_DECLARED
+#undef POPART_TENSOR_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

@@ -1,6 +1,7 @@
 // The tensors at the inputs, or at the outputs, of an op.
 #ifndef POPART_TENSORINDEX_HPP
 #define POPART_TENSORINDEX_HPP
+#define POPART_TENSORINDEX_OPEN
 
 #include <map>
 #include <string>
@@ -42,7 +43,7 @@ class TensorIndexMap {
 
 }  // namespace popart
 
-#define POPART_TENSORINDEX_DECLARED
+#undef POPART_TENSORINDEX_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

@@ -1,6 +1,7 @@
 // The tensors of a graph, by name.
 #ifndef POPART_TENSORS_HPP
 #define POPART_TENSORS_HPP
+#define POPART_TENSORS_OPEN
 
 #include <map>
 #include <memory>
@@ -49,7 +50,7 @@ class Tensors {
 
 }  // namespace popart
 
-#define POPART_TENSORS_DECLARED
+#undef POPART_TENSORS_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

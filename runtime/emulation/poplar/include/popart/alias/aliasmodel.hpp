@@ -1,6 +1,7 @@
 // What in-place variants tell of the tensors they share: each op that could modify an input has a gate, which a proposal opens.
 #ifndef POPART_ALIAS_ALIASMODEL_HPP
 #define POPART_ALIAS_ALIASMODEL_HPP
+#define POPART_ALIASMODEL_OPEN
 
 #include <map>
 #include <vector>
@@ -50,7 +51,7 @@ class AliasModel {
 
 }  // namespace popart
 
-#define POPART_ALIASMODEL_DECLARED
+#undef POPART_ALIASMODEL_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif

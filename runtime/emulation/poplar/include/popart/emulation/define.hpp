@@ -1,5 +1,9 @@
-// Defines what op.hpp, graph.hpp, tensor.hpp, ir.hpp and their like declare, once all of them are read: they depend on one another, so
-// each includes this at its end, and it does its part at the last.
+// Defines what op.hpp, graph.hpp, tensor.hpp, ir.hpp and their like declare. They depend on one another, so each includes this at its end;
+// it does nothing while one of them is still open, that is, being read.
+#if !defined(POPART_EMULATION_DEFINED) && !defined(POPART_ALIASMODEL_OPEN) && !defined(POPART_GRAPH_OPEN) && \
+    !defined(POPART_IR_OPEN) && !defined(POPART_OP_OPEN) && !defined(POPART_OPMANAGER_OPEN) && \
+    !defined(POPART_OPSERIALISER_OPEN) && !defined(POPART_TENSOR_OPEN) && !defined(POPART_TENSORINDEX_OPEN) && \
+    !defined(POPART_TENSORS_OPEN) && !defined(POPART_AUTODIFF_OPEN)
 #include <popart/alias/aliasmodel.hpp>
 #include <popart/graph.hpp>
 #include <popart/ir.hpp>
@@ -9,16 +13,12 @@
 #include <popart/tensor.hpp>
 #include <popart/tensorindex.hpp>
 #include <popart/tensors.hpp>
-
-#if defined(POPART_ALIASMODEL_DECLARED) && defined(POPART_GRAPH_DECLARED) && defined(POPART_IR_DECLARED) && defined(POPART_OP_DECLARED) && \
-    defined(POPART_OPMANAGER_DECLARED) && defined(POPART_OPSERIALISER_DECLARED) && defined(POPART_TENSOR_DECLARED) &&                   \
-    defined(POPART_TENSORINDEX_DECLARED) && defined(POPART_TENSORS_DECLARED) && !defined(POPART_EMULATION_DEFINED)
+#include <popart/transforms/autodiff.hpp>
+#ifndef POPART_EMULATION_DEFINED
 #define POPART_EMULATION_DEFINED
-#include <popart/emulation/tensor_impl.hpp>
-#include <popart/emulation/op_impl.hpp>
-#include <popart/emulation/graph_impl.hpp>
-#include <popart/emulation/opmanager_impl.hpp>
 #include <popart/emulation/builtin.hpp>
-#include <popart/emulation/autodiff_impl.hpp>
-#include <popart/emulation/ir_impl.hpp>
+#ifndef POPLAR_EMULATION_LIBRARIES
+#include <popart/emulation/core_impl.hpp>
+#endif
+#endif
 #endif

@@ -1,6 +1,7 @@
 // A device with a lowered Ir on it.
 #ifndef POPART_POPX_DEVICEX_HPP
 #define POPART_POPX_DEVICEX_HPP
+#define POPART_DEVICEX_OPEN
 
 #include <map>
 #include <memory>
@@ -51,7 +52,7 @@ class Devicex {
 }  // namespace popx
 }  // namespace popart
 
-#define POPART_DEVICEX_DECLARED
+#undef POPART_DEVICEX_OPEN
 #include <popart/emulation/define_popx.hpp>
 
 #endif

@@ -1,6 +1,7 @@
 // The Poplar graph of an Ir: the tensors by name, and the program.
 #ifndef POPART_POPX_IRLOWERING_HPP
 #define POPART_POPX_IRLOWERING_HPP
+#define POPART_IRLOWERING_OPEN
 
 #include <map>
 #include <memory>
@@ -97,7 +98,7 @@ class IrLowering {
 }  // namespace popx
 }  // namespace popart
 
-#define POPART_IRLOWERING_DECLARED
+#undef POPART_IRLOWERING_OPEN
 #include <popart/emulation/define_popx.hpp>
 
 #endif

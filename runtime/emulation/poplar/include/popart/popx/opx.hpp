@@ -1,6 +1,7 @@
 // How an op is lowered to Poplar: what every Opx derives from.
 #ifndef POPART_POPX_OPX_HPP
 #define POPART_POPX_OPX_HPP
+#define POPART_OPX_OPEN
 
 #include <cstddef>
 #include <cstdint>
@@ -131,7 +132,7 @@ class Opx {
 }  // namespace popx
 }  // namespace popart
 
-#define POPART_OPX_DECLARED
+#undef POPART_OPX_OPEN
 #include <popart/emulation/define_popx.hpp>
 
 #endif

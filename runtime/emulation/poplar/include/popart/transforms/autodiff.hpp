@@ -1,6 +1,7 @@
 // The transform that makes the backward graph of a graph.
 #ifndef POPART_TRANSFORMS_AUTODIFF_HPP
 #define POPART_TRANSFORMS_AUTODIFF_HPP
+#define POPART_AUTODIFF_OPEN
 
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ class Autodiff {
 
 }  // namespace popart
 
+#undef POPART_AUTODIFF_OPEN
 #include <popart/emulation/define.hpp>
 
 #endif
