@@ -7,16 +7,38 @@ from opc.backends.poplar.classes import op_classes, type_lists
 from opc.backends.templates import Templates
 from opc.emit.abi import attributes_type, header_path
 from opc.emit.cpp.layout import wrap
+from opc.emit.numpy.reference import numpy_module
 from opc.emit.poplar.files import poplar_files
 from opc.emit.shapes.cpp import rules
 from opc.ir.op import Family, camel_case
+from opc.records import replace
 
 templates = Templates("opc.backends.poplar")
 
 
 def shared_files(family: Family) -> dict[str, str]:
-    """Return the files of `poplar/` by path."""
-    return {**poplar_files(family), f"poplar/{family.name}_checks.hpp": checks_source(family)}
+    """Return the files of `poplar/` by path: bodies, rules, and the reference in NumPy that scripts compare with."""
+    alone = replace(family, backward=None, backward_backward=None, jvp=None, backward_jvp=None)
+    return {
+        **poplar_files(family),
+        f"poplar/{family.name}_checks.hpp": checks_source(family),
+        f"poplar/{family.name}_reference.py": numpy_module(alone),
+    }
+
+
+def codelets_path(family: Family) -> str:
+    """Return the path of the codelets' source, which a package has where a stage needs some."""
+    return f"poplar/{family.name}_codelets.cpp"
+
+
+def has_codelets(family: Family) -> bool:
+    """Whether a stage of the family needs codelets."""
+    return codelets_path(family) in poplar_files(family)
+
+
+def headers(family: Family) -> list[str]:
+    """Return the headers that a library includes, relative to its folder."""
+    return [f"../poplar/{family.name}_body.hpp", f"../poplar/{family.name}_checks.hpp", f"../{header_path(family)}"]
 
 
 def params_source(family: Family) -> str:
