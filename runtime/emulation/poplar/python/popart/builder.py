@@ -10,7 +10,7 @@ DEFAULT_AI_ONNX_OPSET = 10
 class Builder:
     """Makes a model; starts from one that is given as bytes or as the name of a file.
 
-    What isn't written here is the core's: `addInputTensor`, `addInitializedInputTensor`, `addOutputTensor`, `customOp` and the like.
+    What isn't written here is the core's: `addInputTensor`, `addInitializedInputTensor`, `addOutputTensor`, `customOp` ...
     """
 
     def __init__(self, modelProtoOrFilename=None, opsets=None) -> None:  # noqa: N803

@@ -10,7 +10,7 @@ from popxl.tensor import Tensor
 def make(
     domain: str, op_type: str, version: int, name: str, inputs: dict[str, Tensor], attributes=None, output: str | None = None
 ):
-    """The output of a new op; `inputs` by the names that messages call them, `output` is the identifier of a tensor that is there."""
+    """The output of a new op; `inputs` by the names that messages call them, `output` is a tensor that is there already."""
     context = get_current_context()
     graph = context.graph
     check_in_graph(graph, **inputs)
