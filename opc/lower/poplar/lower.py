@@ -1,7 +1,7 @@
 """From an op to its program for Poplar.
 
-The stages are those of `opc.lower.lower`. What they do row by row is done to whole tensors here, so that the passes of a stage are
-its steps one after the other; sums of products of two operands become matrix products, and all else codelets.
+The stages are those of `opc.lower.lower`. What they do row by row is done to whole tensors here, so that the passes of a stage
+are its steps one after the other; sums of products of two operands become matrix products, and all else codelets.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from opc.lower.poplar.needs import Needs
 from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, PoplarStage, Tensor
 from opc.lower.poplar.rows import row_steps
 from opc.lower.poplar.verify import verify_program
+from opc.lower.poplar.views import element_type
 from opc.records import replace
 
 
@@ -38,7 +39,7 @@ def _case(op: Op, variant: SpecialisedProgram) -> Case:
         stages = [s for stage in variant.program.stages for s in _stages(variant, stage)]
     except UnsupportedForm:
         return _by_statements(variant)
-    temporaries = [Tensor(t.name, t.type, False) for t in variant.program.temporaries if t.stored]
+    temporaries = [Tensor(t.name, element_type(t.type), False) for t in variant.program.temporaries]
     return Case(variant.case, (*_outputs(op), *temporaries), tuple(stages))
 
 
@@ -80,7 +81,9 @@ def _by_statements(variant: SpecialisedProgram) -> Case:
     )
     needs = Needs(op, temporaries)
     stages = tuple(_codelet(op, s, f"{op.name}_{s.target}{case.suffix}", needs) for s in alive)
-    return Case(replace(case, op=op), (*_outputs(op), *(Tensor(t.name, t.type, False) for t in temporaries)), stages)
+    return Case(
+        replace(case, op=op), (*_outputs(op), *(Tensor(t.name, element_type(t.type), False) for t in temporaries)), stages
+    )
 
 
 def _is_needed(op: Op, s: Assign) -> bool:

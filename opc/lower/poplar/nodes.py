@@ -1,10 +1,10 @@
 """The program of an op for Poplar, as data: steps on whole tensors, in order.
 
 A step defines one tensor or value. A *tensor* is an operand of the op, or a temporary between its stages, with the axes of its
-declaration; inputs and outputs are stored in their own type, temporaries in the type that they are computed in. A *value* is known
-inside of its stage alone: it has the axes of the stage's `loops`, in their order, of which those that it does not vary along have
-size 1. Expressions name both by reads without indices, `Read("x", (), T)`; a `View` says how the axes of a tensor lie among the
-loops, whose positions stand for them.
+declaration; inputs and outputs are stored in their own type, temporaries in the type that they are computed in. A *value* is
+known inside of its stage alone: it has the axes of the stage's `loops`, in their order, of which those that it does not vary
+along have size 1. Expressions name both by reads without indices, `Read("x", (), T)`; a `View` says how the axes of a tensor lie
+among the loops, whose positions stand for them.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Reduce:
 class Product:
     """A product of two factors, summed over all loops but those of the result's axes `kept`: one or more matrix products.
 
-    What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere. Where a kept axis is a tensor's
-    own, the products of all points that it is broadcast along are added up.
+    What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere. Where a kept axis is a
+    tensor's own, the products of all points that it is broadcast along are added up.
     """
 
     name: str

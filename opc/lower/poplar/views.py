@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import Acc, DType, ElementType, ValueType, Weak, candidates, is_floating
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
 from opc.ir.expr import Call, Expr, Reduce, walk
 from opc.ir.op import Op
 from opc.lower.build.context import UnsupportedForm
@@ -14,10 +14,10 @@ from opc.lower.poplar.nodes import Along
 from opc.lower.rows.flatten import operand_loops
 
 FUNCTIONS = frozenset((
-    "add", "sub", "mul", "div", "floordiv", "mod", "pow", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "maximum",
-    "minimum", "abs", "sign", "sqrt", "rsqrt", "cbrt", "hypot", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin",
-    "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "floor",
-    "ceil", "trunc", "round", "stop_gradient", "isnan", "isinf",
+    "add", "sub", "mul", "div", "floordiv", "mod", "pow", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not",
+    "maximum", "minimum", "abs", "sign", "sqrt", "rsqrt", "cbrt", "hypot", "exp", "expm1", "exp2", "log", "log1p", "log2",
+    "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "sigmoid", "floor", "ceil", "trunc", "round", "stop_gradient", "isnan", "isinf",
 ))  # fmt: skip
 """The functions that expressions have, by popops or made of what it has; all others are left to codelets."""
 
@@ -63,10 +63,4 @@ def element_type(t: ValueType) -> ElementType:
 
 def multiplies(t: ValueType) -> bool:
     """Whether matrix products are taken of a type: a floating one in all that it may stand for."""
-    return (
-        not isinstance(t, Weak) and is_floating(t) and all(d.compute is DType.FLOAT32 or d.bits == 64 for d in candidates(_of(t)))
-    )
-
-
-def _of(t: ElementType) -> ElementType:
-    return t.of if isinstance(t, Acc) else t
+    return not isinstance(t, Weak) and is_floating(t)

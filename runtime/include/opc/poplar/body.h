@@ -58,7 +58,7 @@ class body {
     for (const std::size_t loop : over) {
       for (const std::size_t i : stage.positions(loop)) to[i] = 1;
     }
-    return reduced(name, kind, a, stage, to);
+    return a.is_absent() ? a : reduced(name, kind, a, stage.sizes(), to);
   }
 
   /* A tensor of an operand: a value of a stage, rounded to the tensor's type, whose axes lie along the loops as `axes` says. */
@@ -70,17 +70,24 @@ class body {
   /* The same of the sum, or another reduction, of all points that go to one element. */
   poplar::Tensor store(const std::string &name, const poplar::Type &type, reduction kind, const value &a, const loops &stage,
                        const std::vector<along> &axes) {
-    return store(name, type, reduced(name, kind, a, stage, stage.sizes_of(axes)), stage, axes);
+    return store(name, type, reduced(name, kind, a, stage.sizes(), stage.sizes_of(axes)), stage, axes);
   }
 
-  /* The product of two values, summed along all loops but those that `kept` lists. */
-  value product(const std::string &name, const value &left, const value &right, const loops &stage,
-                const std::vector<std::size_t> &kept) {
+  /* The product of two values, summed along all loops but those of the axes `kept`, and where these are a tensor's own, of all
+   * points that they are broadcast along. */
+  value product(const std::string &name, const value &left, const value &right, const loops &stage, const std::vector<along> &kept) {
+    if (left.is_absent() || right.is_absent()) return absent();
     std::vector<bool> stays(stage.sizes().size(), false);
-    for (const std::size_t loop : kept) {
-      for (const std::size_t i : stage.positions(loop)) stays[i] = true;
+    for (const along &a : kept) {
+      for (const std::size_t i : stage.positions(a.loop)) stays[i] = true;
     }
-    return multiplied(name, matrix(name, left), matrix(name, right), stage.sizes(), stays);
+    const shape to = stage.sizes_of(kept);
+    shape whole = stage.sizes();
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      if (!stays[i]) whole[i] = 1;
+    }
+    const value found = multiplied(name, matrix(name, left), matrix(name, right), stage.sizes(), stays);
+    return to == whole ? found : reduced(name, reduction::sum, found, whole, to);
   }
 
   /* A tensor of its own, spread over the tiles. */
@@ -220,9 +227,17 @@ class body {
     return value(whole.expression(computed(type)), type);
   }
 
+  /* A tensor with axes of size 1 in front, up to some rank. */
+  static poplar::Tensor ranked(const poplar::Tensor &of, std::size_t rank) {
+    shape sizes = of.shape();
+    if (sizes.size() == rank) return of;
+    sizes.insert(sizes.begin(), rank - sizes.size(), 1);
+    return of.reshape(sizes);
+  }
+
   /* A tensor repeated along axes of size 1, as a view. */
   static poplar::Tensor repeated(const poplar::Tensor &of, const shape &sizes) {
-    poplar::Tensor found = of.rank() == sizes.size() ? of : of.reshape(shape(sizes.size(), 1));
+    poplar::Tensor found = ranked(of, sizes.size());
     for (unsigned i = 0; i < sizes.size(); ++i) {
       if (found.dim(i) != sizes[i]) found = found.broadcast(static_cast<unsigned>(sizes[i]), i);
     }
@@ -264,30 +279,31 @@ class body {
     return popops::reduce(graph_, of, dims, popops::ReduceParams(operation(kind)), prog_, {debug_, name}).reshape(to);
   }
 
-  value reduced(const std::string &name, reduction kind, const value &a, const loops &stage, const shape &to) {
+  value reduced(const std::string &name, reduction kind, const value &a, const shape &sizes, const shape &to) {
     if (a.is_absent()) throw poplar::poplar_error(name + " needs an operand that is absent");
     shape from = to;
     std::vector<std::size_t> dims;
     for (std::size_t i = 0; i < to.size(); ++i) {
-      if (to[i] == 1 && stage.sizes()[i] != 1) {
+      if (to[i] == 1 && sizes[i] != 1) {
         dims.push_back(i);
-        from[i] = stage.sizes()[i];
+        from[i] = sizes[i];
       }
     }
     if (dims.empty()) return keep(name, a);
     const poplar::Type in = computed(a.type());
     if (points(from) == 0) return nothing(kind, in);
-    poplar::Tensor whole = computed_tensor(name, a);
+    poplar::Tensor whole = ranked(computed_tensor(name, a), from.size());
     /* Along the axes that stay the value may have size 1. */
-    shape wanted = whole.rank() == from.size() ? whole.shape() : shape(from.size(), 1);
-    shape left = wanted;
+    shape wanted = whole.shape(), left = wanted;
     for (const std::size_t i : dims) {
       wanted[i] = from[i];
       left[i] = 1;
     }
     whole = repeated(whole, wanted);
     const value found(reduced_tensor(name, kind, whole, dims, left));
-    const value typed_found(found.expression(in), in == poplar::BOOL ? in : a.type());
+    /* Sums of narrow integers are not cut back to their type. */
+    const bool adds = kind == reduction::sum || kind == reduction::prod;
+    const value typed_found(found.expression(in), adds ? in : a.type());
     if (in != poplar::FLOAT || (kind != reduction::max && kind != reduction::min)) return typed_found;
     /* popops' maximum leaves NaN out. */
     const value unordered(value(whole) != value(whole));
@@ -320,8 +336,8 @@ class body {
       right = in_float(name, right);
     }
     const auto rank = static_cast<unsigned>(sizes.size());
-    if (left.rank() != rank) left = left.reshape(shape(rank, 1));
-    if (right.rank() != rank) right = right.reshape(shape(rank, 1));
+    left = ranked(left, rank);
+    right = ranked(right, rank);
     std::vector<unsigned> both, rows, columns, summed;
     shape result(rank, 1);
     for (unsigned i = 0; i < rank; ++i) {

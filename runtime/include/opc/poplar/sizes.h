@@ -82,6 +82,13 @@ struct extent {
   extent(int64_t size) : sizes{static_cast<std::size_t>(size)} {}
 };
 
+/* The sizes of axes one after the other. */
+inline shape joined(const std::vector<extent> &extents) {
+  shape found;
+  for (const extent &e : extents) found.insert(found.end(), e.sizes.begin(), e.sizes.end());
+  return found;
+}
+
 /* Axes of a tensor that lie along one loop of a stage: those that the loop has, or fewer that are broadcast along them. */
 struct along {
   std::size_t loop;
@@ -135,7 +142,13 @@ class loops {
     std::sort(places.begin(), places.end());
     std::vector<unsigned> order;
     for (const auto &place : places) order.push_back(place.second);
-    const poplar::Tensor ordered = tensor.dimShuffle(order);
+    /* An axis of the tensor may be several loops. */
+    shape parts;
+    for (const along &a : axes) {
+      const shape own = sizes_along(a);
+      parts.insert(parts.end(), own.begin(), own.end());
+    }
+    const poplar::Tensor ordered = tensor.reshape(parts).dimShuffle(order);
     shape sizes(sizes_.size(), 1);
     for (std::size_t i = 0; i < places.size(); ++i) sizes[places[i].first] = ordered.dim(static_cast<unsigned>(i));
     return ordered.reshape(sizes);

@@ -35,6 +35,11 @@ inline poplar::Type computed(const poplar::Type &stored) {
   return stored;
 }
 
+/* The type that sums of a type are kept in. */
+inline poplar::Type accumulated(const poplar::Type &stored) {
+  return computed(stored) == poplar::FLOAT ? poplar::FLOAT : poplar::INT;
+}
+
 /* Whether values of a type are integers that are computed in a wider one. */
 inline bool is_narrow(const poplar::Type &type) { return type != poplar::HALF && computed(type) != type; }
 
@@ -113,6 +118,9 @@ class value {
 
   static node_ptr converted(const node_ptr &e, const poplar::Type &wanted) {
     if (e->type == wanted) return e;
+    /* What was widened alone is as it was. */
+    const bool back = e->what == node::kind::cast && e->parts[0]->type == wanted;
+    if (back && (wanted == poplar::HALF || is_narrow(wanted))) return e->parts[0];
     auto made = std::make_shared<node>(node::kind::cast, wanted);
     made->parts = {e};
     return made;
