@@ -11,11 +11,11 @@ from opc.emit.cpp.loops import KernelText
 from opc.emit.cpp.text import comment
 from opc.emit.poplar.dtypes import TYPES, carried
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import DType, TypeVar, ValueType, Weak
+from opc.ir.dtypes import Acc, DType, TypeVar, ValueType, Weak
 from opc.ir.expr import AttrRef, Call, Expr, Extension, IndexValue, Present
 from opc.loops.nodes import Loop, Refuse, Statement
-from opc.loops.values import Address, Block, Kind, Load, Member, ReferenceType
-from opc.lower.poplar.codelets import STATUS, CodeletOperand, CodeletStage, attribute_field
+from opc.loops.values import Address, Block, Kind, Load, Local, Member, ReferenceType
+from opc.lower.poplar.codelet_nodes import STATUS, CodeletOperand, CodeletStage, attribute_field
 from opc.records import replace
 
 _INTEGER = "int32_t"
@@ -67,6 +67,8 @@ class CodeletText(KernelText):
         """Return the C++ type of an operand's elements."""
         if isinstance(o.type, TypeVar):
             return o.type.name if o.kept else f"{o.type.name}_stored"
+        if isinstance(o.type, Acc) and isinstance(o.type.of, TypeVar):
+            return f"opc::kept_sum<{o.type.of.name}>"
         if isinstance(o.type, DType):
             return TYPES[o.type].codelet if o.type in TYPES else self._kind(o.type)
         return self._kind(o.type)
@@ -95,6 +97,8 @@ class CodeletText(KernelText):
     def expr(self, e: Expr) -> CppText:
         """As `KernelText.expr` says."""
         match e:
+            case Local() if e.index is not None and e.name in self.operands:
+                text = CppText(f"{self.operands[e.name].field}[{self.integer(e.index)}]", _ATOM, e.type)
             case Member():
                 text = CppText(self.names[e].name, _ATOM, e.type)
             case Address():
@@ -159,6 +163,8 @@ class CodeletText(KernelText):
 
     def _loop_head(self, s: Loop) -> str:
         low, high, i = self.integer(s.low), self.integer(s.high), s.index
+        if s.down:
+            return f"for ({_INTEGER} {i} = {high} - 1; {i} >= {low}; --{i})"
         return f"for ({_INTEGER} {i} = {low}; {i} < {high}; ++{i})"
 
 

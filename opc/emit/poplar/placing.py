@@ -10,12 +10,12 @@ from opc.emit.cpp.text import comment, message_literal, string_literal, whole_nu
 from opc.emit.poplar.dtypes import stored
 from opc.emit.scalar.affine import AffineDialect
 from opc.ir.affine import Affine, Atom, AttrInt, Dim, FloorDiv, GroupSize, Index, Minimum, Mod
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, is_floating
+from opc.ir.dtypes import Acc, DType, ElementType, TypeVar
 from opc.ir.expr import AttrRef, Present
 from opc.ir.op import AttributeKind
 from opc.ir.printer import format_assign
 from opc.loops.values import Member
-from opc.lower.poplar.codelets import CodeletOperand, CodeletStage, Field, Nonempty, OfNothing, Outside
+from opc.lower.poplar.codelet_nodes import CodeletOperand, CodeletStage, Field, Nonempty, OfNothing, Outside
 from opc.lower.poplar.entries import Parts
 
 
@@ -133,9 +133,9 @@ class _Placing:
             return f"poplar::{known.constant}"
         of = t.of if isinstance(t, Acc) else t
         assert isinstance(of, TypeVar), "a dtype that Poplar lacks is refused before"
-        if isinstance(t, Acc) and not is_floating(of):
-            return "poplar::LONGLONG"
         own = self.names.type(of)
+        if isinstance(t, Acc):
+            return f"opc::ipu::accumulated({own})"
         return f"opc::ipu::kept({own})" if o.kept and any(d is DType.FLOAT16 for d in of.dtypes) else own
 
     def _view(self, o: CodeletOperand) -> str:
@@ -156,13 +156,13 @@ class _Placing:
         """Yield the function that tells what is read in a box of the target."""
         s = self.stage
         boxes = [self._box(o) for o in s.operands]
-        work = ["1", *(" * ".join(f"{self.indices[i]}.size()" for i in axes) for axes in s.work if axes)]
+        work = [" * ".join(f"{self.indices[i]}.size()" for i in axes) for axes in s.work if axes]
         used = {i for o in s.operands for r in o.reads for a in r if a is not None for i in a.indices()}
         used |= {i for axes in s.work for i in axes}
         for index, extent in reversed(s.ranges):
             used |= extent.indices() if index in used else set()
         at = " at" if any(i in used for i, _ in s.indices) else ""
-        steps = " &steps" if len(work) > 1 else " &"
+        steps = " &steps" if work else " &"
         yield f"    codelet.reads([&](const opc::ipu::box &{at.strip()}, int64_t{steps}) -> std::vector<opc::ipu::box> {{"
         for n, (index, _) in enumerate(s.indices):
             if index in used:
@@ -170,7 +170,7 @@ class _Placing:
         for index, extent in s.ranges:
             if index in used:
                 yield f"      const opc::ipu::interval {self.indices[index]} = opc::ipu::range({self.whole.affine(extent)});"
-        if len(work) > 1:
+        if work:
             yield f"      steps = {' + '.join(work)};"
         yield f"      return {{{', '.join(boxes)}}};"
         yield "    });"
@@ -198,7 +198,7 @@ class _Placing:
             case Member(field="begin" | "end" as end, entry=n):
                 return f"opc::ipu::place::{end}, {n}"
             case Member(owner=owner, field=what, entry=n):
-                operand = [o.name for o in self.stage.operands].index(owner)
+                operand = [o.name for o in (*self.stage.operands, self.stage.target)].index(owner)
                 return f"opc::ipu::place::{what}, {0 if n is None else n}, {operand}"
             case Dim() | GroupSize() as size:
                 return self.whole.affine(Affine.of(size))

@@ -126,7 +126,7 @@ class PointLoops:
             case Read():
                 return self.read(e)
             case Reduce():
-                return self._reduce(e)
+                return self.reduction(e)
             case GroupIndex():
                 return call("group_index", Axes(e.group), self.groups[e.group][0])
             case Select():
@@ -182,16 +182,16 @@ class PointLoops:
                 body.append(Refuse(outside, call("report", NEST, StrConst(e.operand), axis, place, end)))
         return Block(tuple(body), load, e.type)
 
-    def _reduce(self, e: Reduce) -> Expr:
+    def reduction(self, e: Reduce) -> Expr:
         """Return the variable that the loops of a reduction fill, or a block where it may not be chosen."""
         if not self.conditional:
-            loops, result = self._loops(e)
+            loops, result = self.loops_of(e)
             self.lines += loops
             return Local(result, e.type)
-        loops, result = self._loops(e)
+        loops, result = self.loops_of(e)
         return Block(loops, Local(result, e.type), e.type)
 
-    def _loops(self, e: Reduce) -> tuple[Body, str]:
+    def loops_of(self, e: Reduce) -> tuple[Body, str]:
         """Return the loops of a reduction and the name of its result."""
         search, of = e.kind in SEARCHES, e.body.type
         tested = e.kind in EXTREMES and self.may_be_of_nothing(e)

@@ -32,6 +32,10 @@ using compute = typename compute_of<S>::type;
 template <typename T>
 using accumulator = typename std::conditional<std::is_floating_point<T>::value, T, int64_t>::type;
 
+/* What such a sum is between stages. */
+template <typename T>
+using kept_sum = typename std::conditional<std::is_floating_point<T>::value, T, int>::type;
+
 template <typename S>
 inline compute<S> load(const S &from) {
   return static_cast<compute<S>>(from);

@@ -25,6 +25,7 @@
 
 #include "opc/poplar/intervals.h"
 #include "opc/poplar/sizes.h"
+#include "opc/poplar/value.h"
 
 namespace opc {
 namespace ipu {
@@ -32,11 +33,12 @@ namespace ipu {
 /* The type that a tensor between stages has, of operands stored as `stored`. */
 inline poplar::Type kept(const poplar::Type &stored) { return stored == poplar::HALF ? poplar::FLOAT : stored; }
 
-/* Which number of a vertex's a field holds: where its box begins and ends along an index, and the size and stride of an operand along an
- * axis, and the offset of its first element, were it there, from that of the part that is given. */
-enum class place { begin, end, size, stride, first };
+/* Which number of a vertex's a field holds: where its box begins and ends along an index, how many points it has, and the size and stride
+ * of an operand along an axis, and the offset of its first element, were it there, from that of the part that is given. */
+enum class place { begin, end, points, size, stride, first };
 
-/* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes. */
+/* A field that tells where a vertex's box is, along an index of the target, or where the part of an operand is, along one of its axes; the
+ * target comes after the operands. */
 struct placed {
   std::string field;
   place what;
@@ -72,7 +74,7 @@ class codelet {
     operands_.push_back(o);
   }
 
-  /* What each operand is read at while the target's indices go through a box, and how many terms one point takes. */
+  /* What each operand is read at while the target's indices go through a box, and how many steps that takes. */
   void reads(const std::function<std::vector<box>(const box &, int64_t &steps)> &of) { reads_ = of; }
 
   /* Fields that all vertices have alike, and those that differ. */
@@ -196,7 +198,7 @@ class codelet {
     const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
     bytes += workers() * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2));
     /* A step takes several instructions, of each worker's own; the exchange brings a word in one. */
-    return {bytes, sum(product(points_in(at), steps), bytes / 4)};
+    return {bytes, sum(steps, bytes / 4)};
   }
 
   int64_t workers() const { return graph_.getTarget().getNumWorkerContexts(); }
@@ -207,7 +209,7 @@ class codelet {
     int64_t steps = 1;
     reads_(whole_target(), steps);
     /* Fewer steps than these aren't worth a tile of their own. */
-    const int64_t most = std::min(tiles, std::max<int64_t>(1, product(points_of(target_.extents), steps) / 64));
+    const int64_t most = std::min(tiles, std::max<int64_t>(1, steps / 64));
     std::vector<int64_t> chunks = target_.extents, best;
     int64_t least = std::numeric_limits<int64_t>::max(), bytes = least;
     const auto consider = [&] {
@@ -353,13 +355,15 @@ class codelet {
         return at[f.axis].low;
       case place::end:
         return at[f.axis].high + 1;
+      case place::points:
+        return points_in(at);
       case place::size:
         return operands_[f.operand].extents[f.axis];
       default:
         break;
     }
     int64_t stride = 1, first = 0;
-    const box &part = parts[f.operand];
+    const box &part = f.operand < parts.size() ? parts[f.operand] : at;
     for (std::size_t n = part.size(); n-- > 0;) {
       if (f.what == place::stride && n == f.axis) return stride;
       first -= part[n].low * stride;
