@@ -6,10 +6,12 @@ from opc.backends.poplar.carried import carried
 from opc.backends.poplar.files import has_codelets, headers
 from opc.backends.poplar.python_side import node_attributes, onnx_numbers, option_rows, signature_api
 from opc.backends.poplar.sample_call import sample_call
-from opc.backends.popart.library import templates
 from opc.backends.python_api import documentation
+from opc.backends.templates import Templates
 from opc.emit.python.text import Bracket, docstring, quoted
 from opc.ir.op import AttributeKind, Family
+
+templates = Templates("opc.backends.popart")
 
 
 def build_files(family: Family) -> dict[str, str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
+from opc.backends.poplar.carried import refusals
 from opc.backends.poplar.classes import op_classes, type_lists
 from opc.backends.templates import Templates
+from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
 from opc.emit.cpp.layout import wrap
 from opc.emit.numpy.reference import numpy_module
-from opc.emit.poplar.files import poplar_files
+from opc.emit.poplar.files import poplar_files, refused
 from opc.emit.shapes.cpp import rules
 from opc.ir.op import Family, camel_case
 from opc.records import replace
@@ -16,14 +21,37 @@ from opc.records import replace
 templates = Templates("opc.backends.poplar")
 
 
+def requires(family: Family) -> Iterator[Diagnostic]:
+    """Yield why no framework on Poplar can carry a family."""
+    found = [*refusals(family, "Poplar")]
+    yield from found
+    # What has no tensors has no body either.
+    if not found:
+        yield from refused(family)
+
+
 def shared_files(family: Family) -> dict[str, str]:
     """Return the files of `poplar/` by path: bodies, rules, and the reference in NumPy that scripts compare with."""
     alone = replace(family, backward=None, backward_backward=None, jvp=None, backward_jvp=None)
     return {
-        **poplar_files(family),
+        **bodies(family),
         f"poplar/{family.name}_checks.hpp": checks_source(family),
         f"poplar/{family.name}_reference.py": numpy_module(alone),
     }
+
+
+_recent: deque[tuple[Family, dict[str, str]]] = deque(maxlen=8)
+"""The bodies made last, found by identity: three backends emit the same, and ask whether there are codelets."""
+
+
+def bodies(family: Family) -> dict[str, str]:
+    """Return the bodies of a family in Poplar by path, and the codelets that these place."""
+    for known, texts in tuple(_recent):
+        if known is family:
+            return texts
+    texts = poplar_files(family)
+    _recent.append((family, texts))
+    return texts
 
 
 def codelets_path(family: Family) -> str:
@@ -33,7 +61,7 @@ def codelets_path(family: Family) -> str:
 
 def has_codelets(family: Family) -> bool:
     """Whether a stage of the family needs codelets."""
-    return codelets_path(family) in poplar_files(family)
+    return codelets_path(family) in bodies(family)
 
 
 def headers(family: Family) -> list[str]:
