@@ -1,0 +1,96 @@
+"""Programs for Poplar as text: what `opc show --loops --target poplar` prints, from which the C++ is printed too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opc.ir.affine import Affine
+from opc.ir.expr import Expr
+from opc.ir.printer import format_assign, format_expr
+from opc.loops.printer import format_kernel
+from opc.lower.poplar.nodes import (
+    Along,
+    Case,
+    Codelet,
+    Let,
+    Map,
+    PoplarProgram,
+    Product,
+    Reduce,
+    Refuse,
+    Step,
+    Store,
+    TensorStage,
+)
+from opc.lower.printer import format_values
+
+
+def format_poplar(program: PoplarProgram) -> str:
+    """Return a program, each case of its attributes by itself, ending in a line break."""
+    return "\n".join("\n".join([*_case(program.name, case)]) + "\n" for case in program.cases)
+
+
+def _case(name: str, case: Case) -> Iterator[str]:
+    values = format_values(case.case)
+    yield f"program {name} for Poplar{f' when {values}' if values else ''}"
+    yield from (f"  temporary {t.name}: {t.type}" for t in case.tensors if not t.output)
+    for stage in case.stages:
+        yield from _codelet(stage) if isinstance(stage, Codelet) else _tensors(stage)
+
+
+def _tensors(stage: TensorStage) -> Iterator[str]:
+    yield f"  tensors over [{', '.join(map(str, stage.loops))}]: {stage.name}"
+    for v in stage.views:
+        name = "" if v.name == v.tensor else f" as {v.name}"
+        yield f"    view {v.tensor}[{_axes(stage, v.axes)}]{name}"
+    for name, place in stage.indices:
+        yield f"    index {name} of {stage.loops[place]}"
+    yield from (f"    {_step(stage, s)}" for s in stage.steps)
+
+
+def _axes(stage: TensorStage, axes: tuple[Along, ...]) -> str:
+    texts = []
+    for a in axes:
+        loop = stage.loops[a.loop]
+        if a.own is None:
+            texts.append(str(loop))
+        else:
+            texts.append(f"{a.own} along {loop}" if isinstance(a.own, Affine) else str(a.own))
+    return ", ".join(texts)
+
+
+def _step(stage: TensorStage, s: Step) -> str:
+    needed = f"  if {' or '.join(s.needed)} wanted" if s.needed else ""
+    match s:
+        case Let():
+            text = f"let {s.name}: {s.type} = {_value(s.value)}"
+        case Map():
+            text = f"map {s.name}: {s.type} = {_value(s.value)}"
+        case Reduce():
+            over = ", ".join(str(stage.loops[n]) for n in s.over)
+            text = f"reduce {s.name}: {s.type} = {s.kind}[{over}]({_value(s.value)})"
+        case Product():
+            given = "".join(f" if {format_expr(c)}" for c in s.given)
+            kept = _axes(stage, s.kept)
+            text = f"matMul {s.name}: {s.type}[{kept}] = {_value(s.left)} * {_value(s.right)}{given}"
+        case Store():
+            reduction = f"{s.reduction} over points of " if s.reduction else ""
+            text = f"store {s.target.tensor}[{_axes(stage, s.target.axes)}]: {s.type} = {reduction}{_value(s.value)}"
+        case Refuse():
+            empty = " or ".join(f"{stage.loops[n]} is empty" for n in s.empty)
+            text = f"refuse where {empty}: {s.text}"
+    return text + needed
+
+
+def _value(e: Expr) -> str:
+    return format_expr(e).replace("[()]", "")
+
+
+def _codelet(codelet: Codelet) -> Iterator[str]:
+    s = codelet.stage
+    needed = f"  if {' or '.join(codelet.needed)} wanted" if codelet.needed else ""
+    yield f"  codelet of [{', '.join(f'{i}:{extent}' for i, extent in s.indices)}]: {s.name}{needed}"
+    yield f"    {format_assign(s.assign)}"
+    if codelet.total is not None:
+        yield f"    write temporary {codelet.total}, sum over points"
+    yield from (f"    {line}" for line in format_kernel(s.name, s.kernel))
