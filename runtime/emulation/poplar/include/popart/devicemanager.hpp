@@ -66,7 +66,7 @@ class DeviceManager {
     return std::make_shared<DeviceInfo>(DeviceType::IpuModel, model.createDevice());
   }
   std::shared_ptr<DeviceInfo> createCpuDevice() {
-    return std::make_shared<DeviceInfo>(DeviceType::Cpu, poplar::IPUModel().createDevice());
+    return std::make_shared<DeviceInfo>(DeviceType::Cpu, poplar::Device::createCPUDevice());
   }
 
   // There is no hardware to be had.

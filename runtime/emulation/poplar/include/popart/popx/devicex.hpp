@@ -39,13 +39,14 @@ class Devicex {
 
  private:
   void connectStreams();
-  void readAnchor(const TensorId &id, int batch, IStepIO &io);
+  void readAnchor(const TensorId &id, int batch, int batches);
 
   Ir &ir_;
   std::shared_ptr<DeviceInfo> device_;
   std::unique_ptr<IrLowering> lowering_;
   std::unique_ptr<poplar::Engine> engine_;
-  std::map<TensorId, std::vector<char>> buffers_;  // what is on its way to or from each stream
+  IStepIO *io_ = nullptr;                          // of the step that runs
+  std::map<TensorId, std::vector<char>> buffers_;  // the anchors of the last batch
   std::map<TensorId, std::vector<char>> sums_;     // anchors returned as SUM
 };
 

@@ -20,6 +20,8 @@
 #include <popart/popx/opx.hpp>
 
 namespace popart __attribute__((visibility("default"))) {
+class CallOp;
+
 namespace popx {
 
 class Devicex;
@@ -60,25 +62,33 @@ class IrLowering {
 
   /// Lowers every op of the main graph. Called once.
   void prepareGraph();
-  /// Checks a tensor that an Opx gives its output: mapped, and as setup() said.
+  /// Checks a tensor that an Opx gives its output: mapped, as setup() said, and sharing no elements but those the op says it shares.
   void checkOutput(const Op &op, OutIndex index, const poplar::Tensor &tensor) const;
-  /// Adds the ops of a graph, whose inputs have tensors already, to `prog`.
-  void growGraph(const Graph &graph, poplar::program::Sequence &prog);
+  /// The ops that were lowered, in order.
+  const std::vector<std::string> &grownOps() const { return grown_; }
 
   poplar::program::Sequence &program() { return program_; }
   poplar::program::Sequence &weightsFromHostProgram() { return weightsFromHost_; }
   poplar::program::Sequence &weightsToHostProgram() { return weightsToHost_; }
-  std::vector<std::string> logOfOps() const { return grown_; }
-
  private:
   void createInputs();
+  void createConstants(const Graph &graph);
   poplar::Tensor createTensor(const Tensor &tensor);
   bool createWithOpx(const Tensor &tensor, poplar::Tensor &out, int depth);
-  void growOp(Op &op, poplar::program::Sequence &prog);
-  void growOpx(Op &op, const Opx &opx, poplar::program::Sequence &prog);
-  void growOutlined(Op &op, const Opx &opx, poplar::program::Sequence &prog);
-  void addModifyChecks(Op &op, const std::map<InIndex, poplar::Tensor> &before, poplar::program::Sequence &prog);
+  void checkTensor(const std::string &who, const TensorInfo &info, const poplar::Tensor &tensor) const;
   Opx &opxOf(Op &op);
+  void growGraph(const Graph &graph, poplar::program::Sequence &prog);
+  void growOp(Op &op, poplar::program::Sequence &prog);
+  void growOpx(Op &op, poplar::program::Sequence &prog);
+  void growCall(const CallOp &call, poplar::program::Sequence &prog);
+  void growOutlined(Op &op, poplar::program::Sequence &prog);
+  bool isOutlined(const Op &op) const;
+  std::string outlineKey(const Op &op) const;
+
+  template <typename T>
+  poplar::Tensor addConstant(const poplar::Type &type, const std::vector<std::size_t> &shape, const char *data, const TensorId &id) {
+    return graph_.addConstant(type, shape, reinterpret_cast<const T *>(data), poplar::DebugContext(id));
+  }
 
   struct Outlined;
 
@@ -93,6 +103,8 @@ class IrLowering {
   std::map<std::string, std::shared_ptr<Outlined>> outlined_;
   std::map<std::string, int> outlineCounts_;
   std::vector<std::string> grown_;
+  unsigned constants_ = 0;
+  unsigned scalars_ = 0;
 };
 
 }  // namespace popx
