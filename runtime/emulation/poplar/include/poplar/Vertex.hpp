@@ -97,6 +97,37 @@ template <class T, VectorListLayout L, unsigned A, bool I> struct EdgeOf<VectorL
 } // namespace detail
 
 template <class T> class Input : public detail::EdgeOf<T>::read {};
+template <class T> class Output;
+template <class T> class InOut;
+
+namespace detail {
+
+/// A vector of edges, each a vector of its own.
+template <class E> class Rows {
+  const Span *rows;
+  std::size_t length;
+
+public:
+  E operator[](std::size_t i) const {
+    if (i >= length)
+      throw OutOfField{i, length};
+    E row;
+    row.emulationBind(static_cast<typename E::value_type *>(rows[i].data), rows[i].size);
+    return row;
+  }
+  std::size_t size() const { return length; }
+  void emulationBindRows(const Span *list, std::size_t n) {
+    rows = list;
+    length = n;
+  }
+};
+
+} // namespace detail
+
+template <class T, VectorLayout L, unsigned A, bool I> class Vector<Input<T>, L, A, I> : public detail::Rows<Input<T>> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+class Vector<Output<T>, L, A, I> : public detail::Rows<Output<T>> {};
+template <class T, VectorLayout L, unsigned A, bool I> class Vector<InOut<T>, L, A, I> : public detail::Rows<InOut<T>> {};
 template <class T> class Output : public detail::EdgeOf<T>::write {
 public:
   template <class U> const Output &operator=(const U &value) const {

@@ -19,7 +19,7 @@ class Builder:
         else:
             self._impl = popart_core._BuilderCore(models.to_core(modelProtoOrFilename))
         self._chosen = (opsets or {}).get("ai.onnx")
-        self.aiGraphcore = self.aiGraphcoreOpset1 = self._impl.aiGraphcoreOpset1
+        self.aiGraphcore = self.aiGraphcoreOpset1 = self._impl._aiGraphcoreOpset1()
 
     def __getattr__(self, name: str):
         if not name.startswith("aiOnnx"):
@@ -29,7 +29,7 @@ class Builder:
         self._chosen = self._chosen or int(version)
         if int(version) != self._chosen:
             raise RuntimeError(f"Invalid opset '{name}' selected. Opset for domain ai.onnx already defined as {self._chosen}")
-        return getattr(self._impl, f"aiOnnxOpset{version}")
+        return getattr(self._impl, f"_aiOnnxOpset{version}")()
 
     def getModelProto(self) -> bytes:  # noqa: N802
         """The model, as the bytes of an ONNX ModelProto."""

@@ -191,11 +191,11 @@ void bindBuilder(py::module_ &m) {
       .def("getTensorShape", &Builder::getTensorShape, py::arg("id"))
       .def("getTensorDtypeString", &Builder::getTensorDtypeString, py::arg("id"))
       .def("_model", &Builder::getModel, py::return_value_policy::copy)
-      .def_property_readonly("aiOnnxOpset6", &Builder::aiOnnxOpset6, keep)
-      .def_property_readonly("aiOnnxOpset7", &Builder::aiOnnxOpset7, keep)
-      .def_property_readonly("aiOnnxOpset8", &Builder::aiOnnxOpset8, keep)
-      .def_property_readonly("aiOnnxOpset9", &Builder::aiOnnxOpset9, keep)
-      .def_property_readonly("aiOnnxOpset10", &Builder::aiOnnxOpset10, keep)
-      .def_property_readonly("aiOnnxOpset11", &Builder::aiOnnxOpset11, keep)
-      .def_property_readonly("aiGraphcoreOpset1", &Builder::aiGraphcoreOpset1, keep);
+      .def("_aiOnnxOpset6", &Builder::aiOnnxOpset6, keep)
+      .def("_aiOnnxOpset7", &Builder::aiOnnxOpset7, keep)
+      .def("_aiOnnxOpset8", &Builder::aiOnnxOpset8, keep)
+      .def("_aiOnnxOpset9", &Builder::aiOnnxOpset9, keep)
+      .def("_aiOnnxOpset10", &Builder::aiOnnxOpset10, keep)
+      .def("_aiOnnxOpset11", &Builder::aiOnnxOpset11, keep)
+      .def("_aiGraphcoreOpset1", &Builder::aiGraphcoreOpset1, keep);
 }

@@ -34,6 +34,7 @@ static inline void loadCodelets(GraphState &g, const std::string &path) {
   const auto entry = reinterpret_cast<Entry>(::dlsym(library, "poplar_emulation_vertices"));
   if (!entry || entry()->version != 1)
     throw graph_object_load_error("addCodelets: '" + path + "' isn't a codelet file of this popc");
+  g.isolate = g.isolate || entry()->sanitized;
   for (std::size_t i = 0; i != entry()->count; ++i) {
     const VertexInfo &info = entry()->vertices[i];
     if (!g.vertexTypes.emplace(info.name, &info).second)

@@ -145,19 +145,23 @@ static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const
   const VertexInfo &info = *vertex.info;
   std::vector<std::uint64_t> memory(info.bytes / 8 + 1, 0);
   std::vector<Edge> edges;
-  std::vector<Span> spans;
+  std::vector<Span> spans; // of all fields: vectors of vectors keep a pointer into it
+  std::size_t rows = 0;
+  for (const FieldState &state : vertex.fields)
+    rows += std::max<std::size_t>(state.rows.size(), 1);
+  spans.reserve(rows);
   try {
     for (std::size_t i = 0; i != info.fieldCount; ++i) {
       const FieldInfo &field = info.fields[i];
       const FieldState &state = vertex.fields[i];
-      spans.clear();
+      const std::size_t begin = spans.size();
       if (field.direction == Direction::State) {
         spans.push_back(Span{const_cast<unsigned char *>(state.values.data()), state.values.size() / field.elementBytes});
       } else {
         for (const Tensor &row : state.rows)
           spans.push_back(openEdge(runtime, row, field, vertexText(set, vertex, &field), isolate, edges));
       }
-      field.bind(memory.data(), spans.data(), spans.size());
+      field.bind(memory.data(), spans.data() + begin, spans.size() - begin);
     }
     const unsigned workers = info.multi ? runtime.graph->target.getNumWorkerContexts() : 1;
     for (unsigned worker = 0; worker != workers; ++worker)
@@ -177,7 +181,7 @@ POPLAR_EMULATION_FUNCTION void runComputeSet(Runtime &runtime, unsigned number) 
   const ComputeSetState &set = runtime.graph->sets[number];
   for (const unsigned id : set.vertices) {
     const VertexState &vertex = runtime.graph->vertices[id];
-    runVertex(runtime, set, vertex, vertex.isolated);
+    runVertex(runtime, set, vertex, runtime.graph->isolate);
   }
 }
 

@@ -30,7 +30,6 @@ struct FieldState {
 struct VertexState {
   const VertexInfo *info = nullptr;
   int tile = -1;
-  bool isolated = false; // its codelet is compiled with a sanitizer
   std::vector<FieldState> fields;
 };
 
@@ -52,6 +51,7 @@ struct GraphState {
   std::vector<VertexState> vertices;
   std::vector<ComputeSetState> sets;
   std::map<std::string, const VertexInfo *> vertexTypes;
+  bool isolate = false; // whether codelets are compiled for a sanitizer
   std::set<std::string> codeletFiles;
   std::map<std::string, Tensor> hostWrites, hostReads;
   std::map<std::string, DataStream> streams;

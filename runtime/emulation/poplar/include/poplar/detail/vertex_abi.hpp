@@ -37,6 +37,7 @@ struct VertexInfo {
 
 struct VertexTable {
   int version;
+  bool sanitized; // compiled for a sanitizer: every field gets memory of exactly its size
   const VertexInfo *vertices;
   std::size_t count;
 };
