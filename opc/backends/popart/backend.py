@@ -10,8 +10,10 @@ from opc.backends.base import Availability, Backend, BuildStep, Check
 from opc.backends.example_text import test_file
 from opc.backends.popart.scripts import api_source, build_files, run_source, templates
 from opc.backends.poplar import sdk
+from opc.backends.poplar.carried import carried_family
 from opc.backends.poplar.files import requires, shared_files
 from opc.backends.poplar.library import build_steps, library_source, source_path
+from opc.backends.poplar.python_side import test_values
 from opc.diagnostics import Diagnostic
 from opc.ir.op import Family
 
@@ -48,7 +50,7 @@ class PopartBackend(Backend):
             "popart/__init__.py": api_source(family),
             f"popart/run_{family.name}.py": run_source(family),
             **build_files(family),
-            **test_file(family, templates, "popart"),
+            **test_file(carried_family(family), templates, "popart", **test_values(carried_family(family))),
         }
 
     def build(self, family: Family) -> tuple[BuildStep, ...]:

@@ -50,6 +50,11 @@ def carried(op: Op) -> Op:
     return replace(op, types=types, inputs=of(op.inputs), outputs=of(op.outputs), temporaries=of(op.temporaries))
 
 
+def carried_family(family: Family) -> Family:
+    """Return a family whose op has the element types that Poplar holds, without what is derived from it."""
+    return replace(family, forward=carried(family.forward), backward=None, backward_backward=None, jvp=None, backward_jvp=None)
+
+
 def reached(family: Family) -> tuple[Op, ...]:
     """Return the ops that PopART's autodiff reaches: the op, its gradient, and the gradient of that."""
     return tuple(op for op in (family.forward, family.backward, family.backward_backward) if op is not None)

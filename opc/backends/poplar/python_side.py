@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opc.backends.python_api import PythonApi
 from opc.emit.python.text import Bracket, quoted
-from opc.ir.dtypes import DTYPES
+from opc.ir.dtypes import DTYPES, DType, candidates
 from opc.ir.op import Attribute, AttributeKind, Family, Op
 
 _CONVERT = {
@@ -44,3 +44,21 @@ def onnx_numbers() -> list[tuple[str, int]]:
 def option_rows(family: Family) -> list[tuple[str, str]]:
     """Return the attributes that a script takes from the command line, each with its type."""
     return [(a.name, _OPTIONS[a.kind]) for a in family.forward.attributes if a.length is None and a.kind in _OPTIONS]
+
+
+def test_values(family: Family) -> dict[str, object]:
+    """Return what the templates of tests know beside what is the same for every backend."""
+    op = family.forward
+    rows = [f"{quoted(d.value)}: {quoted(d.row.popart[0])}" for d in DTYPES if d.row.popart is not None]
+    inputs = [quoted(x.name) for x in op.inputs]
+    return {
+        "names": Bracket("NAMES = {", rows, "}").render(),
+        "optional": Bracket("[", inputs, "]").render() if any(x.optional for x in op.inputs) else "",
+        "wrong": _wrong_dtype(op),
+    }
+
+
+def _wrong_dtype(op: Op) -> str:
+    """Return a dtype that the first input never has, empty where there is none."""
+    found = candidates(op.inputs[0].type) if op.inputs else ()
+    return next((d.value for d in (DType.BOOL, DType.UINT32, DType.FLOAT32) if op.inputs and d not in found), "")

@@ -7,7 +7,7 @@ from opc.backends.example_text import number
 from opc.backends.poplar.carried import carried
 from opc.emit.python.text import Bracket, literal, quoted
 from opc.ir.dtypes import DType, candidates
-from opc.ir.op import Attribute, AttributeKind, Family, Operand
+from opc.ir.op import Family, Operand
 from opc.records import dataclass
 
 AXES = (2, 3)
@@ -98,8 +98,3 @@ def _shape(value: object) -> tuple[int, ...]:
 
 def _plain(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value.value if isinstance(value, DType) else value
-
-
-def has_flags(attributes: tuple[Attribute, ...]) -> bool:
-    """Whether an attribute is a bool, or a list of such, which a node holds as whole numbers."""
-    return any(a.kind is AttributeKind.BOOL for a in attributes)

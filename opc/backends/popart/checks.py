@@ -1,0 +1,1 @@
+"""What PopART promises of an op beyond values and gradients."""

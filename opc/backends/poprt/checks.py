@@ -1,0 +1,1 @@
+"""What PopRT promises of an op beyond values."""

@@ -1,0 +1,1 @@
+"""What PopXL promises of an op beyond values and gradients."""
