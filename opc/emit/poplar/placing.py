@@ -17,6 +17,7 @@ from opc.ir.printer import format_assign
 from opc.loops.values import Member
 from opc.lower.poplar.codelet_nodes import CodeletOperand, CodeletStage, Field, Nonempty, OfNothing, Outside
 from opc.lower.poplar.entries import Parts
+from opc.records import replace
 
 
 class HostNames(Protocol):
@@ -108,7 +109,9 @@ class _Placing:
             yield from self._nonempty(n, points)
         types = ", ".join(self.names.type(t) for t in s.types)
         yield f'    opc::ipu::codelet codelet(graph, prog, "{s.name}", {{{types}}}, debug);'
-        yield f'    codelet.target("{s.target.field}", {self._type(s.target)}, {{{", ".join(points)}}});'
+        kept = any(o.name == s.target.name for o in s.op.temporaries)
+        result = self._type(replace(s.target, kept=kept))
+        yield f'    codelet.target("{s.target.field}", {self._type(s.target)}, {{{", ".join(points)}}}, {result});'
         for o in s.operands:
             extents = ", ".join(self.whole.affine(x) for x in o.extents)
             yield f'    codelet.input("{o.field}", {self._type(o)}, {self._view(o)}, {{{extents}}});'

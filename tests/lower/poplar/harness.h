@@ -66,14 +66,20 @@ class call {
 
 /* What runs: the graph, and the programs that make the outputs of the tensors that are given. */
 struct run {
+  poplar::Device device;
   poplar::Graph graph;
   poplar::program::Sequence prog;
   poplar::DebugContext debug{"op"};
   const call &of;
   std::vector<std::pair<std::string, std::size_t>> in, out;
 
-  run(const call &c, const char *codelets) : graph(poplar::Target(static_cast<unsigned>(c.number("tiles")), 1, static_cast<unsigned>(c.number("bytes")))), of(c) {
-    graph.addCodelets(codelets);
+  run(const call &c, const char *codelets) : device(model_of(c)), graph(device), of(c) { graph.addCodelets(codelets); }
+
+  static poplar::Device model_of(const call &c) {
+    poplar::IPUModel model;
+    model.tilesPerIPU = static_cast<unsigned>(c.number("tiles"));
+    model.memoryBytesPerTile = static_cast<unsigned>(c.number("bytes"));
+    return model.createDevice();
   }
 
   poplar::Tensor input(const std::string &name, const poplar::Type &type, bool given) {
@@ -96,9 +102,8 @@ struct run {
   }
 
   void go(const void *const *inputs, void *const *outputs) {
-    poplar::IPUModel model;
     poplar::Engine engine(graph, prog);
-    engine.load(model.createDevice());
+    engine.load(device);
     for (std::size_t i = 0; i < in.size(); ++i) {
       const char *from = static_cast<const char *>(inputs[i]);
       if (in[i].second > 0) engine.writeTensor("in_" + in[i].first, from, from + in[i].second);
@@ -110,6 +115,21 @@ struct run {
     }
   }
 };
+
+/* Makes and runs what a call of an op is; what is thrown becomes a message of no more than 1000 bytes, and 1 comes back. */
+inline int run_call(void (*op)(run &, const call &), const char *text, const char *codelets, const void *const *in, void *const *out,
+                    char *message) {
+  try {
+    const call c(text);
+    run r(c, codelets);
+    op(r, c);
+    r.go(in, out);
+    return 0;
+  } catch (const std::exception &e) {
+    std::strncpy(message, e.what(), 999);
+    return 1;
+  }
+}
 
 }  // namespace harness
 

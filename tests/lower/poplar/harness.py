@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,14 @@ from opc.ir.op import AttributeKind, Op
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.lower.poplar.codelets import CodeletStage, codelet_stage
 from opc.lower.specialise import Equal
-from opc.records import dataclass
+from opc.records import dataclass, replace
 from opc.testing.cases.calls import Case
 from opc.testing.oracle.evaluation import DomainError, evaluate
 from opc.testing.oracle.tolerance import compare
 
 ROOT = Path(__file__).parents[3]
 EMULATION = ROOT / "runtime" / "emulation" / "poplar"
-FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-g1", "-fPIC", "-shared"]
+FLAGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-init-list-lifetime", "-g1", "-fPIC", "-shared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Harness:
-    """The library of an op: a function for each case of its attributes."""
+    """The library of some ops: a function for each case of the attributes of each op."""
 
-    op: Op
-    programs: tuple[SpecialisedProgram, ...]
+    functions: Mapping[str, int]
     library: ctypes.CDLL
     codelets: Path
 
@@ -83,32 +81,39 @@ def stages_of(op: Op) -> list[list[CodeletStage]]:
     return found
 
 
-def source(op: Op) -> str:
-    """Return the functions that run all statements of an op."""
+def source(ops: Sequence[Op]) -> str:
+    """Return the functions that run all statements of ops."""
     lines = ['#include "harness.h"', ""]
-    for n, (v, stages) in enumerate(zip(lower(op), stages_of(op), strict=True)):
-        names = Names(v.case.op)
-        lines.append(f"static void run_{n}(harness::run &r, const harness::call &c) {{")
-        lines += ["  poplar::Graph &graph = r.graph;", "  poplar::program::Sequence &prog = r.prog;"]
-        lines += ["  const poplar::DebugContext &debug = r.debug;"]
-        for i in op.inputs:
-            given = f'c.flag("{i.name}")' if i.optional else "true"
-            lines.append(f'  const poplar::Tensor t_{i.name} = r.input("{i.name}", {_type(i.type)}, {given});')
-            lines.append(f"  static_cast<void>(t_{i.name});")
-        lines += [f"  poplar::Tensor t_{s.target};" for s in v.case.op.body]
-        for s in stages:
-            lines += codelet_text(s, names)
-        lines += [f'  r.output("{o.name}", t_{o.name});' for o in op.outputs]
-        lines += ["}", ""]
-    count = len(lower(op))
-    lines.append('extern "C" int run(int which, const char *text, const char *codelets, const void *const *in, void *const *out, char *message) {')
-    lines.append("  try {")
-    lines.append("    const harness::call c(text);")
-    lines.append("    harness::run r(c, codelets);")
-    lines.append(f"    void (*const all[])(harness::run &, const harness::call &) = {{{', '.join(f'run_{n}' for n in range(count))}}};")
-    lines += ["    all[which](r, c);", "    r.go(in, out);", "    return 0;", "  } catch (const std::exception &e) {"]
-    lines += ["    std::strncpy(message, e.what(), 999);", "    return 1;", "  }", "}", ""]
+    for op in ops:
+        for n, (v, stages) in enumerate(zip(lower(op), stages_of(op), strict=True)):
+            lines += _function(op, v.case.op, f"{op.name}_{n}", stages)
+    every = ", ".join(functions_of(ops))
+    lines.append('extern "C" int run(int which, const char *text, const char *codelets, const void *const *in, void *const *out,')
+    lines.append("                   char *message) {")
+    lines.append(f"  void (*const all[])(harness::run &, const harness::call &) = {{{every}}};")
+    lines += ["  return harness::run_call(all[which], text, codelets, in, out, message);", "}", ""]
     return "\n".join(lines)
+
+
+def functions_of(ops: Sequence[Op]) -> dict[str, int]:
+    """Return the numbers of the functions of ops."""
+    names = [f"{op.name}_{n}" for op in ops for n in range(len(lower(op)))]
+    return {name: n for n, name in enumerate(names)}
+
+
+def _function(op: Op, case: Op, name: str, stages: list[CodeletStage]) -> Iterator[str]:
+    yield f"static void {name}(harness::run &r, const harness::call &c) {{"
+    yield from ("  poplar::Graph &graph = r.graph;", "  poplar::program::Sequence &prog = r.prog;")
+    yield "  const poplar::DebugContext &debug = r.debug;"
+    for i in op.inputs:
+        given = f'c.flag("{i.name}")' if i.optional else "true"
+        yield f'  const poplar::Tensor t_{i.name} = r.input("{i.name}", {_type(i.type)}, {given});'
+        yield f"  static_cast<void>(t_{i.name});"
+    yield from (f"  poplar::Tensor t_{s.target};" for s in case.body)
+    for s in stages:
+        yield from codelet_text(s, Names(case))
+    yield from (f'  r.output("{o.name}", t_{o.name});' for o in op.outputs)
+    yield "}"
 
 
 def _type(t: Any) -> str:
@@ -116,24 +121,37 @@ def _type(t: Any) -> str:
     return f'c.type("{t.name}")' if known is None else f"poplar::{known.constant}"
 
 
-def codelets_of(op: Op) -> str:
-    """Return the source of an op's codelets."""
-    return codelets_source(op.name, [s for stages in stages_of(op) for s in stages])
+def codelets_of(ops: Sequence[Op]) -> str:
+    """Return the source of the codelets of ops."""
+    return codelets_source(ops[0].name, [s for op in ops for stages in stages_of(op) for s in stages])
 
 
-def build(op: Op, folder: Path, extra: tuple[str, ...] = ("-O0",)) -> Harness:
-    """Write and compile what runs an op."""
+def build(ops: Sequence[Op], folder: Path, extra: tuple[str, ...] = ("-O0",)) -> Harness:
+    """Write and compile what runs some ops; headers are compiled once for all folders beside this one."""
     folder.mkdir(parents=True, exist_ok=True)
-    codelets, host, library = folder / f"{op.name}_codelets.cpp", folder / f"{op.name}_host.cpp", folder / f"{op.name}.so"
-    texts = {codelets: codelets_of(op), host: source(op)}
+    name = ops[0].name
+    codelets, host, library = folder / f"{name}_codelets.cpp", folder / f"{name}_host.cpp", folder / f"{name}.so"
+    texts = {codelets: codelets_of(ops), host: source(ops)}
     for path, text in texts.items():
         path.write_text(text)
-    includes = [f"-I{ROOT / 'runtime' / 'include'}", f"-I{EMULATION / 'include'}", f"-I{Path(__file__).parent}"]
-    subprocess.run(["g++", *FLAGS, *extra, *includes, str(host), "-o", str(library), "-ldl"], check=True, cwd=ROOT)
-    object_ = folder / f"{op.name}.gp"
-    command = [str(EMULATION / "bin" / "popc"), "-O1", str(codelets), "-o", str(object_), includes[0]]
-    subprocess.run(command, check=True, cwd=ROOT)
-    return Harness(op, lower(op), ctypes.CDLL(str(library)), object_)
+    runtime, emulation = f"-I{ROOT / 'runtime' / 'include'}", f"-I{EMULATION / 'include'}"
+    headers = folder.parent / "headers"
+    precompiled = headers / "harness.h.gch"
+    if not precompiled.exists():
+        headers.mkdir(exist_ok=True)
+        header = str(Path(__file__).parent / "harness.h")
+        _compile([*FLAGS, *extra, runtime, emulation, "-x", "c++-header", header, "-o", str(precompiled)])
+    includes = [f"-I{headers}", f"-I{Path(__file__).parent}", runtime, emulation]
+    _compile([*FLAGS, *extra, *includes, str(host), "-o", str(library), "-ldl"])
+    compiled = folder / f"{name}.gp"
+    subprocess.run([str(EMULATION / "bin" / "popc"), "-O1", str(codelets), "-o", str(compiled), runtime], check=True, cwd=ROOT)
+    return Harness(functions_of(ops), ctypes.CDLL(str(library)), compiled)
+
+
+def _compile(arguments: list[str]) -> None:
+    done = subprocess.run(["g++", *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
 
 
 def env_of(op: Op, case: Case) -> ShapeEnv:
@@ -154,13 +172,13 @@ def runs(op: Op, case: Case) -> bool:
     return all(binding[t.name] in carried(t) for t in op.types)
 
 
-def which(h: Harness, env: ShapeEnv) -> int:
-    """Return the number of the program that a call runs."""
-    for n, v in enumerate(h.programs):
+def program_of(op: Op, env: ShapeEnv) -> tuple[int, SpecialisedProgram]:
+    """Return the program that a call runs, and its number."""
+    for n, v in enumerate(lower(op)):
         if v.case.empty and all(env.value(x) > 0 for x in v.case.empty):
             continue
-        if all(_matches(h.op, env, name, value) for name, value in v.case.values):
-            return n
+        if all(_matches(op, env, name, value) for name, value in v.case.values):
+            return n, v
     raise LookupError("no case of the op is the call's")
 
 
@@ -196,15 +214,14 @@ def call_text(op: Op, env: ShapeEnv, binding: Mapping[str, DType], tiles: int, b
     return "\n".join(lines)
 
 
-def run(h: Harness, case: Case, tiles: int = 5, bytes_: int = 638976) -> dict[str, np.ndarray]:
+def run(h: Harness, op: Op, case: Case, tiles: int = 16, bytes_: int = 638976) -> dict[str, np.ndarray]:
     """Return the outputs of a call.
 
     Raises:
         RuntimeError: with the message of what was thrown.
     """
-    op = h.op
     env, binding = env_of(op, case), binding_of(op, case)
-    program = h.programs[which(h, env)]
+    number, program = program_of(op, env)
     text = call_text(program.case.op, env_of_case(program.case.op, env), binding, tiles, bytes_)
     inputs, outputs = [], {}
     for i in op.inputs:
@@ -215,7 +232,8 @@ def run(h: Harness, case: Case, tiles: int = 5, bytes_: int = 638976) -> dict[st
         outputs[o.name] = np.full(env.shape_of(o), 85, _carried(resolve(o.type, binding)))
     message = ctypes.create_string_buffer(1000)
     pointers = [(ctypes.c_void_p * max(len(a), 1))(*(x.ctypes.data for x in a)) for a in (inputs, [*outputs.values()])]
-    code = h.library.run(which(h, env), text.encode(), str(h.codelets).encode(), *pointers, message)
+    which = h.functions[f"{op.name}_{number}"]
+    code = h.library.run(which, text.encode(), str(h.codelets).encode(), *pointers, message)
     if code:
         raise RuntimeError(message.value.decode())
     return {o.name: outputs[o.name].astype(numpy_dtype(resolve(o.type, binding)), copy=False) for o in op.outputs}
@@ -223,8 +241,6 @@ def run(h: Harness, case: Case, tiles: int = 5, bytes_: int = 638976) -> dict[st
 
 def env_of_case(op: Op, env: ShapeEnv) -> ShapeEnv:
     """Return the same bound sizes for an op with the temporaries of a case."""
-    from opc.records import replace
-
     dims = dict(env.dims)
     for name, size in op.dims:
         if name not in dims:
@@ -236,19 +252,15 @@ def _carried(dtype: DType) -> np.dtype[Any]:
     return numpy_dtype(DType.INT32 if dtype is DType.INT64 else dtype)
 
 
-def check(h: Harness, case: Case, tiles: int = 5) -> str:
+def check(h: Harness, op: Op, case: Case, tiles: int = 16) -> str:
     """Run a call and return what is wrong with what comes out, nothing where it is right."""
     try:
-        want = evaluate(h.op, {n: None if a is None else a.data for n, a in case.inputs.items()}, case.attributes)
+        want = evaluate(op, {n: None if a is None else a.data for n, a in case.inputs.items()}, case.attributes)
     except DomainError as why:
         return f"the oracle refuses: {why}"
     try:
-        got = run(h, case, tiles)
+        got = run(h, op, case, tiles)
     except RuntimeError as why:
         return f"it threw: {why}"
     found = [compare(name, got[name], want[name]).message for name in want]
     return "; ".join(m for m in found if m)
-
-
-if "POPC" not in os.environ:
-    os.environ["POPC"] = str(EMULATION / "bin" / "popc")

@@ -12,7 +12,6 @@
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
-#include <poputil/VertexTemplates.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -53,18 +52,19 @@ class codelet {
  public:
   codelet(poplar::Graph &graph, poplar::program::Sequence &prog, const std::string &name, const std::vector<poplar::Type> &types,
           const poplar::DebugContext &debug)
-      : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug, name) {}
+      : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug) {}
 
-  /* The target: its field, its type and the extents of its indices. */
-  void target(const std::string &field, const poplar::Type &type, const std::vector<int64_t> &extents) {
+  /* The target: its field, the type that the class has it in, the extents of its indices, and the type it is rounded to in the end. */
+  void target(const std::string &field, const poplar::Type &type, const std::vector<int64_t> &extents, const poplar::Type &stored) {
     target_ = {field, type, {}, extents};
+    stored_ = stored;
   }
 
   /* An operand with its field, the type that the class has it in, and its sizes; an absent one is never read. */
   void input(const std::string &field, const poplar::Type &type, const poplar::Tensor &tensor, const std::vector<int64_t> &extents) {
     operand o = {field, type, tensor, extents};
     if (tensor.valid() && points_of(extents) > 0) {
-      if (tensor.elementType() != type) o.tensor = popops::cast(graph_, tensor, type, prog_, {debug_, field});
+      if (tensor.elementType() != type) o.tensor = popops::cast(graph_, tensor, type, prog_, {debug_, in_stage(field)});
       shape sizes;
       for (const int64_t size : extents) sizes.push_back(static_cast<std::size_t>(size));
       o.tensor = o.tensor.reshape(sizes);
@@ -92,14 +92,14 @@ class codelet {
   poplar::Tensor run() {
     shape sizes;
     for (const int64_t extent : target_.extents) sizes.push_back(static_cast<std::size_t>(std::max<int64_t>(extent, 0)));
-    const poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, target_.field});
+    const poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, in_stage(target_.field)});
     if (points_of(target_.extents) <= 0) {
-      if (out.numElements() == 0) graph_.setTileMapping(out, 0);
-      return out;
+      graph_.setTileMapping(out, 0);
+      return rounded(out);
     }
     check_reads();
     const std::vector<int64_t> chunks = best_chunks();
-    const poplar::ComputeSet set = graph_.addComputeSet(debug_);
+    const poplar::ComputeSet set = graph_.addComputeSet({debug_, name_});
     std::vector<poplar::Tensor> statuses;
     const unsigned tiles = graph_.getTarget().getNumTiles();
     unsigned tile = first_tile(tiles);
@@ -107,9 +107,9 @@ class codelet {
       place_box(set, out, at, tile, statuses);
       tile = (tile + 1) % tiles;
     });
-    prog_.add(poplar::program::Execute(set, debug_));
+    prog_.add(poplar::program::Execute(set, {debug_, name_}));
     if (!statuses.empty()) check(statuses);
-    return out;
+    return rounded(out);
   }
 
  private:
@@ -123,8 +123,9 @@ class codelet {
   poplar::program::Sequence &prog_;
   std::string name_;
   std::vector<poplar::Type> types_;
-  poplar::DebugNameAndId debug_;
+  const poplar::DebugContext &debug_;
   operand target_;
+  poplar::Type stored_;
   std::vector<operand> operands_;
   std::function<std::vector<box>(const box &, int64_t &)> reads_;
   std::vector<std::pair<std::string, int>> integers_;
@@ -133,6 +134,8 @@ class codelet {
   std::vector<placed> places_;
   std::vector<std::string> messages_;
   std::map<std::string, poplar::Tensor> nothing_;
+
+  std::string in_stage(const std::string &what) const { return name_ + "/" + what; }
 
   static int64_t points_of(const std::vector<int64_t> &extents) {
     int64_t points = 1;
@@ -145,6 +148,10 @@ class codelet {
       throw poplar::poplar_error(name_ + ": " + what + " is " + std::to_string(value) + ", and tiles count in 32 bits");
     }
     return static_cast<int>(value);
+  }
+
+  poplar::Tensor rounded(const poplar::Tensor &out) {
+    return stored_ == target_.type ? out : popops::cast(graph_, out, stored_, prog_, {debug_, in_stage(target_.field)});
   }
 
   box whole_target() const {
@@ -337,7 +344,7 @@ class codelet {
     for (const placed &f : places_) graph_.setInitialValue(v[f.field], fits(value_of(f, at, parts), f.field));
     graph_.setTileMapping(v, tile);
     if (messages_.empty()) return;
-    const poplar::Tensor status = graph_.addVariable(poplar::INT, {2}, {debug_, "status"});
+    const poplar::Tensor status = graph_.addVariable(poplar::INT, {2}, {debug_, in_stage("status")});
     graph_.setTileMapping(status, tile);
     graph_.connect(v["status"], status);
     statuses.push_back(status.expand({0}));
@@ -386,7 +393,7 @@ class codelet {
     const std::string name = type.toString();
     auto found = nothing_.find(name);
     if (found == nothing_.end()) {
-      const poplar::Tensor none = graph_.addConstant(type, {1}, 0, {debug_, "nothing"});
+      const poplar::Tensor none = graph_.addConstant(type, {1}, 0, {debug_, in_stage("nothing")});
       graph_.setTileMapping(none, 0);
       found = nothing_.emplace(name, none).first;
     }
@@ -396,7 +403,7 @@ class codelet {
   /* Ends the run with the message of what a vertex found wrong. */
   void check(const std::vector<poplar::Tensor> &statuses) {
     const poplar::Tensor all = poplar::concat(statuses), codes = all.slice(0, 1, 1).flatten();
-    const poplar::Tensor code = popops::reduce(graph_, codes, {0}, {popops::Operation::MAX}, prog_, {debug_, "code"});
+    const poplar::Tensor code = popops::reduce(graph_, codes, {0}, {popops::Operation::MAX}, prog_, {debug_, in_stage("code")});
     poplar::program::Sequence refuse;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       namespace pe = popops::expr;
@@ -404,14 +411,14 @@ class codelet {
       poplar::program::Sequence one;
       /* The value that the message is about is one of those that go with the code. */
       const poplar::Tensor values = popops::map(graph_, pe::Select(pe::_2, pe::Const(std::numeric_limits<int>::min()), pe::_1 == own),
-                                                {codes, all.slice(1, 2, 1).flatten()}, one, {debug_, "values"});
-      const poplar::Tensor value = popops::reduce(graph_, values, {0}, {popops::Operation::MAX}, one, {debug_, "value"});
-      one.add(poplar::program::ErrorProgram(messages_[i], value, debug_));
-      const poplar::Tensor is_own = popops::map(graph_, pe::_1 == own, {code}, refuse, {debug_, "is_code"});
-      refuse.add(poplar::program::If(is_own, one, poplar::program::Sequence(), debug_));
+                                                {codes, all.slice(1, 2, 1).flatten()}, one, {debug_, in_stage("values")});
+      const poplar::Tensor value = popops::reduce(graph_, values, {0}, {popops::Operation::MAX}, one, {debug_, in_stage("value")});
+      one.add(poplar::program::ErrorProgram(messages_[i], value, {debug_, name_}));
+      const poplar::Tensor is_own = popops::map(graph_, pe::_1 == own, {code}, refuse, {debug_, in_stage("is_code")});
+      refuse.add(poplar::program::If(is_own, one, poplar::program::Sequence(), {debug_, name_}));
     }
-    const poplar::Tensor wrong = popops::map(graph_, popops::expr::_1 > 0, {code}, prog_, {debug_, "wrong"});
-    prog_.add(poplar::program::If(wrong, refuse, poplar::program::Sequence(), debug_));
+    const poplar::Tensor wrong = popops::map(graph_, popops::expr::_1 > 0, {code}, prog_, {debug_, in_stage("wrong")});
+    prog_.add(poplar::program::If(wrong, refuse, poplar::program::Sequence(), {debug_, name_}));
   }
 };
 
