@@ -70,26 +70,27 @@ static inline void connectRow(GraphState &g, const FieldRef &ref, const Tensor &
   VertexState &vertex = vertexOf(g, ref.getVertex());
   const std::size_t number = fieldNumber(vertex, ref.getName());
   const FieldInfo &field = vertex.info->fields[number];
-  const std::string user = "connect: field '" + ref.getName() + "' of vertex '" + vertex.info->name + "'";
-  requireValid(t, user);
+  const auto user = [&]() { return "connect: field '" + ref.getName() + "' of vertex '" + vertex.info->name + "'"; };
+  if (!t.valid())
+    requireValid(t, user());
   if (field.direction == Direction::State)
-    throw graph_connection_error(user + " takes an initial value, not a tensor");
+    throw graph_connection_error(user() + " takes an initial value, not a tensor");
   if (t.elementType().toString() != StringRef(field.type))
-    throw type_error(user + " has elements of type " + field.type + ", the tensor of type " +
+    throw type_error(user() + " has elements of type " + field.type + ", the tensor of type " +
                      t.elementType().toString().cloneAsString());
   if (t.state() != &g)
-    throw graph_connection_error(user + ": the tensor belongs to another graph");
+    throw graph_connection_error(user() + ": the tensor belongs to another graph");
   if (field.dimensions == 0 && t.numElements() != 1)
-    throw graph_connection_error(user + " is one element, the tensor has shape " + t.shapeToString());
+    throw graph_connection_error(user() + " is one element, the tensor has shape " + t.shapeToString());
   if (field.dimensions != 0 && t.rank() != 1)
-    throw graph_connection_error(user + " takes tensors of rank 1, this one has shape " + t.shapeToString());
-  if (field.direction != Direction::Input)
-    requireWriteable(t, user);
+    throw graph_connection_error(user() + " takes tensors of rank 1, this one has shape " + t.shapeToString());
+  if (field.direction != Direction::Input && !t.isParallelWriteable())
+    requireWriteable(t, user());
   FieldState &state = vertex.fields[number];
   if (row >= state.rows.size())
     state.rows.resize(row + 1);
   if (state.rows[row].valid())
-    throw graph_connection_error(user + " is connected already");
+    throw graph_connection_error(user() + " is connected already");
   state.rows[row] = t;
   state.set = true;
 }

@@ -29,14 +29,14 @@ static inline void checkFields(const Checker &checker, const ComputeSetState &se
                                std::to_string(tiles));
   for (std::size_t i = 0; i != vertex.info->fieldCount; ++i) {
     const FieldInfo &field = fieldOf(vertex, i);
-    const std::string user = vertexText(set, vertex, &field);
     if (!vertex.fields[i].set)
-      throw graph_connection_error(user + (field.direction == Direction::State ? " has no initial value"
+      throw graph_connection_error(vertexText(set, vertex, &field) + (field.direction == Direction::State ? " has no initial value"
                                                                                : " isn't connected"));
     for (const Tensor &row : vertex.fields[i].rows) {
       if (!row.valid())
-        throw graph_connection_error(user + ": a row isn't connected");
-      requireMapped(row, user);
+        throw graph_connection_error(vertexText(set, vertex, &field) + ": a row isn't connected");
+      if (firstUnmapped(row) != ~std::size_t(0))
+        requireMapped(row, vertexText(set, vertex, &field));
     }
   }
 }
@@ -97,14 +97,15 @@ struct Edge {
   void *copy;
 };
 
-static inline Span openEdge(Runtime &runtime, const Tensor &row, const FieldInfo &field, const std::string &user,
-                            bool isolate, std::vector<Edge> &edges) {
+static inline Span openEdge(Runtime &runtime, const Tensor &row, const ComputeSetState &set, const VertexState &vertex,
+                            const FieldInfo &field, bool isolate, std::vector<Edge> &edges) {
   const std::size_t n = row.numElements(), bytes = row.elementType().bytes();
   if (field.direction != Direction::Output)
-    for (const Place place : places(row.view()))
-      if (!runtime.written[std::size_t(place) * bytes])
-        throw poplar_error(user + ": reads " + runtime.graph->nameOf(std::size_t(place) * bytes) +
+    eachByte(row, [&](std::size_t byte) {
+      if (!runtime.written[byte])
+        throw poplar_error(vertexText(set, vertex, &field) + ": reads " + runtime.graph->nameOf(byte) +
                            ", which nothing has written");
+    });
   Edge edge{&row, nullptr};
   void *data = nullptr;
   if (n != 0 && row.view().contiguous() && !isolate)
@@ -159,7 +160,7 @@ static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const
         spans.push_back(Span{const_cast<unsigned char *>(state.values.data()), state.values.size() / field.elementBytes});
       } else {
         for (const Tensor &row : state.rows)
-          spans.push_back(openEdge(runtime, row, field, vertexText(set, vertex, &field), isolate, edges));
+          spans.push_back(openEdge(runtime, row, set, vertex, field, isolate, edges));
       }
       field.bind(memory.data(), spans.data() + begin, spans.size() - begin);
     }

@@ -53,6 +53,8 @@ POPLAR_EMULATION_FUNCTION Graph::Graph(const Target &target, replication_factor 
     : state_(std::make_shared<detail::GraphState>()) {
   if (r.value != 1)
     throw poplar_error("Graph: the emulation has no replicated graphs");
+  if (target.getNumTiles() > INT16_MAX)
+    throw poplar_error("Graph: the emulation has at most " + std::to_string(INT16_MAX) + " tiles");
   state_->target = target;
 }
 
@@ -161,7 +163,7 @@ POPLAR_EMULATION_FUNCTION void Graph::setTileMapping(VertexRef v, unsigned tileN
 POPLAR_EMULATION_FUNCTION void Graph::setTileMapping(const Tensor &t, unsigned tileNum) {
   requireTile(getTarget(), tileNum);
   detail::requireValid(t, "setTileMapping");
-  detail::eachByte(t, [&](std::size_t byte) { state_->tiles[byte] = static_cast<int>(tileNum); });
+  detail::eachByte(t, [&](std::size_t byte) { state_->tiles[byte] = static_cast<std::int16_t>(tileNum); });
 }
 
 POPLAR_EMULATION_FUNCTION void Graph::setTileMapping(const Tensor &t, const TileToTensorMapping &mapping) {

@@ -47,7 +47,7 @@ struct GraphState {
   std::vector<Variable> variables;
   std::vector<unsigned char> image; // initial values
   std::vector<unsigned char> flags;
-  std::vector<int> tiles; // -1 where nothing is mapped
+  std::vector<std::int16_t> tiles; // -1 where nothing is mapped
   std::vector<VertexState> vertices;
   std::vector<ComputeSetState> sets;
   std::map<std::string, const VertexInfo *> vertexTypes;
@@ -72,6 +72,8 @@ template <class F> void eachByte(const Tensor &t, F &&f) {
   });
 }
 
+/// The first byte of an element that is on no tile, or ~0.
+POPLAR_EMULATION_FUNCTION std::size_t firstUnmapped(const Tensor &t);
 /// Throws invalid_tile_mapping where an element of `t` is on no tile.
 POPLAR_EMULATION_FUNCTION void requireMapped(const Tensor &t, const std::string &user);
 /// Throws graph_connection_error where `t` can't be written: it has a constant, or one element twice.

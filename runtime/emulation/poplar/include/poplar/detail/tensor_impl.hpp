@@ -26,11 +26,19 @@ POPLAR_EMULATION_FUNCTION const Tensor &requireValid(const Tensor &t, const std:
 }
 
 POPLAR_EMULATION_FUNCTION void requireMapped(const Tensor &t, const std::string &user) {
-  const GraphState &g = *requireValid(t, user).state();
+  const std::size_t byte = firstUnmapped(requireValid(t, user));
+  if (byte != ~std::size_t(0))
+    throw invalid_tile_mapping(user + ": no tile mapping: " + t.state()->nameOf(byte) + " is on no tile");
+}
+
+POPLAR_EMULATION_FUNCTION std::size_t firstUnmapped(const Tensor &t) {
+  const std::int16_t *const tiles = t.state()->tiles.data();
+  std::size_t found = ~std::size_t(0);
   eachByte(t, [&](std::size_t byte) {
-    if (g.tiles[byte] < 0)
-      throw invalid_tile_mapping(user + ": no tile mapping: " + g.nameOf(byte) + " is on no tile");
+    if (tiles[byte] < 0 && found == ~std::size_t(0))
+      found = byte;
   });
+  return found;
 }
 
 POPLAR_EMULATION_FUNCTION void requireWriteable(const Tensor &t, const std::string &user) {
