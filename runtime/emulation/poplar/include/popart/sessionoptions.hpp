@@ -1,6 +1,7 @@
 // Options of a session, of those that mean something on the emulation.
 #ifndef POPART_SESSIONOPTIONS_HPP
 #define POPART_SESSIONOPTIONS_HPP
+#define POPART_SESSIONOPTIONS_OPEN
 
 #include <cstdint>
 #include <map>
@@ -52,5 +53,8 @@ struct SessionOptions {
 };
 
 }  // namespace popart
+
+#undef POPART_SESSIONOPTIONS_OPEN
+#include <popart/emulation/define.hpp>
 
 #endif

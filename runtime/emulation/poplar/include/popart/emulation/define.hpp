@@ -2,7 +2,7 @@
 // it does nothing while one of them is still open, that is, being read.
 #if !defined(POPART_EMULATION_DEFINED) && !defined(POPART_ALIASMODEL_OPEN) && !defined(POPART_GRAPH_OPEN) && \
     !defined(POPART_IR_OPEN) && !defined(POPART_OP_OPEN) && !defined(POPART_OPMANAGER_OPEN) && \
-    !defined(POPART_OPSERIALISER_OPEN) && !defined(POPART_TENSOR_OPEN) && !defined(POPART_TENSORINDEX_OPEN) && \
+    !defined(POPART_OPSERIALISER_OPEN) && !defined(POPART_SESSIONOPTIONS_OPEN) && !defined(POPART_TENSOR_OPEN) && !defined(POPART_TENSORINDEX_OPEN) && \
     !defined(POPART_TENSORS_OPEN) && !defined(POPART_AUTODIFF_OPEN)
 #include <popart/alias/aliasmodel.hpp>
 #include <popart/graph.hpp>

@@ -1,6 +1,7 @@
 // The registry of Opxs: who lowers an op of a given identifier.
 #ifndef POPART_POPX_OPXMANAGER_HPP
 #define POPART_POPX_OPXMANAGER_HPP
+#define POPART_OPXMANAGER_OPEN
 
 #include <functional>
 #include <map>
@@ -54,5 +55,8 @@ class OpxCreator {
 
 }  // namespace popx
 }  // namespace popart
+
+#undef POPART_OPXMANAGER_OPEN
+#include <popart/emulation/define_popx.hpp>
 
 #endif
