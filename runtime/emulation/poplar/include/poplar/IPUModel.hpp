@@ -9,6 +9,7 @@ namespace poplar {
 struct IPUModel {
   unsigned numIPUs = 1;
   unsigned tilesPerIPU = 1472;
+  /// For the emulation's own use.
   unsigned memoryBytesPerTile = 638976;
   unsigned numWorkerContexts = 6;
   bool compileIPUCode = true;

@@ -14,12 +14,14 @@ namespace program {
 /// A step of what the device does. Programs are values: a copy doesn't change with the original.
 class Program {
 protected:
+  /// For the emulation's own use.
   detail::NodePtr node_;
 
 public:
   Program() = default;
   /// For the emulation's own use.
   explicit Program(detail::NodePtr node) : node_(std::move(node)) {}
+  /// For the emulation's own use.
   const detail::NodePtr &node() const { return node_; }
   bool isEmpty() const { return !node_; }
 };

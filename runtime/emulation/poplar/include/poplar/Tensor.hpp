@@ -38,7 +38,9 @@ public:
   Tensor() = default;
   /// For the emulation's own use.
   Tensor(detail::GraphState *g, Type t, detail::View view) : type(t), graph(g), view_(std::move(view)) {}
+  /// For the emulation's own use.
   const detail::View &view() const { return view_; }
+  /// For the emulation's own use.
   detail::GraphState *state() const { return graph; }
 
   bool valid() const { return graph != nullptr; }
@@ -52,6 +54,7 @@ public:
   bool containsAliases() const { return detail::hasAliases(view_); }
   POPLAR_EMULATION_FUNCTION bool containsConstant() const;
   bool isParallelWriteable() const { return !containsAliases() && !containsConstant(); }
+  /// For the emulation's own use.
   bool intersectsWith(const Tensor &other) const;
   POPLAR_EMULATION_FUNCTION std::string getVarStr() const;
   POPLAR_EMULATION_FUNCTION std::string getDebugStr() const;

@@ -12,6 +12,7 @@ namespace poplar {
 /// The type of a tensor's elements on the device.
 class Type {
 public:
+  /// For the emulation's own use.
   enum class Kind : unsigned char { Bool, Char, SignedChar, UnsignedChar, Short, UnsignedShort, Int, UnsignedInt,
                                     Long, UnsignedLong, LongLong, UnsignedLongLong, Half, Float };
 
@@ -22,10 +23,12 @@ private:
 
 public:
   constexpr Type() : kind_(Kind::Float), size_(4), name_("float") {}
+  /// For the emulation's own use.
   constexpr Type(Kind kind, unsigned char size, const char *name) : kind_(kind), size_(size), name_(name) {}
   StringRef toString() const { return name_; }
-  /// For the emulation's own use: which type it is, and its bytes on the device.
+  /// For the emulation's own use.
   constexpr Kind kind() const { return kind_; }
+  /// For the emulation's own use.
   constexpr unsigned bytes() const { return size_; }
   friend constexpr bool operator==(const Type &a, const Type &b) { return a.kind_ == b.kind_; }
   friend constexpr bool operator!=(const Type &a, const Type &b) { return a.kind_ != b.kind_; }

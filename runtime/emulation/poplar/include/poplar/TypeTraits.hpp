@@ -10,13 +10,12 @@ namespace poplar {
 /// What a value of the host is made of.
 struct TypeTraits {
   std::size_t size = 0, align = 0;
-  bool isSimple = false, isIntegral = false, isFloat = false, isSigned = false;
+  bool isIntegral = false, isFloat = false, isSigned = false;
 
   template <class T> static TypeTraits make() {
     TypeTraits t;
     t.size = sizeof(T);
     t.align = alignof(T);
-    t.isSimple = isSimpleType<T>();
     t.isIntegral = std::is_integral<T>::value;
     t.isFloat = std::is_floating_point<T>::value || std::is_same<T, half_t>::value;
     t.isSigned = std::is_signed<T>::value || t.isFloat;

@@ -66,6 +66,7 @@ public:
     return row;
   }
   std::size_t size() const { return length; }
+  /// For the emulation's own use.
   void emulationBind(const detail::Span *list, std::size_t n) {
     rows = list;
     length = n;

@@ -16,12 +16,14 @@ namespace expr {
 /// An expression of the elements of tensors. Expressions are values: what is built of one holds a copy.
 class Expr {
 public:
+  /// For the emulation's own use.
   enum class Kind { Const, Cast, PlaceHolder, Unary, Binary, Ternary };
 
 private:
   Kind kind_;
 
 protected:
+  /// For the emulation's own use.
   explicit Expr(Kind kind) : kind_(kind) {}
 
 public:
@@ -42,7 +44,7 @@ inline std::ostream &operator<<(std::ostream &os, const Expr &e) {
 }
 inline bool deepEquals(const Expr &a, const Expr &b) { return a.deepEquals(b); }
 
-/// A part of another expression.
+/// For the emulation's own use.
 using Part = std::shared_ptr<const Expr>;
 
 /// Holds any expression, so that a variable can be given one after another.
@@ -62,11 +64,13 @@ class Const : public Expr {
   unsigned char bytes[8] = {};
 
 protected:
+  /// For the emulation's own use.
   template <class T> Const(T value, const poplar::Type &t) : Expr(ownKind), traits(poplar::TypeTraits::make<T>()), type(t) {
     std::memcpy(bytes, &value, sizeof(T));
   }
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::Const;
   template <class T, class = typename std::enable_if<std::is_arithmetic<T>::value>::type>
   Const(T value) : Const(value, poplar::equivalent_device_type<T>().value) {}
@@ -89,6 +93,7 @@ class Cast : public Expr {
   poplar::Type type;
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::Cast;
   Cast(const Expr &e, const poplar::Type t) : Expr(ownKind), a(e.clone()), type(t) {}
   std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new Cast(*this)); }
@@ -101,20 +106,22 @@ class PlaceHolder : public Expr {
   unsigned index;
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::PlaceHolder;
   PlaceHolder(unsigned i) : Expr(ownKind), index(i) {}
   std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new PlaceHolder(*this)); }
   unsigned getIndex() const { return index; }
 };
 
-const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8), _9(9), _10(10), _11(11), _12(12), _13(13),
-    _14(14), _15(15), _16(16), _17(17), _18(18), _19(19), _20(20);
+const PlaceHolder _1{1}, _2{2}, _3{3}, _4{4}, _5{5}, _6{6}, _7{7}, _8{8}, _9{9}, _10{10}, _11{11}, _12{12}, _13{13},
+    _14{14}, _15{15}, _16{16}, _17{17}, _18{18}, _19{19}, _20{20};
 
 class UnaryOp : public Expr {
   UnaryOpType op;
   Part a;
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::Unary;
   UnaryOp(UnaryOpType o, const Expr &e) : Expr(ownKind), op(o), a(e.clone()) {}
   std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new UnaryOp(*this)); }
@@ -127,6 +134,7 @@ class BinaryOp : public Expr {
   Part a, b;
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::Binary;
   BinaryOp(BinaryOpType o, const Expr &l, const Expr &r) : Expr(ownKind), op(o), a(l.clone()), b(r.clone()) {}
   std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new BinaryOp(*this)); }
@@ -140,6 +148,7 @@ class TernaryOp : public Expr {
   Part a, b, c;
 
 public:
+  /// For the emulation's own use.
   static constexpr Kind ownKind = Kind::Ternary;
   TernaryOp(TernaryOpType o, const Expr &x, const Expr &y, const Expr &z)
       : Expr(ownKind), op(o), a(x.clone()), b(y.clone()), c(z.clone()) {}
