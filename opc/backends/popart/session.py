@@ -13,7 +13,7 @@ from opc.backends.derived import computable, derivation, differentiable
 from opc.backends.poplar.carried import reached
 from opc.backends.poplar.library import library_path
 from opc.backends.poplar.models import Model, load_once, only_reached, refusals
-from opc.backends.poplar.values import declared, held_arrays, held_attributes
+from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
 from opc.backends.sessions import is_floating
 from opc.ir.op import Family, Op, Role
 
@@ -63,7 +63,7 @@ class PopartSession(Session):
         made = model.node(op, tensors, held_attributes(op, attributes), list(cotangents))
         moving = self._moving(arrays)
         of = [n for n in moving if n in derivation(self.family.backward).outputs]
-        pairs = [(made[n], model.input(np.ascontiguousarray(c))) for n, c in cotangents.items()]
+        pairs = [(made[n], model.input(contiguous(c))) for n, c in cotangents.items()]
         found = dict(zip(of, model.gradients(pairs, [tensors[n] for n in of]) if of else [], strict=True))
         return {n: found.get(n, np.zeros_like(arrays[n])) for n in moving}
 
@@ -80,7 +80,7 @@ class PopartSession(Session):
         arrays, values = held_arrays(op, inputs, attributes), held_attributes(op, attributes)
         model = Model()
         tensors = {name: model.input(array) for name, array in arrays.items()}
-        seeds = {name: model.input(np.ascontiguousarray(c)) for name, c in cotangents.items()}
+        seeds = {name: model.input(contiguous(c)) for name, c in cotangents.items()}
         roles = derivation(backward).inputs
         made = model.node(op, tensors, values, list(cotangents)) if any(r is Role.OUTPUT for r, _ in roles) else {}
         of = {Role.INPUT: tensors, Role.OUTPUT: made, Role.COTANGENT: seeds}
@@ -91,7 +91,7 @@ class PopartSession(Session):
         moving = self._moving(arrays)
         targets = {n: tensors[n] for n in moving if n in reached_inputs}
         targets |= {f"d_{n}": t for n, t in seeds.items() if n in reached_seeds}
-        pairs = [(first[names[n]], model.input(np.ascontiguousarray(d))) for n, d in second.items()]
+        pairs = [(first[names[n]], model.input(contiguous(d))) for n, d in second.items()]
         found = dict(zip(targets, model.gradients(pairs, list(targets.values())) if targets else [], strict=True))
         zeros = {n: arrays[n] for n in moving} | {f"d_{n}": c for n, c in cotangents.items()}
         return {n: found.get(n, np.zeros_like(like)) for n, like in zeros.items()}

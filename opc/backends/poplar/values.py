@@ -36,7 +36,12 @@ def held_arrays(op: Op, inputs: Inputs, attributes: Attributes) -> dict[str, Arr
             if array.size and (array.max() > DType.INT32.most or array.min() < DType.INT32.least):
                 raise Unsupported(f"{name} is held in int32, which does not have all of its numbers")
             given[name] = array.astype(np.int32)
-    return {n: np.ascontiguousarray(a) if a.ndim else a.copy() for n, a in given.items()}
+    return {n: contiguous(a) for n, a in given.items()}
+
+
+def contiguous(array: Array) -> Array:
+    """Return an array of the same shape whose elements lie in order, which PopART asks for."""
+    return np.ascontiguousarray(array) if array.ndim else array.copy()
 
 
 def _takes(op: Op, given: Mapping[str, Array], attributes: Attributes) -> bool:

@@ -16,7 +16,7 @@ from opc.backends.base import OpError, Session, Unsupported
 from opc.backends.derived import computable, derivation, differentiable
 from opc.backends.poplar.carried import reached
 from opc.backends.poplar.models import import_popart, only_reached, refusals
-from opc.backends.poplar.values import declared, held_arrays, held_attributes
+from opc.backends.poplar.values import contiguous, declared, held_arrays, held_attributes
 from opc.backends.popxl.library import module_name
 from opc.backends.sessions import as_tuple, is_floating
 from opc.ir.op import AttributeKind, Family, Op, camel_case
@@ -81,7 +81,7 @@ class PopxlSession(Session):
         ir = popxl.Ir()
         with ir.main_graph:
             fed, tensors = self._loaded(arrays)
-            seeds_fed, seeds = self._loaded({f"d_{n}": np.ascontiguousarray(c) for n, c in cotangents.items()})
+            seeds_fed, seeds = self._loaded({f"d_{n}": contiguous(c) for n, c in cotangents.items()})
 
             def function(*given: Any) -> Any:
                 made = self._made(op, dict(zip(tensors, given, strict=True)), attributes, list(cotangents))
