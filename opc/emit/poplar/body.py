@@ -116,7 +116,7 @@ class _Function:
         if codelet.total is not None:
             target = case.case.op.operand(codelet.stage.assign.target)
             tensor, total = self.host.tensor(target.name), self.host.tensor(codelet.total)
-            value = f"ipu::reduction::sum, ipu::value({tensor}), ipu::loops({{{tensor}.shape()}}), {{}}"
+            value = f"ipu::reduction::sum, ipu::value({tensor}), ipu::loops({{{tensor}.shape()}}), {{}}, {{0}}"
             lines.append(f'{total} = body.store("{codelet.total}", {self.host.computed(target.type)}, {value});')
         yield from guarded(self.host, codelet.needed, lines)
 
@@ -222,8 +222,10 @@ class _Stage:
         kind = self.kinds[target.tensor]
         stored = self.host.type(kind) if target.tensor in self.host.outputs else self.host.computed(kind)
         reduction = "" if step.reduction is None else f"ipu::reduction::{step.reduction}, "
-        value = self.values.converted(step.value, kind) if step.reduction is not None else self.values.text(step.value)
-        text = f'body.store("{target.tensor}", {stored}, {reduction}{value}, loops, {self._axes(target.axes)})'
+        value = self.values.converted(step.value, kind) if step.reduction is not None else self.values.branch(step.value, kind)
+        over = "" if step.reduction is None else f", {{{', '.join(map(str, step.over))}}}"
+        axes = self._axes(target.axes)
+        text = f'body.store("{target.tensor}", {stored}, {reduction}{value}, loops, {axes}{over})'
         if self._is_split(target.tensor):
             text += f".reshape({self.host.dims_of(self.op.output(target.tensor).dims)})"
         return f"{self.host.tensor(target.tensor)} = {text};"

@@ -49,10 +49,16 @@ class Values:
         found = self.of(e)
         return f"ipu::is_true({found.text})" if found.is_value else found.text
 
+    def branch(self, e: Expr, wanted: ValueType) -> str:
+        """Return an expression; a literal as one of a floating type, where that is wanted: its zero has a sign."""
+        if isinstance(e, Const) and is_floating(wanted) and not isinstance(e.value, bool):
+            return _number(float(e.value)).text
+        return self.text(e)
+
     def converted(self, e: Expr, wanted: ValueType) -> str:
         """Return an expression as a value of a type that it is kept in."""
         if isinstance(e, Const) or isinstance(wanted, Weak) or e.type == wanted:
-            return self.text(e)
+            return self.branch(e, wanted)
         if is_floating(e.type) and is_floating(wanted):
             return self.text(e)
         return f"ipu::cast({self.host.type(wanted)}, {self.text(e)})"
@@ -77,7 +83,7 @@ class Values:
             case Present():
                 return ValueText(self.host.present(e.operand), _ATOM, False)
             case Select():
-                parts = ", ".join(self.text(x) for x in (e.cond, e.then, e.other))
+                parts = ", ".join((self.text(e.cond), *(self.branch(x, e.type) for x in (e.then, e.other))))
                 return ValueText(f"ipu::select({parts})")
             case Cast():
                 return ValueText(f"ipu::cast({self.host.type(e.type)}, {self.text(e.arg)})")

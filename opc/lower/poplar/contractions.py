@@ -140,6 +140,6 @@ class _Contraction:
                     yield Let(action.name, action.type, value, stage.assign, needed)
                 case RowStore():
                     target = View(self.target.name, self.target.name, self.kept)
-                    yield Store(target, self.target.type, value, stage.assign, None, needed)
+                    yield Store(target, self.target.type, value, stage.assign, needed=needed)
                 case _:
                     raise UnsupportedForm("what is done with the sum keeps values")

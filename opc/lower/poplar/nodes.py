@@ -103,7 +103,8 @@ class Product:
 class Store:
     """Writes a tensor: a value of the stage, rounded to the tensor's type once.
 
-    With a `reduction` it is reduced over all points of the stage that go to one element.
+    With a `reduction` it is reduced over all points that go to one element; there are points along the loops at the positions
+    `over`.
     """
 
     target: View
@@ -111,6 +112,7 @@ class Store:
     value: Expr
     source: Assign
     reduction: str | None = None
+    over: tuple[int, ...] = ()
     needed: tuple[str, ...] = ()
 
 

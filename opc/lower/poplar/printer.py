@@ -74,7 +74,8 @@ def _step(stage: TensorStage, s: Step) -> str:
             kept = _axes(stage, s.kept)
             text = f"matMul {s.name}: {s.type}[{kept}] = {_value(s.left)} * {_value(s.right)}{given}"
         case Store():
-            reduction = f"{s.reduction} over points of " if s.reduction else ""
+            over = ", ".join(str(stage.loops[n]) for n in s.over)
+            reduction = f"{s.reduction} over points of [{over}] of " if s.reduction else ""
             text = f"store {s.target.tensor}[{_axes(stage, s.target.axes)}]: {s.type} = {reduction}{_value(s.value)}"
         case Refuse():
             empty = " or ".join(f"{stage.loops[n]} is empty" for n in s.empty)

@@ -33,6 +33,7 @@ class _Rows:
         self.row = tuple(n for n, loop in enumerate(self.loops) if loop in stage.row)
         self.products = {o.name: o for o in stage.products}
         self.actions = tuple(_actions(stage))
+        self.once = {a.name for p in stage.passes for a in p.prologue if isinstance(a, RowStore)}
         self.uses = Counter(name for a in self.actions for name in operands_read(a.value))
 
     def steps(self) -> TensorStage:
@@ -83,7 +84,12 @@ class _Rows:
             case RowStore():
                 o = self.products[action.name]
                 target = View(o.name, o.name, along(declared_loops(self.op, o.name, o.loops), self.loops))
-                return Store(target, element_type(o.type), value, source, o.reduction, self.needs.of((o.name,)))
+                over: tuple[int, ...] = ()
+                if o.reduction is not None:
+                    # What is stored once a row has one point a row.
+                    once = action.name in self.once
+                    over = tuple(n for n in range(len(self.loops)) if not (once and n in self.row))
+                return Store(target, element_type(o.type), value, source, o.reduction, over, self.needs.of((o.name,)))
             case RowLet() if not self._is_kept(action):
                 return Let(action.name, action.type, value, source, needed)
             case _:

@@ -188,9 +188,9 @@ class BodyLibrary:
         return Argument([*TYPES].index(_held(dtype)), data.ndim, sizes, pointer)
 
 
-def can_carry(op: Op, arrays: Mapping[str, Array | None]) -> bool:
+def can_carry(op: Op, arrays: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> bool:
     """Whether Poplar has the dtypes of a call."""
-    binding = infer_types(op, {n: DType(str(a.dtype)) for n, a in arrays.items() if a is not None}, {})
+    binding = infer_types(op, {n: DType(str(a.dtype)) for n, a in arrays.items() if a is not None}, attributes)
     for o in op.inputs:
         array = arrays.get(o.name)
         if array is not None and _held(DType(str(array.dtype))) not in TYPES:

@@ -3,6 +3,7 @@
 #define OPC_POPLAR_BODY_H
 
 #include <poplar/Graph.hpp>
+#include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/exceptions.hpp>
 #include <poplin/MatMul.hpp>
@@ -61,16 +62,24 @@ class body {
     return a.is_absent() ? a : reduced(name, kind, a, stage.sizes(), to);
   }
 
-  /* A tensor of an operand: a value of a stage, rounded to the tensor's type, whose axes lie along the loops as `axes` says. */
+  /* A tensor of an operand: a value of a stage, rounded to the tensor's type, whose axes lie along the loops as `axes` says. Of a value
+   * that needs an operand which is absent there is none, and nothing reads it. */
   poplar::Tensor store(const std::string &name, const poplar::Type &type, const value &a, const loops &stage,
                        const std::vector<along> &axes) {
+    if (a.is_absent()) return poplar::Tensor();
     return stage.arranged(spread(name, tensor(name, a, type), stage.sizes_of(axes)), axes);
   }
 
-  /* The same of the sum, or another reduction, of all points that go to one element. */
+  /* The same of the sum, or another reduction, of all points that go to one element; there are points along the loops `over`. */
   poplar::Tensor store(const std::string &name, const poplar::Type &type, reduction kind, const value &a, const loops &stage,
-                       const std::vector<along> &axes) {
-    return store(name, type, reduced(name, kind, a, stage.sizes(), stage.sizes_of(axes)), stage, axes);
+                       const std::vector<along> &axes, const std::vector<std::size_t> &over) {
+    if (a.is_absent()) return poplar::Tensor();
+    const shape to = stage.sizes_of(axes);
+    shape from = to;
+    for (const std::size_t loop : over) {
+      for (const std::size_t i : stage.positions(loop)) from[i] = stage.sizes()[i];
+    }
+    return store(name, type, reduced(name, kind, a, from, to), stage, axes);
   }
 
   /* The product of two values, summed along all loops but those of the axes `kept`, and where these are a tensor's own, of all
@@ -185,7 +194,8 @@ class body {
     shape sizes;
     for (const poplar::Tensor &t : to.tensors) sizes = broadcast(sizes, t.shape());
     if (points(sizes) == 0) return variable(type, sizes, name);
-    return popops::map(graph_, found, to.tensors, prog_, {debug_, name});
+    /* As it is written: popops would take x + 0 for x, whose zero may have another sign. */
+    return popops::map(graph_, found, to.tensors, prog_, {debug_, name}, {{"enableExpressionOptimizations", "false"}});
   }
 
   /* A number as a tensor without axes. */
@@ -206,7 +216,6 @@ class body {
   }
 
   poplar::Tensor tensor(const std::string &name, const value &a, const poplar::Type &type) {
-    if (a.is_absent()) throw poplar::poplar_error(name + " needs an operand that is absent");
     if (a.is_number()) return constant(a, type);
     /* What is converted to another type than it is computed in wraps or saturates first. */
     const value converted = cast(type, a);
@@ -216,7 +225,6 @@ class body {
   /* The tensor of a value in the type it is computed in: one that is there, where it is one. */
   poplar::Tensor computed_tensor(const std::string &name, const value &a) {
     if (a.is_number()) return constant(a, computed(a.type()));
-    if (a.is_absent()) throw poplar::poplar_error(name + " needs an operand that is absent");
     const node_ptr e = a.expression(computed(a.type()));
     return e->what == node::kind::tensor ? e->tensor : mapped(name, e, e->type);
   }
@@ -280,7 +288,6 @@ class body {
   }
 
   value reduced(const std::string &name, reduction kind, const value &a, const shape &sizes, const shape &to) {
-    if (a.is_absent()) throw poplar::poplar_error(name + " needs an operand that is absent");
     shape from = to;
     std::vector<std::size_t> dims;
     for (std::size_t i = 0; i < to.size(); ++i) {
@@ -387,7 +394,9 @@ class body {
 inline std::vector<poplar::Tensor> results(const std::vector<poplar::Tensor> &all, const std::vector<bool> &wanted) {
   std::vector<poplar::Tensor> found(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (wanted[i]) found[i] = all[i];
+    if (!wanted[i]) continue;
+    if (!all[i].valid()) throw poplar::poplar_error("output " + std::to_string(i) + " needs an operand that is absent");
+    found[i] = all[i];
   }
   return found;
 }
