@@ -19,6 +19,8 @@ from opc.lower.poplar.codelet_nodes import CodeletOperand, CodeletStage, Field, 
 from opc.lower.poplar.entries import Parts
 from opc.records import replace
 
+_OPERATIONS = {"sum": "ADD", "prod": "MUL", "any": "LOGICAL_OR", "all": "LOGICAL_AND"}
+
 
 class HostNames(Protocol):
     """What the function that a codelet's vertices are added in calls things, as C++ expressions."""
@@ -88,8 +90,7 @@ class _Placing:
         self.stage, self.names = stage, names
         taken = {"at", "steps", "codelet", "graph", "prog", "debug", "opc", "poplar", *names.taken}
         self.indices = {i: f"{i}_" if i in taken else i for i, _ in (*stage.indices, *stage.ranges)}
-        found = ((v.parts, v.group) for o in stage.operands for v in o.view)
-        self.parts = {p: group for p, group in found if p is not None and group is not None}
+        self.parts = {p: group for group, p in stage.parts}
         sizes: dict[str, str] = {}
         for p in self.parts:
             own = self._parts_name(p)
@@ -115,6 +116,9 @@ class _Placing:
         for o in s.operands:
             extents = ", ".join(self.whole.affine(x) for x in o.extents)
             yield f'    codelet.input("{o.field}", {self._type(o)}, {self._view(o)}, {{{extents}}});'
+        if s.split:
+            extents = ", ".join(self.whole.affine(x) for _, x in s.split)
+            yield f"    codelet.split({{{extents}}}, popops::Operation::{_OPERATIONS[s.kind]});"
         yield from self._reads()
         for kind in ("places", "integers", "reals", "flags"):
             if found := [text for f in s.fields if (text := self._field(f, kind))]:
@@ -164,14 +168,14 @@ class _Placing:
         used |= {i for axes in s.work for i in axes}
         for index, extent in reversed(s.ranges):
             used |= extent.indices() if index in used else set()
-        at = " at" if any(i in used for i, _ in s.indices) else ""
+        at = " at" if any(i in used for i, _ in (*s.indices, *s.split)) else ""
         steps = " &steps" if work else " &"
         yield f"    codelet.reads([&](const opc::ipu::box &{at.strip()}, int64_t{steps}) -> std::vector<opc::ipu::box> {{"
-        for n, (index, _) in enumerate(s.indices):
+        for n, (index, _) in enumerate((*s.indices, *s.split)):
             if index in used:
                 yield f"      const opc::ipu::interval {self.indices[index]} = at[{n}];"
         for index, extent in s.ranges:
-            if index in used:
+            if index in used and (index, extent) not in s.split:
                 yield f"      const opc::ipu::interval {self.indices[index]} = opc::ipu::range({self.whole.affine(extent)});"
         if work:
             yield f"      steps = {' + '.join(work)};"

@@ -205,7 +205,7 @@ class PointLoops:
         head.append(Var(result, e.type, number(0) if search else start_of(e.kind, e.type)))
         outer, lines, conditional = dict(self.groups), self.lines, self.conditional
         self.lines, self.conditional = [], False
-        heads = [self._loop(a) for a in e.axes]
+        heads = [self.loop_over(a) for a in e.axes]
         value = self.value(e.body)
         inner: list[Statement] = [*self.lines]
         counted = Accumulate(Local(count, Weak.INT), "sum", number(1))
@@ -240,7 +240,7 @@ class PointLoops:
         """Return the report of a reduction over nothing that has no value there."""
         return self.nest.nothing(kind, over)
 
-    def _loop(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
+    def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
         """Return the loop over an axis, without a body, whose points the values inside then use."""
         if isinstance(axis, Axis):
             return Loop(How.SERIAL, axis.index, number(0), IndexValue(axis.extent), ())

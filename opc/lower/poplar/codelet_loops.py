@@ -8,9 +8,11 @@ from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
     Axis,
+    BroadcastAxis,
     Call,
     Const,
     Expr,
+    GroupAxis,
     GroupRef,
     IndexValue,
     Present,
@@ -23,7 +25,7 @@ from opc.ir.expr import (
     walk,
 )
 from opc.ir.op import Op
-from opc.loops.nodes import Accumulate, Body, Continue, Do, How, If, Let, Loop, Refuse, Statement, Var, While, Yield
+from opc.loops.nodes import Accumulate, Body, Continue, Do, GroupPoints, How, If, Let, Loop, Refuse, Statement, Var, While, Yield
 from opc.loops.values import (
     Address,
     Block,
@@ -48,6 +50,7 @@ from opc.lower.guards import Guard, guard_indices, is_known_inside, replace_node
 from opc.lower.loop_ir import NestStage, ScanPlan, ScatterPlan
 from opc.lower.nests.flat import is_positive
 from opc.lower.poplar.codelet_nodes import STATUS, Nonempty, OfNothing, Outside
+from opc.lower.poplar.codelet_sums import split_axes
 from opc.lower.poplar.entries import Entries
 from opc.records import replace
 
@@ -63,10 +66,19 @@ class CodeletLoops(PointLoops):
         self.always = frozenset(_always(entries.assign.value))
         self.nonempty: dict[Nonempty, None] = {}
         self.found: dict[Reduce, Expr] = {}
+        self.split = split_axes(entries.assign.value)
         self.bounded = {Affine.of(Index(i)): d for i, d in zip(self.indices, self.nest.declared.dims) if isinstance(d, Affine)}
         for e in walk(entries.assign.value):
             if isinstance(e, Reduce):
                 self.bounded |= {Affine.of(Index(a.index)): a.extent for a in e.axes if isinstance(a, Axis)}
+
+    def loop_over(self, axis: Axis | GroupAxis | BroadcastAxis) -> Loop | GroupPoints:
+        """As `PointLoops` says; an axis of the whole target's reduction runs over a part of it."""
+        loop = super().loop_over(axis)
+        if isinstance(loop, Loop) and axis in self.split:
+            low, high = self._ends(len(self.indices) + self.split.index(axis))
+            return replace(loop, low=low, high=high)
+        return loop
 
     # The forms.
 

@@ -15,7 +15,7 @@ from opc.ir.expr import AttrRef, Present
 from opc.ir.op import Assign, Op
 from opc.loops.nodes import Kernel
 from opc.loops.values import Member
-from opc.lower.poplar.entries import ViewEntry
+from opc.lower.poplar.entries import Parts, ViewEntry
 from opc.records import dataclass
 
 STATUS = "status"
@@ -84,8 +84,9 @@ class CodeletStage:
 
     `form` says how: "points" one after the other, a "scatter" goes through the terms of a sum once, a "scan" carries a reduction
     along an index. `indices` are the target's, outermost first, and `ranges` the axes of reductions, with their extents. `work`
-    are the indices of each nest of loops. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is asked before the
-    graph is made.
+    are the indices of each nest of loops, `parts` the groups whose axes are told apart. A target that is a reduction of this
+    `kind` may be computed in parts along the axes `split`. `refusals` are what a status of 1, 2, ... stands for; `nonempty` is
+    asked before the graph is made.
     """
 
     name: str
@@ -97,6 +98,9 @@ class CodeletStage:
     indices: tuple[tuple[str, Affine], ...]
     ranges: tuple[tuple[str, Affine], ...]
     work: tuple[tuple[str, ...], ...]
+    split: tuple[tuple[str, Affine], ...]
+    kind: str
+    parts: tuple[tuple[str, Parts], ...]
     fields: tuple[Field, ...]
     refusals: tuple[Outside | OfNothing, ...]
     nonempty: tuple[Nonempty, ...]

@@ -20,6 +20,7 @@ from opc.lower.nests.scatter import flat_scatter
 from opc.lower.poplar.codelet_fields import RESERVED, fields_of, narrowed, nodes_of
 from opc.lower.poplar.codelet_loops import CodeletLoops
 from opc.lower.poplar.codelet_nodes import STATUS, CodeletOperand, CodeletStage
+from opc.lower.poplar.codelet_sums import reduced_value
 from opc.lower.poplar.entries import Entries, entries_of
 from opc.records import replace
 from opc.transform.indices import Namer, index_names, op_names, substitute
@@ -36,19 +37,23 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
     entries = _with_own_names(entries_of(op, assign))
     loops, own = CodeletLoops(op, entries, name), entries.assign
     plan = _plan(entries)
+    if plan is not None:
+        loops.split = ()
     body = _body(loops, plan)
+    ends = (*loops.indices, *(a.index for a in loops.split))
     start: Body = (Do(call("report", Word(STATUS), number(0), number(0))),) if loops.refusals else ()
     body = narrowed(propagate((*start, Comment(format_assign(assign)), *body)), own.value)
     namer = Namer(RESERVED | index_names(entries.op) | op_names(op) | op_names(entries.op))
     namer.taken |= {a.name for e in nodes_of(body) if isinstance(e, IndexValue) for a in e.value.atoms() if isinstance(a, Dim)}
     operands = {n: namer.fresh(f"{n}_part") if n in RESERVED else n for n in loops.nest.operands}
-    fields = fields_of(op, body, loops.indices, operands, namer)
+    fields = fields_of(op, body, ends, operands, namer)
     views = tuple(View(n, entries.op.operand(n).type, True, k) for k, n in enumerate(loops.nest.operands))
     kernel = Kernel("codelet", loops.nest.operands, loops.nest.types, body, views, span=assign.span)
     kernel = named(kernel, {f.name for f in fields} | set(operands.values()) | spec_names(op))
     verify_kernel(kernel, PARAMETERS)
     found = [_operand(op, entries, n, operands[n]) for n in loops.nest.operands]
-    if isinstance(plan, ScatterPlan):
+    whole = None if plan is not None else reduced_value(own.value)
+    if isinstance(plan, ScatterPlan) or loops.split:
         found[-1] = replace(found[-1], kept=True)
     form = "scatter" if isinstance(plan, ScatterPlan) else "scan" if isinstance(plan, ScanPlan) else "points"
     return CodeletStage(
@@ -61,6 +66,9 @@ def codelet_stage(op: Op, assign: Assign, name: str) -> CodeletStage:
         tuple(zip(loops.indices, found[-1].extents, strict=True)),
         tuple(dict.fromkeys((a.index, a.extent) for _, axes in _reductions(own.value, ()) for a in axes)),
         tuple(_work(own.value, loops.indices, plan)),
+        tuple((a.index, a.extent) for a in loops.split),
+        whole.kind if loops.split and whole is not None else "",
+        tuple(entries.parts.items()),
         fields,
         tuple(loops.refusals),
         tuple(loops.nonempty),
@@ -137,4 +145,4 @@ def _with_own_names(entries: Entries) -> Entries:
         return known[e]
 
     assign = entries.assign.with_value(renamed(entries.assign.value))
-    return Entries(entries.op.with_body((assign,)), assign, entries.views)
+    return replace(entries, op=entries.op.with_body((assign,)), assign=assign)

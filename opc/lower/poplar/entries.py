@@ -56,11 +56,15 @@ class ViewEntry:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A statement of `op`, of which each operand has the axes of its view; `views` tells what these are of the operand's own."""
+    """A statement of `op`, of which each operand has the axes of its view.
+
+    `views` tells what these are of the operand's own, and `parts` has the groups whose axes are told apart.
+    """
 
     op: Op
     assign: Assign
     views: Mapping[str, tuple[ViewEntry, ...]]
+    parts: Mapping[str, Parts]
 
 
 _Point: TypeAlias = tuple[Affine, ...]
@@ -112,7 +116,7 @@ class _Entries:
             tuple(flat[o.name] for o in declared if o.name in flat) for declared in (op.inputs, op.outputs, op.temporaries)
         )
         changed = replace(op, body=(own,), inputs=inputs, outputs=outputs, temporaries=temporaries)
-        return Entries(changed, own, views)
+        return Entries(changed, own, views, self.parts)
 
     def _view(self, operand: Operand) -> tuple[ViewEntry, ...]:
         return tuple(

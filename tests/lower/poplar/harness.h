@@ -38,7 +38,10 @@ class call {
   bool flag(const std::string &name) const { return entry("flag " + name) == "1"; }
   std::string text(const std::string &name) const { return entry("text " + name); }
   opc::ipu::shape shape(const std::string &name) const { return sizes("shape " + name); }
-  opc::ipu::shape group(const std::string &name) const { return sizes("group " + name); }
+  /* A group that only absent operands have is empty. */
+  opc::ipu::shape group(const std::string &name) const {
+    return entries_.count("group " + name) == 0 ? opc::ipu::shape() : sizes("group " + name);
+  }
   poplar::Type type(const std::string &name) const {
     for (const poplar::Type &t : {poplar::FLOAT, poplar::HALF, poplar::INT, poplar::UNSIGNED_INT, poplar::SHORT, poplar::UNSIGNED_SHORT,
                                   poplar::SIGNED_CHAR, poplar::UNSIGNED_CHAR, poplar::BOOL}) {

@@ -65,9 +65,7 @@ class codelet {
     operand o = {field, type, tensor, extents};
     if (tensor.valid() && points_of(extents) > 0) {
       if (tensor.elementType() != type) o.tensor = popops::cast(graph_, tensor, type, prog_, {debug_, in_stage(field)});
-      shape sizes;
-      for (const int64_t size : extents) sizes.push_back(static_cast<std::size_t>(size));
-      o.tensor = o.tensor.reshape(sizes);
+      o.tensor = o.tensor.reshape(sizes_of(extents));
     } else {
       o.tensor = poplar::Tensor();
     }
@@ -88,28 +86,38 @@ class codelet {
   /* The message for a number that vertices find wrong, from 1 on. */
   void refusal(const std::string &message) { messages_.push_back(message); }
 
+  /* A target that is a reduction over axes of these extents may be computed in parts, which are reduced then. */
+  void split(const std::vector<int64_t> &extents, popops::Operation operation) {
+    split_ = extents;
+    operation_ = operation;
+  }
+
   /* Adds the vertices, and returns the target with one axis for each index. */
   poplar::Tensor run() {
-    shape sizes;
-    for (const int64_t extent : target_.extents) sizes.push_back(static_cast<std::size_t>(std::max<int64_t>(extent, 0)));
-    const poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, in_stage(target_.field)});
+    shape sizes = sizes_of(target_.extents);
     if (points_of(target_.extents) <= 0) {
-      graph_.setTileMapping(out, 0);
-      return rounded(out);
+      const poplar::Tensor none = graph_.addVariable(stored_, sizes, {debug_, in_stage(target_.field)});
+      graph_.setTileMapping(none, 0);
+      return none;
     }
     check_reads();
     const std::vector<int64_t> chunks = best_chunks();
+    const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank());
+    sizes.insert(sizes.begin(), static_cast<std::size_t>(parts));
+    poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, in_stage(target_.field)});
     const poplar::ComputeSet set = graph_.addComputeSet({debug_, name_});
     std::vector<poplar::Tensor> statuses;
-    const unsigned tiles = graph_.getTarget().getNumTiles();
-    unsigned tile = first_tile(tiles);
+    const int64_t on_each = (boxes + tiles() - 1) / tiles(), first = first_tile();
+    int64_t n = 0;
     for_each_box(chunks, [&](const box &at) {
-      place_box(set, out, at, tile, statuses);
-      tile = (tile + 1) % tiles;
+      const unsigned tile = static_cast<unsigned>((first + n / on_each) % tiles());
+      place_box(set, out[static_cast<std::size_t>(n % parts)], at, tile, on_each > 1 ? 1 : workers(), statuses);
+      ++n;
     });
     prog_.add(poplar::program::Execute(set, {debug_, name_}));
     if (!statuses.empty()) check(statuses);
-    return rounded(out);
+    out = parts == 1 ? out[0] : popops::reduce(graph_, out, {0}, {operation_}, prog_, {debug_, in_stage("sum")});
+    return stored_ == target_.type ? out : popops::cast(graph_, out, stored_, prog_, {debug_, in_stage(target_.field)});
   }
 
  private:
@@ -126,6 +134,8 @@ class codelet {
   const poplar::DebugContext &debug_;
   operand target_;
   poplar::Type stored_;
+  std::vector<int64_t> split_;
+  popops::Operation operation_ = popops::Operation::ADD;
   std::vector<operand> operands_;
   std::function<std::vector<box>(const box &, int64_t &)> reads_;
   std::vector<std::pair<std::string, int>> integers_;
@@ -150,15 +160,31 @@ class codelet {
     return static_cast<int>(value);
   }
 
-  poplar::Tensor rounded(const poplar::Tensor &out) {
-    return stored_ == target_.type ? out : popops::cast(graph_, out, stored_, prog_, {debug_, in_stage(target_.field)});
+  static shape sizes_of(const std::vector<int64_t> &extents) {
+    shape sizes;
+    for (const int64_t extent : extents) sizes.push_back(static_cast<std::size_t>(std::max<int64_t>(extent, 0)));
+    return sizes;
   }
 
-  box whole_target() const {
+  /* A box has an interval for each index of the target, and then one for each axis that its reduction may be split along. */
+  std::size_t rank() const { return target_.extents.size(); }
+  std::size_t dimensions() const { return rank() + split_.size(); }
+  int64_t extent_of(std::size_t n) const { return n < rank() ? target_.extents[n] : std::max<int64_t>(split_[n - rank()], 0); }
+  box target_of(const box &at) const { return box(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank())); }
+
+  box everything() const {
     box all;
-    for (const int64_t extent : target_.extents) all.push_back(whole(extent));
+    for (std::size_t n = 0; n < dimensions(); ++n) all.push_back(whole(extent_of(n)));
     return all;
   }
+
+  /* The number of boxes, or of the parts of a reduction from the target's rank on. */
+  int64_t count_of(const std::vector<int64_t> &chunks, std::size_t from) const {
+    int64_t count = 1;
+    for (std::size_t n = from; n < chunks.size(); ++n) count *= cuts_of(n, chunks[n]);
+    return count;
+  }
+  int64_t cuts_of(std::size_t n, int64_t chunk) const { return chunk > 0 ? (extent_of(n) + chunk - 1) / chunk : 1; }
 
   std::vector<box> read_in(const box &at) const {
     int64_t steps = 1;
@@ -167,7 +193,7 @@ class codelet {
 
   /* Refuses indices that a tile's integers can't hold. */
   void check_reads() const {
-    const std::vector<box> all = read_in(whole_target());
+    const std::vector<box> all = read_in(everything());
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const interval &axis : all[i]) {
         fits(axis.low, "an index of " + operands_[i].field);
@@ -190,84 +216,109 @@ class codelet {
     return elements * static_cast<int64_t>(graph_.getTarget().getTypeSize(o.type));
   }
 
-  /* What a tile needs for a box: bytes beside what lives there already, and time, in steps. */
+  /* What a box needs: bytes of its tile beside what lives there already, and steps. */
   struct needs {
-    int64_t bytes, time;
+    int64_t bytes, steps;
   };
 
   needs needed_for(const box &at) const {
-    int64_t bytes = bytes_of(target_, points_in(at)), steps = 1;
+    int64_t bytes = bytes_of(target_, points_in(target_of(at))), steps = 1;
     const std::vector<box> read = reads_(at, steps);
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const operand &o = operands_[i];
       bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read[i], o.extents)) : 1);
     }
     const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
-    bytes += workers() * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2));
-    /* A step takes several instructions, of each worker's own; the exchange brings a word in one. */
-    return {bytes, sum(steps, bytes / 4)};
+    return {bytes + workers() * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2)), steps};
   }
 
   int64_t workers() const { return graph_.getTarget().getNumWorkerContexts(); }
+  int64_t tiles() const { return graph_.getTarget().getNumTiles(); }
+  int64_t room() const { return static_cast<int64_t>(graph_.getTarget().getBytesPerTile()); }
 
-  /* Sizes of boxes along each index: those that take the least time, as far as steps and elements that are sent tell. */
+  /* A way to cut the indices, and how long the busiest tile takes: steps, and words that it is sent. */
+  struct cut {
+    int64_t time;
+    std::vector<int64_t> chunks;
+  };
+
+  /* Sizes of boxes along each index: those that take the least time of those that fit on the tiles. */
   std::vector<int64_t> best_chunks() const {
-    const int64_t tiles = graph_.getTarget().getNumTiles(), room = static_cast<int64_t>(graph_.getTarget().getBytesPerTile());
-    int64_t steps = 1;
-    reads_(whole_target(), steps);
-    /* Fewer steps than these aren't worth a tile of their own. */
-    const int64_t most = std::min(tiles, std::max<int64_t>(1, steps / 64));
-    std::vector<int64_t> chunks = target_.extents, best;
-    int64_t least = std::numeric_limits<int64_t>::max(), bytes = least;
+    int64_t steps = 1, bytes = std::numeric_limits<int64_t>::max();
+    reads_(everything(), steps);
+    std::vector<int64_t> chunks;
+    for (std::size_t n = 0; n < dimensions(); ++n) chunks.push_back(extent_of(n));
+    std::vector<cut> found;
     const auto consider = [&] {
-      const needs most_needed = largest(chunks);
-      bytes = std::min(bytes, most_needed.bytes);
-      if (most_needed.bytes > room || most_needed.time >= least) return;
-      least = most_needed.time;
-      best = chunks;
+      const needs most = largest(chunks);
+      const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank()), on_each = (boxes + tiles() - 1) / tiles();
+      bytes = std::min(bytes, most.bytes * on_each);
+      if (most.bytes * on_each > room()) return;
+      const int64_t busy = on_each > 1 ? 1 : std::min(workers(), longest(chunks));
+      int64_t time = sum(most.steps / busy, most.bytes * on_each / 4);
+      if (parts > 1) time = sum(time, 256 + points_of(target_.extents) / tiles() * parts);
+      found.push_back({time, chunks});
     };
-    split_from(0, most, chunks, consider);
-    /* What fits no tile may fit when more tiles share it. */
-    if (best.empty() && most < tiles) split_from(0, tiles, chunks, consider);
-    if (best.empty()) {
-      throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(bytes) + " bytes and has " + std::to_string(room));
+    /* Fewer steps than these aren't worth a tile of their own; but what fits on no tile may fit where more tiles share it. */
+    const int64_t most = split_.empty() ? tiles() : tiles() * workers(), enough = std::max<int64_t>(1, steps / 64);
+    split_from(0, std::min(most, enough), chunks, consider);
+    if (found.empty() && enough < most) split_from(0, most, chunks, consider);
+    std::stable_sort(found.begin(), found.end(), [](const cut &a, const cut &b) { return a.time < b.time; });
+    for (const cut &c : found) {
+      if (fits_everywhere(c.chunks)) return c.chunks;
     }
-    return best;
+    throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(bytes) + " bytes and has " + std::to_string(room()));
   }
 
-  /* Asks for every way to cut the indices from one on into no more than `parts` boxes. */
+  bool fits_everywhere(const std::vector<int64_t> &chunks) const {
+    const int64_t on_each = (count_of(chunks, 0) + tiles() - 1) / tiles();
+    bool fits = true;
+    for_each_box(chunks, [&](const box &at) { fits = fits && needed_for(at).bytes * on_each <= room(); });
+    return fits;
+  }
+
+  /* How many workers a box is split for at most. */
+  int64_t longest(const std::vector<int64_t> &chunks) const {
+    for (std::size_t n = 0; n < rank(); ++n) {
+      if (chunks[n] > 1) return chunks[n];
+    }
+    return 1;
+  }
+
+  /* Asks for every way to cut the indices from one on into no more than `most` boxes. */
   template <typename Consider>
-  void split_from(std::size_t index, int64_t parts, std::vector<int64_t> &chunks, const Consider &consider) const {
+  void split_from(std::size_t index, int64_t most, std::vector<int64_t> &chunks, const Consider &consider) const {
     if (index == chunks.size()) return consider();
-    const int64_t extent = target_.extents[index];
-    int64_t before = 0;
-    for (int64_t cut = 1; cut <= std::min(parts, extent); cut = next_cut(cut, std::min(parts, extent))) {
-      const int64_t chunk = (extent + cut - 1) / cut;
+    const int64_t extent = extent_of(index), cuts = std::max<int64_t>(1, std::min(most, extent));
+    int64_t before = -1;
+    for (int64_t n = 1; n <= cuts; n = n < cuts ? std::min(2 * n, cuts) : n + 1) {
+      const int64_t chunk = (extent + n - 1) / n;
       if (chunk == before) continue;
       before = chunk;
       chunks[index] = chunk;
-      split_from(index + 1, parts / ((extent + chunk - 1) / chunk), chunks, consider);
+      split_from(index + 1, most / cuts_of(index, chunk), chunks, consider);
     }
     chunks[index] = extent;
   }
-
-  /* 1, 2, 4, 8, ... and the most there may be. */
-  static int64_t next_cut(int64_t cut, int64_t most) { return cut < most ? std::min(2 * cut, most) : cut + 1; }
 
   /* The needs of the largest of some boxes: the first, one in the middle and the last. */
   needs largest(const std::vector<int64_t> &chunks) const {
     box first, middle, last;
     for (std::size_t n = 0; n < chunks.size(); ++n) {
-      const int64_t extent = target_.extents[n], chunk = chunks[n], count = (extent + chunk - 1) / chunk;
-      first.push_back(interval(0, chunk - 1));
-      middle.push_back(interval(count / 2 * chunk, std::min(count / 2 * chunk + chunk, extent) - 1));
-      last.push_back(interval((count - 1) * chunk, extent - 1));
+      const int64_t cuts = cuts_of(n, chunks[n]);
+      first.push_back(chunk_at(n, chunks[n], 0));
+      middle.push_back(chunk_at(n, chunks[n], cuts / 2));
+      last.push_back(chunk_at(n, chunks[n], cuts - 1));
     }
     needs most = needed_for(first);
     for (const needs &other : {needed_for(middle), needed_for(last)}) {
-      most = {std::max(most.bytes, other.bytes), std::max(most.time, other.time)};
+      most = {std::max(most.bytes, other.bytes), std::max(most.steps, other.steps)};
     }
     return most;
+  }
+
+  interval chunk_at(std::size_t n, int64_t chunk, int64_t place) const {
+    return interval(place * chunk, std::min((place + 1) * chunk, extent_of(n)) - 1);
   }
 
   template <typename Do>
@@ -278,27 +329,23 @@ class codelet {
   template <typename Do>
   void boxes_from(std::size_t index, const std::vector<int64_t> &chunks, box &at, const Do &act) const {
     if (index == chunks.size()) return act(at);
-    const int64_t extent = target_.extents[index];
-    for (int64_t begin = 0; begin < extent; begin += chunks[index]) {
-      at[index] = interval(begin, std::min(begin + chunks[index], extent) - 1);
+    for (int64_t n = 0; n < cuts_of(index, chunks[index]); ++n) {
+      at[index] = chunk_at(index, chunks[index], n);
       boxes_from(index + 1, chunks, at, act);
     }
   }
 
   /* Small stages of one name begin on one tile, others elsewhere, so that not all are on the first. */
-  unsigned first_tile(unsigned tiles) const {
+  int64_t first_tile() const {
     uint32_t hash = 2166136261u;
     for (const char c : name_) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-    return hash % tiles;
+    return hash % tiles();
   }
 
   /* Adds the vertices of a box, which share what is read: each computes some of the points along the first index that has several. */
-  void place_box(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, std::vector<poplar::Tensor> &statuses) {
+  void place_box(poplar::ComputeSet set, const poplar::Tensor &out, const box &at, unsigned tile, int64_t vertices,
+                 std::vector<poplar::Tensor> &statuses) {
     const std::vector<box> read = read_in(at);
-    const int64_t needed = needed_for(at).bytes, room = static_cast<int64_t>(graph_.getTarget().getBytesPerTile());
-    if (needed > room) {
-      throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(needed) + " bytes and has " + std::to_string(room));
-    }
     std::vector<poplar::Tensor> given;
     std::vector<box> parts;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -306,30 +353,24 @@ class codelet {
       parts.push_back(o.tensor.valid() ? part(read[i], o.extents) : box(o.extents.size()));
       given.push_back(o.tensor.valid() ? slice(o.tensor, parts.back()).flatten() : nothing(o.type));
     }
-    graph_.setTileMapping(slice(out, at), tile);
-    const std::size_t along = first_long(at);
+    graph_.setTileMapping(slice(out, target_of(at)), tile);
+    std::size_t along = 0;
+    while (along < rank() && at[along].size() == 1) ++along;
     box own = at;
-    const int64_t length = along < at.size() ? at[along].size() : 1, chunk = worker_chunk(at, along);
+    const int64_t length = along < rank() ? at[along].size() : 1, chunk = along < rank() ? worker_chunk(at, along, vertices) : 1;
     for (int64_t begin = 0; begin < length; begin += chunk) {
-      if (along < at.size()) own[along] = interval(at[along].low + begin, at[along].low + std::min(begin + chunk, length) - 1);
+      if (along < rank()) own[along] = interval(at[along].low + begin, at[along].low + std::min(begin + chunk, length) - 1);
       add_vertex(set, out, own, parts, given, tile, statuses);
     }
   }
 
-  static std::size_t first_long(const box &at) {
-    std::size_t n = 0;
-    while (n < at.size() && at[n].size() == 1) ++n;
-    return n;
-  }
-
-  /* How many points along an index each worker computes: no two may write to one word. */
-  int64_t worker_chunk(const box &at, std::size_t along) const {
-    if (along == at.size()) return 1;
-    const int64_t length = at[along].size(), bytes = bytes_of(target_, points_in(at) / length);
+  /* How many points along an index each vertex computes: no two may write to one word. */
+  int64_t worker_chunk(const box &at, std::size_t along, int64_t vertices) const {
+    const int64_t length = at[along].size(), bytes = bytes_of(target_, points_in(target_of(at)) / length);
     const int64_t word = graph_.getTarget().getAtomicStoreGranularity();
     int64_t step = 1;
     while (step * bytes % word != 0) ++step;
-    const int64_t wanted = (length + workers() - 1) / workers();
+    const int64_t wanted = (length + vertices - 1) / vertices;
     return (wanted + step - 1) / step * step;
   }
 
@@ -337,7 +378,7 @@ class codelet {
                   const std::vector<poplar::Tensor> &given, unsigned tile, std::vector<poplar::Tensor> &statuses) {
     const poplar::VertexRef v = graph_.addVertex(set, class_name());
     for (std::size_t i = 0; i < operands_.size(); ++i) graph_.connect(v[operands_[i].field], given[i]);
-    graph_.connect(v[target_.field], slice(out, at).flatten());
+    graph_.connect(v[target_.field], slice(out, target_of(at)).flatten());
     for (const auto &f : integers_) graph_.setInitialValue(v[f.first], f.second);
     for (const auto &f : reals_) graph_.setInitialValue(v[f.first], f.second);
     for (const auto &f : flags_) graph_.setInitialValue(v[f.first], f.second);
@@ -363,14 +404,14 @@ class codelet {
       case place::end:
         return at[f.axis].high + 1;
       case place::points:
-        return points_in(at);
+        return points_in(target_of(at));
       case place::size:
         return operands_[f.operand].extents[f.axis];
       default:
         break;
     }
     int64_t stride = 1, first = 0;
-    const box &part = f.operand < parts.size() ? parts[f.operand] : at;
+    const box part = f.operand < parts.size() ? parts[f.operand] : target_of(at);
     for (std::size_t n = part.size(); n-- > 0;) {
       if (f.what == place::stride && n == f.axis) return stride;
       first -= part[n].low * stride;
