@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,8 @@ def declarations(library: str) -> dict[str, list[Entry]]:
     headers = [h for h in sorted((INCLUDE / library).rglob("*.hpp")) if not HIDDEN & set(h.relative_to(INCLUDE).parts)]
     names = [str(h.relative_to(INCLUDE)) for h in headers]
     source = "".join(f"#include <{name}>\n" for name in names)
-    flags = ["-std=c++14", "-E", "-C", "-DPOPLAR_EMULATION_LIBRARIES", "-DONNX_NAMESPACE=onnx", f"-I{INCLUDE}", "-x", "c++", "-"]
+    defined = ["-DPOPLAR_EMULATION_LIBRARIES", "-DONNX_NAMESPACE=onnx"]
+    flags = ["-std=c++14", "-E", "-C", *defined, f"-I{INCLUDE}", *bindings(), "-x", "c++", "-"]
     compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
     done = subprocess.run([*compiler, *flags], input=source, capture_output=True, text=True, check=True)
     texts: dict[str, list[str]] = {name: [] for name in names}
@@ -55,6 +57,13 @@ def declarations(library: str) -> dict[str, list[Entry]]:
         elif current in texts:
             texts[current].append(line)
     return {name: list(entries(tokens("\n".join(lines)), [])) for name, lines in texts.items()}
+
+
+def bindings() -> list[str]:
+    """Return where the headers of Python and pybind11 are, which one header of PopART includes."""
+    import pybind11
+
+    return [f"-I{sysconfig.get_path('include')}", f"-I{pybind11.get_include()}"]
 
 
 def tokens(text: str) -> list[str]:
