@@ -175,7 +175,7 @@ class _Stage:
         count, axes = len(self.stage.loops), view.axes
         if self._is_split(view.tensor) or [a.loop for a in axes] != [*range(count - len(axes), count)]:
             return False
-        return all(a.own is None or isinstance(a.own, Affine) or n == 0 for n, a in enumerate(axes))
+        return all(not a.part and (a.own is None or isinstance(a.own, Affine) or n == 0) for n, a in enumerate(axes))
 
     def _is_split(self, tensor: str) -> bool:
         """Whether an axis that an operand has is two for the case."""
@@ -205,7 +205,8 @@ class _Stage:
                 text = f'body.reduce("{step.name}", {kind}, {self.values.converted(step.value, step.type)}, loops, {{{over}}})'
             case Product():
                 left, right = values.text(step.left), values.text(step.right)
-                text = f'body.product("{step.name}", {left}, {right}, loops, {self._axes(step.kept)})'
+                over = ", ".join(map(str, step.over))
+                text = f'body.product("{step.name}", {left}, {right}, loops, {self._axes(step.kept)}, {{{over}}})'
                 if step.given:
                     given = " && ".join(f"({c})" if "||" in c else c for c in map(values.condition, step.given))
                     text = f"{given} ? {text} : ipu::value(0)"

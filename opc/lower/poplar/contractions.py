@@ -51,7 +51,9 @@ class _Contraction:
         for n, term in enumerate(stage.terms):
             names.append(stage.total if len(stage.terms) == 1 else self.namer.fresh(f"{stage.total}_{n + 1}"))
             factors = [self._factor(f, term) for f in term.factors]
-            steps.append(Product(names[-1], stage.type, factors[0], factors[1], self.kept, term.conditions, stage.assign, needed))
+            left, right = factors
+            over = self._over(term)
+            steps.append(Product(names[-1], stage.type, left, right, self.kept, over, term.conditions, stage.assign, needed))
         if len(names) != 1:
             total: Expr = Const(0, stage.type)
             for n, name in enumerate(names):
@@ -84,6 +86,10 @@ class _Contraction:
             raise UnsupportedForm("a factor is zero at some points")
         return self._read(f.read, [self._index(f, a) for a in f.axes])
 
+    def _over(self, term: Term) -> tuple[int, ...]:
+        names = (a.index if isinstance(a, Axis) else str(a) for a in term.axes if not isinstance(a, BroadcastAxis))
+        return tuple(self.places[n] for n in names)
+
     def _index(self, f: Factor, a: AxisIndex | GroupRef) -> str:
         """Return the index or group along which an axis of a factor lies, where it does along one whole loop."""
         if isinstance(a, GroupRef):
@@ -107,10 +113,9 @@ class _Contraction:
             loop = self.loops[place]
             if isinstance(dim, Group):
                 axes.append(Along(place, GroupLoop(dim.name, dim.of) if dim.of else None))
-            elif isinstance(loop, IndexLoop) and loop.extent == dim:
-                axes.append(Along(place))
             else:
-                raise UnsupportedForm(f"{read.operand} is read in part")
+                assert isinstance(loop, IndexLoop), "indices run along single axes"
+                axes.append(Along(place, part=loop.extent != dim))
         if len({a.loop for a in axes}) < len(axes):
             raise UnsupportedForm(f"{read.operand} is read along a diagonal")
         key = read.operand, tuple(axes)

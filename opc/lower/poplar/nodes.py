@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 class Along:
     """Axes of a tensor that lie along the loop at position `loop`.
 
-    They are the loop's, or the tensor's `own`, which are broadcast along them: those of a group, or one axis and its size.
+    They are the loop's, or the tensor's `own`, which are broadcast along them: those of a group, or one axis and its size. An
+    axis of which the loop may have the first points alone is there in `part`.
     """
 
     loop: int
     own: GroupLoop | Affine | None = None
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,10 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product of two factors, summed over all loops but those of the result's axes `kept`: one or more matrix products.
+    """A product of two factors, summed along the loops at the positions `over`: one or more matrix products.
 
-    What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere. Where a kept axis is a
-    tensor's own, the products of all points that it is broadcast along are added up.
+    What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere. The result has the axes
+    `kept`; where one is a tensor's own, the products of all points that it is broadcast along are added up.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Product:
     left: Expr
     right: Expr
     kept: tuple[Along, ...]
+    over: tuple[int, ...]
     given: tuple[Expr, ...]
     source: Assign
     needed: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ def _axes(stage: TensorStage, axes: tuple[Along, ...]) -> str:
     for a in axes:
         loop = stage.loops[a.loop]
         if a.own is None:
-            texts.append(str(loop))
+            texts.append(f"{loop}{' in part' if a.part else ''}")
         else:
             texts.append(f"{a.own} along {loop}" if isinstance(a.own, Affine) else str(a.own))
     return ", ".join(texts)
@@ -72,7 +72,8 @@ def _step(stage: TensorStage, s: Step) -> str:
         case Product():
             given = "".join(f" if {format_expr(c)}" for c in s.given)
             kept = _axes(stage, s.kept)
-            text = f"matMul {s.name}: {s.type}[{kept}] = {_value(s.left)} * {_value(s.right)}{given}"
+            over = ", ".join(str(stage.loops[n]) for n in s.over)
+            text = f"matMul {s.name}[{kept}]: {s.type} = sum[{over}]({_value(s.left)} * {_value(s.right)}){given}"
         case Store():
             over = ", ".join(str(stage.loops[n]) for n in s.over)
             reduction = f"{s.reduction} over points of [{over}] of " if s.reduction else ""

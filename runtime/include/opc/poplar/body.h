@@ -82,20 +82,24 @@ class body {
     return store(name, type, reduced(name, kind, a, from, to), stage, axes);
   }
 
-  /* The product of two values, summed along all loops but those of the axes `kept`, and where these are a tensor's own, of all
-   * points that they are broadcast along. */
-  value product(const std::string &name, const value &left, const value &right, const loops &stage, const std::vector<along> &kept) {
+  /* The product of two values, summed along the loops `over`. It has the axes `kept`; where these are a tensor's own, the products of
+   * all points that they are broadcast along are added up. */
+  value product(const std::string &name, const value &left, const value &right, const loops &stage, const std::vector<along> &kept,
+                const std::vector<std::size_t> &over) {
     if (left.is_absent() || right.is_absent()) return absent();
-    std::vector<bool> stays(stage.sizes().size(), false);
+    std::vector<bool> stays(stage.sizes().size(), true);
+    shape whole(stage.sizes().size(), 1), sizes = whole;
     for (const along &a : kept) {
-      for (const std::size_t i : stage.positions(a.loop)) stays[i] = true;
+      for (const std::size_t i : stage.positions(a.loop)) sizes[i] = whole[i] = stage.sizes()[i];
+    }
+    for (const std::size_t loop : over) {
+      for (const std::size_t i : stage.positions(loop)) {
+        stays[i] = false;
+        sizes[i] = stage.sizes()[i];
+      }
     }
     const shape to = stage.sizes_of(kept);
-    shape whole = stage.sizes();
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-      if (!stays[i]) whole[i] = 1;
-    }
-    const value found = multiplied(name, matrix(name, left), matrix(name, right), stage.sizes(), stays);
+    const value found = multiplied(name, matrix(name, left), matrix(name, right), sizes, stays);
     return to == whole ? found : reduced(name, reduction::sum, found, whole, to);
   }
 

@@ -129,7 +129,8 @@ class loops {
     return found;
   }
 
-  /* A tensor whose axes lie along these loops, as a value of the stage; an absent one stays so. */
+  /* A tensor whose axes lie along these loops, as a value of the stage; an absent one stays so. Of an axis that is longer than its loop it
+   * has the first elements. */
   poplar::Tensor view(const poplar::Tensor &tensor, const std::vector<along> &axes) const {
     if (!tensor.valid()) return tensor;
     /* Axes in the order of the loops, then those of size 1 that the tensor lacks. */
@@ -148,7 +149,13 @@ class loops {
       const shape own = sizes_along(a);
       parts.insert(parts.end(), own.begin(), own.end());
     }
-    const poplar::Tensor ordered = tensor.reshape(parts).dimShuffle(order);
+    poplar::Tensor whole = tensor;
+    if (whole.rank() == parts.size()) {
+      for (unsigned i = 0; i < parts.size(); ++i) {
+        if (whole.dim(i) > parts[i]) whole = whole.slice(0, parts[i], i);
+      }
+    }
+    const poplar::Tensor ordered = whole.reshape(parts).dimShuffle(order);
     shape sizes(sizes_.size(), 1);
     for (std::size_t i = 0; i < places.size(); ++i) sizes[places[i].first] = ordered.dim(static_cast<unsigned>(i));
     return ordered.reshape(sizes);
