@@ -20,9 +20,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LIBRARIES = ("poplar", "popops", "poputil", "poplin", "popnn", "poprand", "popart")
+# Each library with those that it needs.
+LIBRARIES = {
+    "poplar": (),
+    "poputil": ("poplar",),
+    "popops": ("poputil", "poplar"),
+    "poplin": ("popops", "poputil", "poplar"),
+    "popnn": (),
+    "poprand": (),
+    "popart": ("poplin", "popops", "poputil", "poplar"),
+}
 MODULE = "popart_core"
-FLAGS = ("-std=c++14", "-O1", "-fPIC", "-fvisibility=hidden", "-DONNX_NAMESPACE=onnx")
+FLAGS = ("-std=c++14", "-fPIC", "-DONNX_NAMESPACE=onnx")
+# In a built SDK the libraries define what the headers declare: an op is compiled in a fraction of the time.
+CONFIG = "include/poplar/detail/config.hpp"
+BAKED = "#define POPLAR_EMULATION_LIBRARIES\n"
 STAMP = ".stamp"
 
 ENABLE = """\
@@ -101,6 +113,7 @@ def _make(made: Path, same: Path | None) -> None:
     for folder in ("include", "bin", "python"):
         if (HERE / folder).is_dir():
             shutil.copytree(HERE / folder, made / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (made / CONFIG).write_text(BAKED + (made / CONFIG).read_text())
     (made / "bin").mkdir(exist_ok=True)
     poprt = made / "bin" / "poprt"
     poprt.write_text(POPRT.format(python=sys.executable))
@@ -120,23 +133,29 @@ def _make(made: Path, same: Path | None) -> None:
 
 
 def _compile(made: Path, module: str) -> None:
-    """Compiles the stub libraries and the module, each translation unit on its own, as many at once as there are CPUs."""
-    include = ["-I", str(made / "include")]
-    pybind = ["-I", sysconfig.get_path("include"), "-I", _pybind11()]
-    sources = sorted((HERE / "src" / MODULE).glob("*.cpp"))
-    objects = [made / "lib" / f"{source.stem}.o" for source in sources]
-    jobs = [[*FLAGS, *include, *pybind, "-c", str(source), "-o", str(target)] for source, target in zip(sources, objects)]
-    for name in LIBRARIES:
-        library = f"lib{name}.so"
-        source = str(HERE / "src" / "library.cpp")
-        name_flag = f'-DLIBRARY="{name}"'
-        jobs.append([*FLAGS, name_flag, "-shared", f"-Wl,-soname,{library}", source, "-o", str(made / "lib" / library)])
+    """Compiles the libraries and the module, each translation unit on its own, as many at once as there are CPUs."""
+    flags = [*FLAGS, "-I", str(made / "include")]
+    pybind = ["-fvisibility=hidden", "-I", sysconfig.get_path("include"), "-I", _pybind11()]
+    # The longest first, so that none is left alone at the end.
+    units = {MODULE: [*flags, "-O1", *pybind], **{name: [*flags, "-O1"] for name in reversed(LIBRARIES)}}
+    objects = made / "objects"
+    objects.mkdir()
+    jobs = [[*unit, "-c", str(_source(name)), "-o", str(objects / f"{name}.o")] for name, unit in units.items()]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(_run, jobs))
-    if objects:
-        _run(["-shared", *map(str, objects), "-ldl", "-pthread", "-o", str(made / "python" / module)])
-    for target in objects:
-        target.unlink()
+    folder = ["-L", str(made / "lib")]
+    for name, needs in LIBRARIES.items():
+        libraries = [*folder, "-Wl,--no-as-needed", *(f"-l{need}" for need in needs), "-ldl", "-pthread"]
+        shared = ["-shared", "-Wl,--no-undefined", f"-Wl,-soname,lib{name}.so", "-Wl,-rpath,$ORIGIN", str(objects / f"{name}.o")]
+        _run([*shared, *libraries, "-o", str(made / "lib" / f"lib{name}.so")])
+    libraries = [*folder, "-Wl,-rpath,$ORIGIN/../lib", *(f"-l{name}" for name in LIBRARIES["popart"]), "-lpopart"]
+    _run(["-shared", str(objects / f"{MODULE}.o"), *libraries, "-ldl", "-pthread", "-o", str(made / "python" / module)])
+    shutil.rmtree(objects)
+
+
+def _source(name: str) -> Path:
+    path = HERE / "src" / f"{name}.cpp"
+    return path if path.is_file() else HERE / "src" / "empty.cpp"
 
 
 def _run(arguments: list[str]) -> None:

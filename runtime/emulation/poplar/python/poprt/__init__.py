@@ -4,9 +4,15 @@ It stands in for Graphcore's closed package, of which it has the command line (`
 shape functions and passes, and the converter.
 """
 
-from poprt import converter, passes
-from poprt.converter import Converter
-from poprt.passes import get_registered_passes
+import sys
+
+# PopART is imported before ONNX, which the passes need; a program that has ONNX already may still use the passes.
+if "onnx" not in sys.modules:
+    import popart  # noqa: F401
+
+from poprt import converter, passes  # noqa: E402
+from poprt.converter import Converter  # noqa: E402
+from poprt.passes import get_registered_passes  # noqa: E402
 
 __version__ = "1.5.0+emulated"
 __all__ = ["Converter", "converter", "get_registered_passes", "passes"]

@@ -96,6 +96,11 @@ class Converter:
                     log.info("Input %s: size %s becomes %s", name, dim.dim_value, size)
                 dim.Clear()
                 dim.dim_value = size
+        if self.input_shape or self.batch_size is not None:
+            # What was known of other tensors held for the old sizes.
+            del model.graph.value_info[:]
+            for output in model.graph.output:
+                output.type.tensor_type.ClearField("shape")
         if self.batch_size is not None:
             for info in inputs.values():
                 if info.name not in self.input_shape and info.type.tensor_type.shape.dim:

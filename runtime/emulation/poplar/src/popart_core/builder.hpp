@@ -1,4 +1,6 @@
 // Models and the builder, as Python sees them.
+#pragma once
+
 #include "bindings.hpp"
 
 #include <popart/builder.hpp>

@@ -1,4 +1,6 @@
 // Relu and Neg of ai.onnx, written as any custom op is: models that hold a custom op hold these beside it.
+#pragma once
+
 #include <map>
 #include <memory>
 #include <string>
@@ -16,14 +18,14 @@
 #include <popops/ElementWise.hpp>
 #include <popops/Expr.hpp>
 
-namespace {
+namespace ops {
 
 namespace pe = popops::expr;
 
-const popart::OperatorIdentifier ReluId("ai.onnx", "Relu", 6, {1, 1}, 1);
-const popart::OperatorIdentifier ReluGradId("ai.graphcore", "ReluGrad", 1, {2, 2}, 1);
-const popart::OperatorIdentifier NegId("ai.onnx", "Neg", 6, {1, 1}, 1);
-const popart::OperatorIdentifier NegGradId("ai.graphcore", "NegGrad", 1, {1, 1}, 1);
+static const popart::OperatorIdentifier ReluId("ai.onnx", "Relu", 6, {1, 1}, 1);
+static const popart::OperatorIdentifier ReluGradId("ai.graphcore", "ReluGrad", 1, {2, 2}, 1);
+static const popart::OperatorIdentifier NegId("ai.onnx", "Neg", 6, {1, 1}, 1);
+static const popart::OperatorIdentifier NegGradId("ai.graphcore", "NegGrad", 1, {1, 1}, 1);
 
 // What the four have in common: the output is like the first input, and one gradient goes to input 0.
 class LikeInput : public popart::Op {
@@ -111,11 +113,11 @@ class NegOpx : public ElementwiseOpx {
   std::unique_ptr<pe::Expr> expression() const final { return pe::Neg(pe::_1).clone(); }
 };
 
-popart::OpCreator<ReluOp> reluCreator(popart::OpDefinitions({{ReluId, popart::OpDefinition()}}));
-popart::OpCreator<NegOp> negCreator(popart::OpDefinitions({{NegId, popart::OpDefinition()}}));
-popart::popx::OpxCreator<ReluOpx> reluOpxCreator(ReluId);
-popart::popx::OpxCreator<ReluGradOpx> reluGradOpxCreator(ReluGradId);
-popart::popx::OpxCreator<NegOpx> negOpxCreator(NegId);
-popart::popx::OpxCreator<NegOpx> negGradOpxCreator(NegGradId);
+static popart::OpCreator<ReluOp> reluCreator(popart::OpDefinitions({{ReluId, popart::OpDefinition()}}));
+static popart::OpCreator<NegOp> negCreator(popart::OpDefinitions({{NegId, popart::OpDefinition()}}));
+static popart::popx::OpxCreator<ReluOpx> reluOpxCreator(ReluId);
+static popart::popx::OpxCreator<ReluGradOpx> reluGradOpxCreator(ReluGradId);
+static popart::popx::OpxCreator<NegOpx> negOpxCreator(NegId);
+static popart::popx::OpxCreator<NegOpx> negGradOpxCreator(NegGradId);
 
-}  // namespace
+}  // namespace ops

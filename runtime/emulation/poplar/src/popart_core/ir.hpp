@@ -1,4 +1,6 @@
 // Graphs, tensors and ops, as Python sees them.
+#pragma once
+
 #include "bindings.hpp"
 
 #include <popart/graph.hpp>
@@ -9,6 +11,7 @@
 #include <popart/shapeinference.hpp>
 #include <popart/transforms/autodiff.hpp>
 
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -50,7 +53,7 @@ Op *createRegistered(Graph &graph, const popart::OperatorIdentifier &opid, const
   return op;
 }
 
-py::array dataOf(Tensor &tensor) {
+py::array valuesOf(Tensor &tensor) {
   const auto *data = tensor.tensorData();
   py::array array(dtypeOf(tensor.info.dataType()), tensor.info.shape());
   std::memcpy(array.mutable_data(), data->data(), data->size());
@@ -68,7 +71,7 @@ void bindTensor(py::module_ &m) {
       .def("hasTensorData", &Tensor::hasTensorData)
       .def("getGraph", [](Tensor &self) -> Graph & { return self.getGraph(); }, reference)
       .def("getIr", [](Tensor &self) -> Ir & { return self.getIr(); }, reference)
-      .def("_data", &dataOf)
+      .def("_data", &valuesOf)
       .def("_set_data", [](Tensor &self, const py::array &data) {
         checkData(self.info, data);
         const auto bytes = bytesOf(data);

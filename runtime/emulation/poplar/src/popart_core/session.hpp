@@ -1,4 +1,6 @@
 // Sessions, what they are made with, and what they run on, as Python sees them.
+#pragma once
+
 #include "bindings.hpp"
 
 #include <popart/dataflow.hpp>

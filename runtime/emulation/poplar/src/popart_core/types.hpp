@@ -1,4 +1,6 @@
 // Data types, infos, identifiers, attributes and errors, as Python sees them.
+#pragma once
+
 #include "bindings.hpp"
 
 #include <popart/error.hpp>
