@@ -65,7 +65,8 @@ void run(Session &session, const std::map<TensorId, Values> &inputs, const std::
 
 struct Built {
   std::unique_ptr<Builder> builder = Builder::create();
-  std::vector<TensorId> custom(const OperatorIdentifier &id, const std::vector<TensorId> &inputs, const Any &attributes, unsigned outputs = 1) {
+  std::vector<TensorId> custom(const OperatorIdentifier &id, const std::vector<TensorId> &inputs, const Any &attributes,
+                               unsigned outputs = 1) {
     return builder->customOp(id, 1, inputs, outputs, attributes);
   }
   TensorId scale(const TensorId &x, float alpha, const std::string &fault = "") {
@@ -76,7 +77,8 @@ struct Built {
 
 void infer(Built &b, const std::map<TensorId, Values> &inputs, const std::vector<TensorId> &anchors, const SessionOptions &options = {},
            const Patterns &patterns = PatternsLevel::NoPatterns) {
-  const auto session = InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, anchors), device(), {}, options, patterns);
+  const auto session =
+      InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, anchors), device(), {}, options, patterns);
   run(*session, inputs, anchors);
   for (const std::string &op : session->getDevice().lowering().grownOps()) {
     if (op.find("Inplace") != std::string::npos) std::printf("in place\n");
@@ -95,7 +97,8 @@ void train(Built &b, const TensorId &y, const std::map<TensorId, Values> &inputs
   const TensorId loss = b.builder->aiGraphcoreOpset1().identityloss({y}, ReductionType::Sum);
   std::vector<TensorId> anchors;
   for (const TensorId &id : wanted) anchors.push_back(reservedGradientPrefix() + id);
-  const auto session = TrainingSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, anchors), loss, ConstSGD(0.1f), device());
+  const auto session =
+      TrainingSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, anchors), loss, ConstSGD(0.1f), device());
   run(*session, inputs, anchors);
 }
 
@@ -108,7 +111,8 @@ void outline(const std::string &fault, float other) {
 
 void split(bool strict, bool third, bool both) {
   Built b;
-  const TensorId x = b.builder->addInputTensor("FLOAT", {2}), y = b.builder->addInputTensor("FLOAT", {2}), z = b.builder->addInputTensor("FLOAT", {2});
+  const TensorId x = b.builder->addInputTensor("FLOAT", {2}), y = b.builder->addInputTensor("FLOAT", {2}),
+                 z = b.builder->addInputTensor("FLOAT", {2});
   const auto outputs = b.custom(tests::SplitId, {x, y, third ? z : TensorId()}, {{"strict", static_cast<int64_t>(strict)}}, 2);
   const TensorId sum = both ? b.onnx().add({outputs[0], outputs[1]}) : outputs[0];
   std::vector<TensorId> wanted{x, y};
@@ -188,9 +192,9 @@ void typed(DataType type) {
 
 std::map<std::string, std::function<void()>> cases() {
   std::map<std::string, std::function<void()>> all;
-  for (const char *fault : {"right", "clone loses", "clone info", "setup changes", "no info", "refuses", "attributes change", "writes input",
-                            "no output", "two outputs", "other output", "output shape", "output type", "output unmapped", "output is input",
-                            "output unwritten", "writes constant", "creates input"}) {
+  for (const char *fault : {"right", "clone loses", "clone info", "setup changes", "no info", "refuses", "attributes change",
+                            "writes input", "no output", "two outputs", "other output", "output shape", "output type",
+                            "output unmapped", "output is input", "output unwritten", "writes constant", "creates input"}) {
     all[std::string("scale ") + fault] = [fault] { faulty(fault); };
   }
   all["outline equal"] = [] { outline("", 2); };
@@ -244,7 +248,8 @@ std::map<std::string, std::function<void()>> cases() {
     const TensorId x = b.builder->addInputTensor("FLOAT", {2});
     const TensorId w = b.builder->addInitializedInputTensor({initial.data(), TensorInfo(DataType::FLOAT, {2})});
     const TensorId loss = b.builder->aiGraphcoreOpset1().identityloss({b.onnx().mul({w, x})}, ReductionType::Sum);
-    const auto session = TrainingSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, {loss}), loss, ConstSGD(0.5f), device());
+    const auto session =
+        TrainingSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, {loss}), loss, ConstSGD(0.5f), device());
     run(*session, {{x, {10, 20}}}, {loss});
     session->weightsToHost();
     Values trained(2);

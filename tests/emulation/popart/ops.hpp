@@ -68,10 +68,13 @@ class ScaleOp : public popart::Op {
     Op::appendOutlineAttributes(os);
     if (fault != "outline forgets") os.appendAttribute("alpha", alpha);
   }
-  std::vector<std::tuple<popart::OperatorIdentifier, float>> inplacePriorityDefault() const override { return {{ScaleInplaceId, 10.0f}}; }
+  std::vector<std::tuple<popart::OperatorIdentifier, float>> inplacePriorityDefault() const override {
+    return {{ScaleInplaceId, 10.0f}};
+  }
   std::unique_ptr<popart::Op> getInplaceVariant(const popart::OperatorIdentifier &opid) const override;
   void growAliasModel(popart::AliasModel &model) const override { model.insertUnaryModifier0(*this); }
-  poprithms::memory::inplace::Proposal mapInplaceProposal(const popart::AliasModel &model, popart::OperatorIdentifier opid) const override {
+  poprithms::memory::inplace::Proposal mapInplaceProposal(const popart::AliasModel &model,
+                                                          popart::OperatorIdentifier opid) const override {
     return mapInplaceProposalGate0(model, opid);
   }
 
@@ -89,7 +92,9 @@ class ScaleInplaceOp : public ScaleOp {
   std::unique_ptr<popart::Op> clone() const override { return std::unique_ptr<popart::Op>(new ScaleInplaceOp(*this)); }
   std::vector<std::tuple<popart::OperatorIdentifier, float>> inplacePriorityDefault() const override { return {}; }
   popart::view::Regions modifies(popart::InIndex index) const override { return {popart::view::Region::getFull(inShape(index))}; }
-  popart::view::Regions aliases(popart::InIndex in, popart::OutIndex) const override { return {popart::view::Region::getFull(inShape(in))}; }
+  popart::view::Regions aliases(popart::InIndex in, popart::OutIndex) const override {
+    return {popart::view::Region::getFull(inShape(in))};
+  }
 };
 
 class ScaleGradOp : public popart::Op {
@@ -181,7 +186,8 @@ class CubeOp : public CubeBase {
 /// Outputs x + z and y * 2, where z may be absent; its gradient op takes either gradient as absent unless `strict`.
 class SplitOp : public popart::Op {
  public:
-  SplitOp(const popart::OperatorIdentifier &opid, bool strict_, const popart::Op::Settings &settings) : Op(opid, settings), strict(strict_) {}
+  SplitOp(const popart::OperatorIdentifier &opid, bool strict_, const popart::Op::Settings &settings)
+      : Op(opid, settings), strict(strict_) {}
   std::unique_ptr<popart::Op> clone() const override { return std::unique_ptr<popart::Op>(new SplitOp(*this)); }
   float getSubgraphValue() const override { return getLowSubgraphValue(); }
   std::set<popart::InIndex> optionalInputs() const override { return {2}; }
@@ -208,7 +214,8 @@ class SplitGradOp : public popart::Op {
     if (hasOutput(2)) outInfo(2) = shape0;
   }
   const std::vector<popart::GradInOutMapper> &gradInputInfo() const override {
-    static const std::vector<popart::GradInOutMapper> info{{0, 0, popart::GradOpInType::GradOut}, {1, 1, popart::GradOpInType::GradOut}};
+    static const std::vector<popart::GradInOutMapper> info{{0, 0, popart::GradOpInType::GradOut},
+                                                           {1, 1, popart::GradOpInType::GradOut}};
     return info;
   }
   const std::map<int, int> &gradOutToNonGradIn() const override {

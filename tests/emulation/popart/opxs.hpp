@@ -42,7 +42,8 @@ class ScaleOpx : public popart::popx::Opx {
   }
 
   popart::popx::InputCreatorType getInputCreatorType(popart::InIndex) const override {
-    return getOp<ScaleOp>().fault == "creates input" ? popart::popx::InputCreatorType::CanCreate : popart::popx::InputCreatorType::Deadend;
+    return getOp<ScaleOp>().fault == "creates input" ? popart::popx::InputCreatorType::CanCreate
+                                                     : popart::popx::InputCreatorType::Deadend;
   }
   poplar::Tensor createInputTensor(popart::InIndex, const poplar::DebugNameAndId &dnai) const override {
     poplar::Tensor made = graph().addVariable(poplar::FLOAT, inShapeSzt(0), dnai);
@@ -72,7 +73,8 @@ class CubeGradOpx : public popart::popx::Opx {
  public:
   using Opx::Opx;
   void grow(poplar::program::Sequence &prog) const override {
-    setOutTensor(0, popops::map(graph(), Mul(_1, Mul(Const(3.0f), Mul(_2, _2))), {getInTensor(0), getInTensor(1)}, prog, debugContext("grad")));
+    setOutTensor(
+        0, popops::map(graph(), Mul(_1, Mul(Const(3.0f), Mul(_2, _2))), {getInTensor(0), getInTensor(1)}, prog, debugContext("grad")));
   }
 };
 
@@ -82,7 +84,8 @@ class CubeGradGradOpx : public popart::popx::Opx {
   void grow(poplar::program::Sequence &prog) const override {
     const poplar::Tensor &u = getInTensor(0), &g = getInTensor(1), &x = getInTensor(2);
     if (hasOutput(0)) setOutTensor(0, popops::map(graph(), Mul(_1, Mul(Const(3.0f), Mul(_2, _2))), {u, x}, prog, debugContext("dg")));
-    if (hasOutput(1)) setOutTensor(1, popops::map(graph(), Mul(Mul(_1, _2), Mul(Const(6.0f), _3)), {u, g, x}, prog, debugContext("dx")));
+    if (hasOutput(1))
+      setOutTensor(1, popops::map(graph(), Mul(Mul(_1, _2), Mul(Const(6.0f), _3)), {u, g, x}, prog, debugContext("dx")));
   }
 };
 
@@ -90,7 +93,8 @@ class SplitOpx : public popart::popx::Opx {
  public:
   using Opx::Opx;
   void grow(poplar::program::Sequence &prog) const override {
-    setOutTensor(0, hasInput(2) ? popops::map(graph(), Add(_1, _2), {getInTensor(0), getInTensor(2)}, prog) : cloneNcopy(prog, getInTensor(0)));
+    setOutTensor(
+        0, hasInput(2) ? popops::map(graph(), Add(_1, _2), {getInTensor(0), getInTensor(2)}, prog) : cloneNcopy(prog, getInTensor(0)));
     setOutTensor(1, popops::map(graph(), Mul(_1, Const(2.0f)), {getInTensor(1)}, prog));
   }
 };
@@ -141,9 +145,8 @@ const popart::popx::OpxCreator<CubeGradGradOpx> cubeGradGradOpx(CubeGradGradId);
 const popart::popx::OpxCreator<SplitOpx> splitOpx(SplitId);
 const popart::popx::OpxCreator<SplitGradOpx> splitGradOpx(SplitGradId);
 
-const popart::RegisterShapeInferenceFunction scaleInference(ScaleId, [](popart::ShapeInferenceContext &ctx) {
-  ctx.outInfo(0) = ctx.inInfo(0);
-});
+const popart::RegisterShapeInferenceFunction scaleInference(ScaleId,
+                                                            [](popart::ShapeInferenceContext &ctx) { ctx.outInfo(0) = ctx.inInfo(0); });
 
 }  // namespace
 }  // namespace tests

@@ -11,7 +11,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 /// Only the kinds that PopART reads can be asked for: any other T has no definition, so that it is refused at the latest by the linker.
 /// As in PopART, an attribute that holds another kind reads as that kind's zero.
@@ -27,6 +28,7 @@ class Attributes {
   using Graphs = std::vector<ONNX_NAMESPACE::GraphProto>;
 
   Attributes() = default;
+  /// For the emulation's own use.
   Attributes(const emulation::AttributeMap &map) : attributes(map) {}
 
   std::vector<std::string> getNames() const {
@@ -52,6 +54,7 @@ class Attributes {
   template <typename T>
   void setIfPresent(T &value, const std::string &key) const;
 
+  /// For the emulation's own use.
   const emulation::AttributeMap &map() const { return attributes; }
 
  private:
@@ -70,17 +73,29 @@ inline bool checkedIntToBool(int64_t x) {
 }
 
 template <>
-inline Attributes::Ints Attributes::getAttribute(const std::string &key) const { return at(key).ints; }
+inline Attributes::Ints Attributes::getAttribute(const std::string &key) const {
+  return at(key).ints;
+}
 template <>
-inline Attributes::Int Attributes::getAttribute(const std::string &key) const { return at(key).i; }
+inline Attributes::Int Attributes::getAttribute(const std::string &key) const {
+  return at(key).i;
+}
 template <>
-inline Attributes::Floats Attributes::getAttribute(const std::string &key) const { return at(key).floats; }
+inline Attributes::Floats Attributes::getAttribute(const std::string &key) const {
+  return at(key).floats;
+}
 template <>
-inline Attributes::Float Attributes::getAttribute(const std::string &key) const { return at(key).f; }
+inline Attributes::Float Attributes::getAttribute(const std::string &key) const {
+  return at(key).f;
+}
 template <>
-inline Attributes::Strings Attributes::getAttribute(const std::string &key) const { return at(key).strings; }
+inline Attributes::Strings Attributes::getAttribute(const std::string &key) const {
+  return at(key).strings;
+}
 template <>
-inline Attributes::String Attributes::getAttribute(const std::string &key) const { return at(key).s; }
+inline Attributes::String Attributes::getAttribute(const std::string &key) const {
+  return at(key).s;
+}
 
 template <>
 inline Attributes::Ints Attributes::getAttribute(const std::string &key, const Ints &defaultValue) const {
@@ -101,23 +116,40 @@ inline Attributes::String Attributes::getAttribute(const std::string &key, const
 }
 
 template <>
-inline void Attributes::setAttribute(const std::string &key, Ints &value) { attributes[key] = emulation::Attribute(value); }
+inline void Attributes::setAttribute(const std::string &key, Ints &value) {
+  attributes[key] = emulation::Attribute(value);
+}
 template <>
-inline void Attributes::setAttribute(const std::string &key, Int &value) { attributes[key] = emulation::Attribute(value); }
+inline void Attributes::setAttribute(const std::string &key, Int &value) {
+  attributes[key] = emulation::Attribute(value);
+}
 template <>
-inline void Attributes::setAttribute(const std::string &key, String &value) { attributes[key] = emulation::Attribute(value); }
+inline void Attributes::setAttribute(const std::string &key, String &value) {
+  attributes[key] = emulation::Attribute(value);
+}
 
 template <>
-inline void Attributes::setIfPresent(Ints &value, const std::string &key) const { value = getAttribute<Ints>(key, value); }
+inline void Attributes::setIfPresent(Ints &value, const std::string &key) const {
+  value = getAttribute<Ints>(key, value);
+}
 template <>
-inline void Attributes::setIfPresent(Int &value, const std::string &key) const { value = getAttribute<Int>(key, value); }
+inline void Attributes::setIfPresent(Int &value, const std::string &key) const {
+  value = getAttribute<Int>(key, value);
+}
 template <>
-inline void Attributes::setIfPresent(Float &value, const std::string &key) const { value = getAttribute<Float>(key, value); }
+inline void Attributes::setIfPresent(Float &value, const std::string &key) const {
+  value = getAttribute<Float>(key, value);
+}
 template <>
-inline void Attributes::setIfPresent(String &value, const std::string &key) const { value = getAttribute<String>(key, value); }
+inline void Attributes::setIfPresent(String &value, const std::string &key) const {
+  value = getAttribute<String>(key, value);
+}
 template <>
-inline void Attributes::setIfPresent(bool &value, const std::string &key) const { value = getAttribute<Int>(key, value) != 0; }
+inline void Attributes::setIfPresent(bool &value, const std::string &key) const {
+  value = getAttribute<Int>(key, value) != 0;
+}
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

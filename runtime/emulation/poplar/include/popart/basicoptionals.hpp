@@ -8,7 +8,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 template <typename T, uint32_t V = 0>
 class BasicOptional {
@@ -53,5 +54,6 @@ using OptionalExecutionPhase = BasicOptional<ExecutionPhase, 5>;
 using OptionalBatchSerializedPhase = BasicOptional<BatchSerializedPhase, 7>;
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -19,11 +19,12 @@
 #include <popart/vendored/optional.hpp>
 #include <popart/voiddata.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Builder;
 
-/// The operators of ai.onnx that the emulation has, in the versions of opsets 6 to 11.
+/// For the emulation's own use. The operators of ai.onnx that the emulation has, in the versions of opsets 6 to 11.
 class AiOnnxOpset {
  public:
   AiOnnxOpset(Builder &builder, int version) : builder_(builder), version_(version) {}
@@ -59,6 +60,7 @@ class AiGraphcoreOpset1 {
 class Builder {
  public:
   static std::unique_ptr<Builder> create() { return std::unique_ptr<Builder>(new Builder()); }
+  /// For the emulation's own use.
   static std::unique_ptr<Builder> createFromModel(const emulation::Model &model);
 
   TensorId addInputTensor(const TensorInfo &info, const DebugContext &context = {});
@@ -82,8 +84,9 @@ class Builder {
   std::vector<TensorId> customOp(const OperatorIdentifier &opid, int opsetVersion, const std::vector<TensorId> &inputs,
                                  const unsigned numOutputs, const std::map<std::string, popart::any> &attributes,
                                  const DebugContext &context = {});
-  void customOp(const OperatorIdentifier &opid, int opsetVersion, const std::vector<TensorId> &inputs, const std::vector<TensorId> &outputs,
-                const std::map<std::string, popart::any> &attributes, const DebugContext &context = {});
+  void customOp(const OperatorIdentifier &opid, int opsetVersion, const std::vector<TensorId> &inputs,
+                const std::vector<TensorId> &outputs, const std::map<std::string, popart::any> &attributes,
+                const DebugContext &context = {});
 
   void addNodeAttribute(const std::string &name, const popart::any &value, const std::set<TensorId> &nodeOutputNames);
   bool nodeHasAttribute(const std::string &name, const std::set<TensorId> &nodeOutputNames);
@@ -94,6 +97,7 @@ class Builder {
 
   /// The model as bytes that a session takes. In Python it is an ONNX file's.
   std::string getModelProto() const { return model_.serialise(); }
+  /// For the emulation's own use.
   const emulation::Model &getModel() const { return model_; }
 
   std::vector<TensorId> getInputTensorIds() const;
@@ -101,7 +105,7 @@ class Builder {
   std::vector<TensorId> getTrainableTensorIds() const;
   bool hasValueInfo(const TensorId &id) const;
   bool isInitializer(const TensorId &id) const;
-  /// Info of an input, or of an output that shape inference reached. Raises popart::error for any other tensor.
+  /// For the emulation's own use. Info of an input, or of an output that shape inference reached. Raises popart::error for any other tensor.
   TensorInfo getTensorInfo(const TensorId &id) const;
   std::vector<int64_t> getTensorShape(const TensorId id) const { return getTensorInfo(id).shape(); }
   std::string getTensorDtypeString(const TensorId id) const { return getTensorInfo(id).data_type_lcase(); }
@@ -119,6 +123,7 @@ class Builder {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #ifndef POPLAR_EMULATION_LIBRARIES
 #include <popart/emulation/builder_impl.hpp>

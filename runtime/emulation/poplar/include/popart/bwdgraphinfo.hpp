@@ -8,7 +8,8 @@
 #include <popart/graphid.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class ExpectedConnectionType {
   Fwd = 0,  // the tensor itself
@@ -33,5 +34,6 @@ struct BwdGraphInfo {
 using FwdGraphToBwdGraphInfo = std::map<GraphId, BwdGraphInfo>;
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -9,7 +9,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class AnchorReturnTypeId { Final = 0, EveryN, All, Sum };
 
@@ -94,5 +95,6 @@ class DataFlow {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <popart/basicoptionals.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class DataType {
   UINT8 = 0,
@@ -31,5 +32,6 @@ enum class DataType {
 using OptionalDataType = BasicOptional<DataType, 0>;
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

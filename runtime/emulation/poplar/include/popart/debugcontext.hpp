@@ -7,7 +7,8 @@
 
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class DebugContext {
  public:
@@ -35,5 +36,6 @@ class DebugInfo {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -15,7 +15,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class DeviceType { IpuModel = 0, Cpu, Ipu, OfflineIpu, Sim };
 enum class DeviceConnectionType { Always = 0, OnDemand, Never };
@@ -24,6 +25,7 @@ enum class DeviceSelectionCriterion { First = 0, Random };
 
 class DeviceInfo {
  public:
+  /// For the emulation's own use.
   DeviceInfo(DeviceType type, poplar::Device device) : type_(type), device_(std::move(device)) {}
 
   bool attach() { return attached_ = true; }
@@ -35,6 +37,7 @@ class DeviceInfo {
   int getNumIpus() const { return 1; }
   int getTilesPerIPU() const { return static_cast<int>(getTarget().getTilesPerIPU()); }
   const poplar::Target &getTarget() const { return device_.getTarget(); }
+  /// For the emulation's own use.
   poplar::Device &device() { return device_; }
   std::string toString() const { return type_ == DeviceType::Cpu ? "Device Type: CPU (emulated)" : "Device Type: IpuModel (emulated)"; }
 
@@ -83,10 +86,12 @@ class DeviceManager {
   std::shared_ptr<DeviceInfo> acquireAvailableDevice(int numIpus = 1, int tilesPerIPU = 0, SyncPattern = SyncPattern::Full,
                                                      DeviceConnectionType = DeviceConnectionType::Always,
                                                      DeviceSelectionCriterion = DeviceSelectionCriterion::First) {
-    throw error("Failed to acquire device with {} IPUs and {} tiles per IPU: this is an emulation, without hardware", numIpus, tilesPerIPU);
+    throw error("Failed to acquire device with {} IPUs and {} tiles per IPU: this is an emulation, without hardware", numIpus,
+                tilesPerIPU);
   }
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -9,7 +9,8 @@
 #include <popart/erroruid.hpp>
 #include <popart/logging.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class error : public std::runtime_error {
  public:
@@ -46,5 +47,6 @@ class runtime_error : public error {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -2,10 +2,12 @@
 #ifndef POPART_ERRORUID_HPP
 #define POPART_ERRORUID_HPP
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class ErrorUid { E0 = 0 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -18,7 +18,8 @@
 #include <popart/tensor.hpp>
 #include <popart/tensors.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Ir;
 
@@ -39,9 +40,9 @@ class Graph {
   Op *getOp(OpId opId) const;
   OpId moveIntoGraph(std::unique_ptr<Op> op);
   void eraseOp(OpId opId);
-  /// Takes an op, with its connections as they are, out of the graph.
+  /// For the emulation's own use. Takes an op, with its connections as they are, out of the graph.
   std::unique_ptr<Op> takeOp(OpId opId);
-  /// The op of a node of a model.
+  /// For the emulation's own use. The op of a node of a model.
   Op *growFromNode(const emulation::Node &node);
 
   const Tensors &getTensors() const { return tensors; }
@@ -78,8 +79,10 @@ class Graph {
     return op;
   }
 
-  /// Inputs in order, "" where one is absent. Raises popart::error for an absent one that is not in optionalInputs().
+  /// For the emulation's own use. Inputs in order, "" where one is absent. Raises popart::error for an absent one that is not in
+  /// optionalInputs().
   void connectInputs(const std::vector<TensorId> &inputs, OpId opId);
+  /// For the emulation's own use.
   void connectOutputs(const std::vector<TensorId> &outputs, OpId opId);
 
   const std::vector<TensorId> &getInputIds() const { return graph_inputs; }
@@ -105,7 +108,8 @@ class Graph {
   /// The ops in an order in which they can run; an op that modifies a tensor comes after the other readers of it.
   std::vector<Op *> getOpSchedule() const;
   /// Copies the ops (each through clone()) and tensors of `other` into this graph, under this graph's scope.
-  void copyFrom(const Graph &other, CopyInputMarkings inputs = CopyInputMarkings::Yes, CopyOutputMarkings outputs = CopyOutputMarkings::Yes);
+  void copyFrom(const Graph &other, CopyInputMarkings inputs = CopyInputMarkings::Yes,
+                CopyOutputMarkings outputs = CopyOutputMarkings::Yes);
 
  private:
   void connect(Op &op, const std::map<InIndex, TensorId> &in, const std::map<OutIndex, TensorId> &out);
@@ -123,6 +127,7 @@ inline TensorId addScope(const Graph &graph, const TensorId &id) { return (graph
 TensorId removeScope(const Graph &graph, const TensorId &id);
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_GRAPH_OPEN
 #include <popart/emulation/define.hpp>

@@ -5,7 +5,8 @@
 #include <ostream>
 #include <string>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class GraphId {
  public:
@@ -29,5 +30,6 @@ class GraphId {
 inline std::ostream &operator<<(std::ostream &stream, const GraphId &id) { return stream << id.str(); }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

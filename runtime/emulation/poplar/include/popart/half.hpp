@@ -7,7 +7,8 @@
 
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 /// IEEE 754 binary16, rounded to nearest even.
 class Half {
@@ -16,6 +17,7 @@ class Half {
   Half(float value) : bits(fromFloat(value)) {}
   operator float() const { return toFloat(bits); }
 
+  /// For the emulation's own use.
   static uint16_t fromFloat(float value) {
     uint32_t x;
     std::memcpy(&x, &value, sizeof x);
@@ -34,6 +36,7 @@ class Half {
     return static_cast<uint16_t>(sign | mantissa);
   }
 
+  /// For the emulation's own use.
   static float toFloat(uint16_t half) {
     const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
     const uint32_t exponent = (half >> 10) & 0x1fu, mantissa = half & 0x3ffu;
@@ -54,5 +57,6 @@ class Half {
 using float16_t = Half;
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -8,7 +8,8 @@
 #include <popart/datatype.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class IArray {
  public:
@@ -22,5 +23,6 @@ class IArray {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -7,7 +7,8 @@
 
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class InputShapeInfo {
  public:
@@ -29,5 +30,6 @@ class InputShapeInfo {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

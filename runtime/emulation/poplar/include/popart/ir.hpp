@@ -25,7 +25,8 @@
 #include <popart/tensorinfo.hpp>
 #include <popart/util.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class DeviceInfo;
 
@@ -53,9 +54,9 @@ class Ir {
   bool isTesting() const { return executionMode == ExecutionMode::Inference; }
   bool canTrain() const { return isTraining(); }
 
-  /// Builds the main graph from a model, then the gradients of `loss` where it is named, then does as finalise().
+  /// For the emulation's own use. Builds the main graph from a model, then the gradients of `loss` where it is named, then does as finalise().
   void prepare(const emulation::Model &model, const TensorId &loss = "");
-  /// Checks every op and puts its clone in its place, removes what no anchor wants, and makes ops in-place where patterns allow. Called
+  /// For the emulation's own use. Checks every op and puts its clone in its place, removes what no anchor wants, and makes ops in-place where patterns allow. Called
   /// once; raises popart::error for an op whose setup(), attributes or clone() are not what they should be.
   void finalise();
   bool isPrepared() const { return prepared; }
@@ -81,6 +82,7 @@ class Ir {
   OpId getAndIncrOpsCounter() { return opsCounter++; }
   TensorId createIntermediateTensorId(const TensorId &base) { return base + "__t" + std::to_string(intermediateTensors++); }
   int getOpSetVersionFromModel(const std::string &domain) const;
+  /// For the emulation's own use.
   void setOpsets(const std::map<std::string, int> &versions);
 
   // Anchors: tensors that come back to the host.
@@ -125,6 +127,7 @@ class Ir {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_IR_OPEN
 #include <popart/emulation/define.hpp>

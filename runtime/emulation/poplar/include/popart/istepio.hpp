@@ -7,7 +7,8 @@
 #include <popart/names.hpp>
 #include <popart/voiddata.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class IStepIO {
  public:
@@ -26,5 +27,6 @@ class IStepIO {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

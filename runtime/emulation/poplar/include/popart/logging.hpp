@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace logging {
 
 struct FormatError : public std::runtime_error {
@@ -76,6 +77,7 @@ std::string join(It begin, It end, const std::string &separator) {
 
 enum class Level { Trace = 0, Debug = 1, Info = 2, Warn = 3, Err = 4, Critical = 5, Off = 6, N = 7 };
 
+/// For the emulation's own use.
 inline Level logLevel() {
   static const Level level = [] {
     const char *text = std::getenv("POPART_LOG_LEVEL");
@@ -117,5 +119,6 @@ void err(const std::string &s, const Args &...args) {
 
 }  // namespace logging
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

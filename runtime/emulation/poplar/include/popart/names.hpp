@@ -20,13 +20,14 @@
 
 // Everything of the emulation has default visibility: a custom op may be compiled with -fvisibility=hidden (cppimport does so), and its
 // registries must still be those of the process.
-namespace ONNX_NAMESPACE __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace ONNX_NAMESPACE {
 class GraphProto;
 class TensorProto;
 class AttributeProto;
-}
+}  // namespace ONNX_NAMESPACE
 
-namespace popart __attribute__((visibility("default"))) {
+namespace popart {
 
 using Shape = std::vector<int64_t>;
 using Rank = int;
@@ -78,5 +79,6 @@ static constexpr const char *sDebugInfoId = "__debug_info_id";
 static constexpr const char *sNameDelimiter = "/";
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

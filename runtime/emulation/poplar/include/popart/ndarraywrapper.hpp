@@ -7,7 +7,8 @@
 #include <popart/iarray.hpp>
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 template <typename T>
 class NDArrayWrapper : public IArray {
@@ -28,5 +29,6 @@ class NDArrayWrapper : public IArray {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -32,7 +32,8 @@
 #include <popart/tensorinfo.hpp>
 #include <popart/vertex.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class AliasModel;
 class Graph;
@@ -41,7 +42,14 @@ class OpSerialiserBase;
 class Tensor;
 
 enum class RecomputeType { Undefined = 0, Checkpoint, Recompute, Recomputed };
-enum class ExecutionContext { Normal = 0, AccumulateOuterFragment, WeightsFromHostFragment, WeightsToHostFragment, OptimizerFromHostFragment, Subgraph };
+enum class ExecutionContext {
+  Normal = 0,
+  AccumulateOuterFragment,
+  WeightsFromHostFragment,
+  WeightsToHostFragment,
+  OptimizerFromHostFragment,
+  Subgraph
+};
 enum class ReductionType { Sum = 0, Mean, NoReduction, N };
 enum class TileSet { Compute = 0, IO, Undefined, N };
 
@@ -256,6 +264,7 @@ class Op : public Vertex {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_OP_OPEN
 #include <popart/emulation/define.hpp>

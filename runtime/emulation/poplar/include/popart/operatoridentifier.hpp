@@ -8,7 +8,8 @@
 
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 namespace Domain {
 constexpr const char *ai_onnx = "ai.onnx";
@@ -28,7 +29,11 @@ struct NumInputs {
 
 struct OperatorIdentifier {
   OperatorIdentifier(const OpDomain &_domain, const OpType &_type, OpVersion _version, NumInputs inputs = {}, int outputs = 0)
-      : domain(_domain.empty() ? OpDomain(Domain::ai_onnx) : _domain), type(_type), version(_version), numInputs(inputs), numOutputs(outputs) {}
+      : domain(_domain.empty() ? OpDomain(Domain::ai_onnx) : _domain),
+        type(_type),
+        version(_version),
+        numInputs(inputs),
+        numOutputs(outputs) {}
 
   OpDomain domain;
   OpType type;
@@ -53,5 +58,6 @@ inline std::ostream &operator<<(std::ostream &stream, const OperatorIdentifier &
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -21,7 +21,8 @@
 #include <popart/tensorinfo.hpp>
 #include <popart/vendored/any.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Graph;
 class Tensor;
@@ -86,7 +87,8 @@ class OpCreatorInfo {
     const TensorInfo &info = getInputTensorInfo(index);
     if (info.rank() > 1) throw error("Can only return data for rank 0 or rank 1 tensors. Tensor is of rank {}", info.rank());
     if (getDataType<T>() != info.dataType()) {
-      throw error("Trying to get data as incorrect type. Trying to get data as {} but it is of type {}", getDataType<T>(), info.dataType());
+      throw error("Trying to get data as incorrect type. Trying to get data as {} but it is of type {}", getDataType<T>(),
+                  info.dataType());
     }
     return getInputTensorData(index)->template copyDataAs<T>(static_cast<int>(info.nelms()));
   }
@@ -140,7 +142,7 @@ class OpManager {
                                       const Attributes &attributes = {});
   static std::unique_ptr<Op> createOpWithInputs(const OperatorIdentifier &opid, Graph &graph, const std::string &name,
                                                 const Attributes &attributes, const std::vector<TensorId> &inIds);
-  /// The op of a node of a model, connected and set up. Raises popart::error where it is unknown, or its inputs are not there.
+  /// For the emulation's own use. The op of a node of a model, connected and set up. Raises popart::error where it is unknown, or its inputs are not there.
   static Op *createOpInGraph(const emulation::Node &node, Graph &graph);
 
   static const std::vector<OperatorIdentifier> getSupportedOperations(bool includePrivate);
@@ -168,10 +170,14 @@ template <class OP>
 class OpCreator {
  public:
   OpCreator(const OpDefinitions &opDefinitions, bool isPublic = true) {
-    const OpManager::OpFactoryFunc func = [](const OpCreatorInfo &info) { return std::unique_ptr<Op>(new OP(info.opid, info.settings)); };
+    const OpManager::OpFactoryFunc func = [](const OpCreatorInfo &info) {
+      return std::unique_ptr<Op>(new OP(info.opid, info.settings));
+    };
     add(opDefinitions, func, isPublic);
   }
-  OpCreator(const OpDefinitions &opDefinitions, OpManager::OpFactoryFunc func, bool isPublic = true) { add(opDefinitions, func, isPublic); }
+  OpCreator(const OpDefinitions &opDefinitions, OpManager::OpFactoryFunc func, bool isPublic = true) {
+    add(opDefinitions, func, isPublic);
+  }
   OpCreator(const OpDefinitions &opDefinitions, OpManager::ComplexOpFactoryFunc func, bool isPublic = true) {
     add(opDefinitions, func, isPublic);
   }
@@ -184,6 +190,7 @@ class OpCreator {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_OPMANAGER_OPEN
 #include <popart/emulation/define.hpp>

@@ -14,7 +14,8 @@
 #include <popart/scope.hpp>
 #include <popart/vendored/optional.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Op;
 
@@ -114,6 +115,7 @@ class OpEquivIdCreator : public emulation::TextSerialiser {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_OPSERIALISER_OPEN
 #include <popart/emulation/define.hpp>

@@ -7,7 +7,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Optimizer {
  public:
@@ -38,5 +39,6 @@ inline ConstSGD::ConstSGD(float learningRate, float weightDecay, float lossScali
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -10,7 +10,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace view {
 
 enum class AccessType { None = 0, Read = 1, Write = 2, ReadWrite = 3, N = 4 };
@@ -81,12 +82,12 @@ inline bool nonEmptyRegion(const Regions &regions) {
 
 /// Whether any of `regions` is written.
 inline bool regionsModified(const Regions &regions) {
-  return std::any_of(regions.begin(), regions.end(), [](const Region &r) {
-    return !r.isEmpty() && r.getAccessType() != AccessType::Read;
-  });
+  return std::any_of(regions.begin(), regions.end(),
+                     [](const Region &r) { return !r.isEmpty() && r.getAccessType() != AccessType::Read; });
 }
 
 }  // namespace view
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

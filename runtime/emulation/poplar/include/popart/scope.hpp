@@ -10,7 +10,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Scope {
  public:
@@ -40,5 +41,6 @@ class Scope {
 inline std::ostream &operator<<(std::ostream &stream, const Scope &scope) { return stream << scope.str(); }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

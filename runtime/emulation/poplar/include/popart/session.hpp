@@ -18,7 +18,8 @@
 #include <popart/sessionoptions.hpp>
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 const std::string DefaultInferenceSessionName = "inference";
 const std::string DefaultTrainingSessionName = "training";
@@ -37,18 +38,22 @@ class Session {
   TensorInfo getInfo(TensorId id) const;
   bool hasInfo(TensorId id) const;
   std::set<TensorId> getAllTensorIds() const { return ir->getAllTensorIds(); }
-  /// Writes the weights as they are on the host into `weights`.
+  /// For the emulation's own use. Writes the weights as they are on the host into `weights`.
   void readWeights(std::map<TensorId, MutableVoidData> &weights) const;
 
   const Ir &getIr() const { return *ir; }
   popx::Devicex &getDevice() { return *device_; }
   const popx::Devicex &getDevice() const { return *device_; }
+  /// For the emulation's own use.
   const std::string &getName() const { return name_; }
 
  protected:
+  /// For the emulation's own use.
   Session(std::shared_ptr<Ir> ir_, std::shared_ptr<DeviceInfo> device, std::string name);
-  static std::shared_ptr<Ir> makeIr(const emulation::Model &model, const DataFlow &dataFlow, const TensorId &loss, const Optimizer *optimizer,
-                                    const InputShapeInfo &inputShapeInfo, const SessionOptions &options, const Patterns &patterns);
+  /// For the emulation's own use.
+  static std::shared_ptr<Ir> makeIr(const emulation::Model &model, const DataFlow &dataFlow, const TensorId &loss,
+                                    const Optimizer *optimizer, const InputShapeInfo &inputShapeInfo, const SessionOptions &options,
+                                    const Patterns &patterns);
 
   std::shared_ptr<Ir> ir;
   std::unique_ptr<popx::Devicex> device_;
@@ -88,6 +93,7 @@ class TrainingSession : public Session {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #ifndef POPLAR_EMULATION_LIBRARIES
 #include <popart/emulation/session_impl.hpp>

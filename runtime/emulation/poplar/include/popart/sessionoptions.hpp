@@ -12,7 +12,8 @@
 #include <popart/names.hpp>
 #include <popart/op.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class AutodiffStitchStrategy { RecomputeMinimal = 0, RecomputeAllNonInputs, AddFwdOutputs, SafeAddFwdOutputs, N };
 
@@ -53,6 +54,7 @@ struct SessionOptions {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_SESSIONOPTIONS_OPEN
 #include <popart/emulation/define.hpp>

@@ -14,7 +14,8 @@
 #include <popart/operatoridentifier.hpp>
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class ShapeInferenceContext {
  public:
@@ -100,5 +101,6 @@ inline void propagateShapeFromInputToOutput(ShapeInferenceContext &ctx, std::siz
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -10,7 +10,8 @@
 #include <popart/istepio.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class StepIO : public IStepIO {
  public:
@@ -52,5 +53,6 @@ class StepIO : public IStepIO {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -16,7 +16,8 @@
 #include <popart/tensorinfo.hpp>
 #include <popart/vertex.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Graph;
 class Ir;
@@ -96,6 +97,7 @@ class Tensor : public Vertex {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_TENSOR_OPEN
 #include <popart/emulation/define.hpp>

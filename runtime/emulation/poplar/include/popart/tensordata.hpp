@@ -8,7 +8,8 @@
 
 #include <popart/error.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class TensorData {
  public:
@@ -45,5 +46,6 @@ class TensorData {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -10,7 +10,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Tensor;
 class TensorInfo;
@@ -42,6 +43,7 @@ class TensorIndexMap {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_TENSORINDEX_OPEN
 #include <popart/emulation/define.hpp>

@@ -17,34 +17,29 @@
 #include <popart/half.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
+
+namespace emulation {
+// The data type that a type of C++ stands for.
+inline DataType dataTypeOf(const int8_t *) { return DataType::INT8; }
+inline DataType dataTypeOf(const int16_t *) { return DataType::INT16; }
+inline DataType dataTypeOf(const int32_t *) { return DataType::INT32; }
+inline DataType dataTypeOf(const int64_t *) { return DataType::INT64; }
+inline DataType dataTypeOf(const uint8_t *) { return DataType::UINT8; }
+inline DataType dataTypeOf(const uint16_t *) { return DataType::UINT16; }
+inline DataType dataTypeOf(const uint32_t *) { return DataType::UINT32; }
+inline DataType dataTypeOf(const uint64_t *) { return DataType::UINT64; }
+inline DataType dataTypeOf(const bool *) { return DataType::BOOL; }
+inline DataType dataTypeOf(const float16_t *) { return DataType::FLOAT16; }
+inline DataType dataTypeOf(const float *) { return DataType::FLOAT; }
+inline DataType dataTypeOf(const double *) { return DataType::DOUBLE; }
+}  // namespace emulation
 
 template <typename T>
-DataType getDataType();
-template <>
-inline DataType getDataType<int8_t>() { return DataType::INT8; }
-template <>
-inline DataType getDataType<int16_t>() { return DataType::INT16; }
-template <>
-inline DataType getDataType<int32_t>() { return DataType::INT32; }
-template <>
-inline DataType getDataType<int64_t>() { return DataType::INT64; }
-template <>
-inline DataType getDataType<uint8_t>() { return DataType::UINT8; }
-template <>
-inline DataType getDataType<uint16_t>() { return DataType::UINT16; }
-template <>
-inline DataType getDataType<uint32_t>() { return DataType::UINT32; }
-template <>
-inline DataType getDataType<uint64_t>() { return DataType::UINT64; }
-template <>
-inline DataType getDataType<bool>() { return DataType::BOOL; }
-template <>
-inline DataType getDataType<float16_t>() { return DataType::FLOAT16; }
-template <>
-inline DataType getDataType<float>() { return DataType::FLOAT; }
-template <>
-inline DataType getDataType<double>() { return DataType::DOUBLE; }
+DataType getDataType() {
+  return emulation::dataTypeOf(static_cast<const T *>(nullptr));
+}
 
 class DataTypeInfo {
  public:
@@ -102,7 +97,9 @@ inline DataType dataTypeFromString(const std::string &name) {
   throw error("No DataType called {}", name);
 }
 
-inline std::ostream &operator<<(std::ostream &stream, const DataType &type) { return stream << getDataTypeInfoMap().at(type).lcasename(); }
+inline std::ostream &operator<<(std::ostream &stream, const DataType &type) {
+  return stream << getDataTypeInfoMap().at(type).lcasename();
+}
 
 class TensorInfo {
  public:
@@ -189,7 +186,8 @@ inline bool npBroadcastable(const Shape &s0, const Shape &s1) {
 inline Shape npOut(const Shape &s0, const Shape &s1, const std::string &debugName = "") {
   if (!npBroadcastable(s0, s1)) {
     const auto text = [](const Shape &s) { return "[" + logging::join(s.begin(), s.end(), " ") + "]"; };
-    throw error("np broadcasting failed{}{}, frames {} and {} are not aligned", debugName.empty() ? "" : " on ", debugName, text(s0), text(s1));
+    throw error("np broadcasting failed{}{}, frames {} and {} are not aligned", debugName.empty() ? "" : " on ", debugName, text(s0),
+                text(s1));
   }
   Shape out(std::max(s0.size(), s1.size()), 1);
   for (std::size_t i = 1; i <= out.size(); ++i) {
@@ -224,5 +222,6 @@ inline std::vector<int64_t> npReductionAxis(const std::vector<int64_t> &in, cons
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

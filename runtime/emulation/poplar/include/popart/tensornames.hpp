@@ -6,7 +6,8 @@
 
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 constexpr const char *reservedGradientPrefix() { return "Gradient___"; }
 constexpr const char *reservedUpdatedVarPrefix() { return "UpdatedVar___"; }
@@ -22,5 +23,6 @@ inline bool isGradId(const TensorId &id) { return id.rfind(reservedGradientPrefi
 inline TensorId getNonGradId(const TensorId &id) { return id.substr(std::string(reservedGradientPrefix()).size()); }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -11,7 +11,8 @@
 #include <popart/tensor.hpp>
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Graph;
 class Scope;
@@ -49,6 +50,7 @@ class Tensors {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_TENSORS_OPEN
 #include <popart/emulation/define.hpp>

@@ -14,7 +14,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 template <typename X, typename Y>
 std::vector<Y> vXtoY(const std::vector<X> &values) {
@@ -78,5 +79,6 @@ ostream &operator<<(ostream &stream, const pair<T, U> &value) {
 }
 
 }  // namespace std
+#pragma GCC visibility pop
 
 #endif

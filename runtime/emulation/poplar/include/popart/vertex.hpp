@@ -4,7 +4,8 @@
 
 #include <string>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class PathToLoss { Yes, No, Undefined };
 enum class PathFromLoss { Yes, No, Undefined };
@@ -24,5 +25,6 @@ class Vertex {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class ConstVoidData {
  public:
@@ -22,5 +23,6 @@ class MutableVoidData {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

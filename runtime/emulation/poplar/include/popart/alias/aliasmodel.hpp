@@ -11,7 +11,8 @@
 #include <popart/error.hpp>
 #include <popart/names.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Op;
 
@@ -34,7 +35,7 @@ class AliasModel {
   }
   bool contains(OpId id) const { return gates.count(id) != 0; }
 
-  /// The input that a proposal is about, in the numbering of the op.
+  /// For the emulation's own use. The input that a proposal is about, in the numbering of the op.
   InIndex input(const poprithms::memory::inplace::Proposal &proposal) const {
     const auto found = gates.find(static_cast<OpId>(proposal.gateId().get()));
     if (found == gates.end()) throw error("The alias model has no gate {}", proposal.gateId().get());
@@ -50,6 +51,7 @@ class AliasModel {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_ALIASMODEL_OPEN
 #include <popart/emulation/define.hpp>

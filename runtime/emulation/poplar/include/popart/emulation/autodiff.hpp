@@ -12,7 +12,8 @@
 #include <popart/names.hpp>
 #include <popart/op.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 /// Grows, into `backward`, the gradients of tensors of `forward`. The two may be one graph.
@@ -70,5 +71,6 @@ class GradGrower {
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -7,7 +7,8 @@
 #include <popart/tensornames.hpp>
 #include <popart/transforms/autodiff.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 POPLAR_EMULATION_FUNCTION void GradGrower::findPaths(const std::vector<TensorId> &losses) {
@@ -182,7 +183,8 @@ POPLAR_EMULATION_FUNCTION void GradGrower::growOps(Op &op) {
     for (const auto &entry : grad->output->tensorMap()) {
       Tensor *tensor = op.inTensor(grad->getNonGradInIndex(entry.first));
       if (entry.second->info.shape() != tensor->info.shape() || entry.second->info.dataType() != tensor->info.dataType()) {
-        throw error("{} gives a gradient of {} for the tensor '{}' of {}", grad->debugName(), entry.second->info, tensor->id, tensor->info);
+        throw error("{} gives a gradient of {} for the tensor '{}' of {}", grad->debugName(), entry.second->info, tensor->id,
+                    tensor->info);
       }
       edges[tensor->id].parts.push_back(entry.second->id);
       tryTensor(tensor->id);
@@ -275,7 +277,8 @@ inline void recompute(const Graph &forward, Graph &backward) {
     if (!needed.count(op)) continue;
     Op *copy = backward.getOp(backward.moveIntoGraph(op->clone()));
     for (const auto &entry : op->input->tensorMap()) copy->connectInTensor(entry.first, ensureClone(forward, backward, *entry.second));
-    for (const auto &entry : op->output->tensorMap()) copy->connectOutTensor(entry.first, ensureClone(forward, backward, *entry.second));
+    for (const auto &entry : op->output->tensorMap())
+      copy->connectOutTensor(entry.first, ensureClone(forward, backward, *entry.second));
     copy->setup();
   }
 }
@@ -283,10 +286,10 @@ inline void recompute(const Graph &forward, Graph &backward) {
 }  // namespace emulation
 
 POPLAR_EMULATION_FUNCTION FwdGraphToBwdGraphInfo Autodiff::apply(Ir &ir, const GraphId &fwdGraphId,
-                                                                const nonstd::optional<TensorIds> &gradsProvidedForFwdId,
-                                                                const nonstd::optional<TensorIds> &gradsRequiredForFwdId,
-                                                                const FwdGraphToBwdGraphInfo &calledGraphsGradInfo,
-                                                                AutodiffStitchStrategy stitchStrategy) {
+                                                                 const nonstd::optional<TensorIds> &gradsProvidedForFwdId,
+                                                                 const nonstd::optional<TensorIds> &gradsRequiredForFwdId,
+                                                                 const FwdGraphToBwdGraphInfo &calledGraphsGradInfo,
+                                                                 AutodiffStitchStrategy stitchStrategy) {
   Graph &forward = ir.getGraph(fwdGraphId);
   FwdGraphToBwdGraphInfo infos = calledGraphsGradInfo;
   for (const Graph *called : forward.getCalledGraphs()) {
@@ -315,7 +318,8 @@ POPLAR_EMULATION_FUNCTION FwdGraphToBwdGraphInfo Autodiff::apply(Ir &ir, const G
   for (const TensorId &id : gradsRequiredForFwdId ? *gradsRequiredForFwdId : forward.getInputIds()) {
     const TensorId grad = grower.gradientOf(id);
     if (grad.empty() && gradsRequiredForFwdId) {
-      throw error("[Autodiff] Unable to provide required gradient output for fwd id '{}' in bwd graph {}", id, backward.getGraphString());
+      throw error("[Autodiff] Unable to provide required gradient output for fwd id '{}' in bwd graph {}", id,
+                  backward.getGraphString());
     }
     if (grad.empty()) continue;
     outputs.push_back(id);
@@ -343,5 +347,6 @@ POPLAR_EMULATION_FUNCTION FwdGraphToBwdGraphInfo Autodiff::apply(Ir &ir, const G
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -7,7 +7,8 @@
 #include <popart/emulation/builtin.hpp>
 #include <popart/shapeinference.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 inline TensorValue valueOf(const ConstVoidData &data) {
@@ -70,9 +71,9 @@ POPLAR_EMULATION_FUNCTION void Builder::addOutputTensor(const TensorId &id) {
 }
 
 POPLAR_EMULATION_FUNCTION std::vector<TensorId> Builder::customOp(const OperatorIdentifier &opid, int opsetVersion,
-                                                                 const std::vector<TensorId> &inputs, const unsigned numOutputs,
-                                                                 const std::map<std::string, popart::any> &attributes,
-                                                                 const DebugContext &context) {
+                                                                  const std::vector<TensorId> &inputs, const unsigned numOutputs,
+                                                                  const std::map<std::string, popart::any> &attributes,
+                                                                  const DebugContext &context) {
   if (opid.numOutputs != 0 && opid.numOutputs < static_cast<int>(numOutputs)) {
     throw error("{} has an invalid number of outputs {}. Must be between 0..{}", opid.type, numOutputs, opid.numOutputs);
   }
@@ -83,8 +84,8 @@ POPLAR_EMULATION_FUNCTION std::vector<TensorId> Builder::customOp(const Operator
 }
 
 POPLAR_EMULATION_FUNCTION void Builder::customOp(const OperatorIdentifier &opid, int opsetVersion, const std::vector<TensorId> &inputs,
-                                                const std::vector<TensorId> &outputs, const std::map<std::string, popart::any> &attributes,
-                                                const DebugContext &context) {
+                                                 const std::vector<TensorId> &outputs,
+                                                 const std::map<std::string, popart::any> &attributes, const DebugContext &context) {
   const NumInputs &allowed = opid.numInputs;
   const int given = static_cast<int>(inputs.size());
   if (allowed.min > 0 && (given < allowed.min || (allowed.max > 0 && given > allowed.max))) {
@@ -130,7 +131,9 @@ POPLAR_EMULATION_FUNCTION void Builder::inferShapes(const OperatorIdentifier &op
         throw error("The shape inference of {} sets output {} of {}", opid, entry.first, node.outputs.size());
       }
       for (const int64_t size : info.shape()) {
-        if (size < 0) throw error("Output '{}' of node '{}' has invalid shape, {}.", node.outputs[static_cast<std::size_t>(entry.first)], opid, info);
+        if (size < 0)
+          throw error("Output '{}' of node '{}' has invalid shape, {}.", node.outputs[static_cast<std::size_t>(entry.first)], opid,
+                      info);
       }
       model_.values[node.outputs[static_cast<std::size_t>(entry.first)]] = info;
     }
@@ -161,7 +164,8 @@ POPLAR_EMULATION_FUNCTION emulation::Node &Builder::nodeOf(const std::set<Tensor
   throw error("Could not find a node with outputs {}", logging::join(outputs.begin(), outputs.end(), ", "));
 }
 
-POPLAR_EMULATION_FUNCTION void Builder::addNodeAttribute(const std::string &name, const popart::any &value, const std::set<TensorId> &outputs) {
+POPLAR_EMULATION_FUNCTION void Builder::addNodeAttribute(const std::string &name, const popart::any &value,
+                                                         const std::set<TensorId> &outputs) {
   if (!nodeOf(outputs).attributes.emplace(name, emulation::attributeOf(value)).second) {
     throw error("Node already has attribute {}.", name);
   }
@@ -208,8 +212,8 @@ POPLAR_EMULATION_FUNCTION TensorInfo Builder::getTensorInfo(const TensorId &id) 
   }
   const auto found = model_.values.find(id);
   if (found != model_.values.end()) return found->second;
-  throw error("{} is not an known tensor. Must be one of (inputs:{}) (outputs:{})", id, logging::join(known_.begin(), known_.end(), ", "),
-              logging::join(model_.outputs.begin(), model_.outputs.end(), ", "));
+  throw error("{} is not an known tensor. Must be one of (inputs:{}) (outputs:{})", id,
+              logging::join(known_.begin(), known_.end(), ", "), logging::join(model_.outputs.begin(), model_.outputs.end(), ", "));
 }
 
 POPLAR_EMULATION_FUNCTION bool Builder::hasValueInfo(const TensorId &id) const {
@@ -218,7 +222,7 @@ POPLAR_EMULATION_FUNCTION bool Builder::hasValueInfo(const TensorId &id) const {
 }
 
 POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::op(const char *type, int since, const std::vector<TensorId> &args,
-                                                  const std::map<std::string, popart::any> &attributes) {
+                                                   const std::map<std::string, popart::any> &attributes) {
   const OperatorIdentifier opid(Domain::ai_onnx, type, static_cast<OpVersion>(since));
   return builder_.customOp(opid, version_, args, 1, attributes)[0];
 }
@@ -229,12 +233,19 @@ POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::constant(const ConstVoidData &va
 POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::identity(const std::vector<TensorId> &args, const std::string &) {
   return op("Identity", 1, args, {});
 }
-POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::add(const std::vector<TensorId> &args, const std::string &) { return op("Add", 6, args, {}); }
-POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::mul(const std::vector<TensorId> &args, const std::string &) { return op("Mul", 6, args, {}); }
-POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::sum(const std::vector<TensorId> &args, const std::string &) { return op("Sum", 6, args, {}); }
+POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::add(const std::vector<TensorId> &args, const std::string &) {
+  return op("Add", 6, args, {});
+}
+POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::mul(const std::vector<TensorId> &args, const std::string &) {
+  return op("Mul", 6, args, {});
+}
+POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::sum(const std::vector<TensorId> &args, const std::string &) {
+  return op("Sum", 6, args, {});
+}
 
-POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::reducesum(const std::vector<TensorId> &args, const nonstd::optional<std::vector<int64_t>> &axes,
-                                                         int64_t keepdims, const std::string &) {
+POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::reducesum(const std::vector<TensorId> &args,
+                                                          const nonstd::optional<std::vector<int64_t>> &axes, int64_t keepdims,
+                                                          const std::string &) {
   std::map<std::string, popart::any> attributes{{"keepdims", keepdims}};
   if (axes) attributes["axes"] = *axes;
   return op("ReduceSum", 1, args, attributes);
@@ -245,10 +256,11 @@ POPLAR_EMULATION_FUNCTION TensorId AiOnnxOpset::cast(const std::vector<TensorId>
 }
 
 POPLAR_EMULATION_FUNCTION TensorId AiGraphcoreOpset1::identityloss(const std::vector<TensorId> &args, const ReductionType reduction,
-                                                                  const std::string &) {
+                                                                   const std::string &) {
   return builder_.customOp(emulation::graphcore("IdentityLoss", 1), 1, args, 1, {{"reduction", static_cast<int64_t>(reduction)}})[0];
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

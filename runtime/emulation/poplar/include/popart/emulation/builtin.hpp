@@ -12,7 +12,8 @@
 #include <popart/opmanager.hpp>
 #include <popart/opserialiser.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 namespace emulation {
 
@@ -51,7 +52,8 @@ class BuiltinOp : public Op {
 class ProductOp : public emulation::BuiltinOp {
  public:
   ProductOp(const OperatorIdentifier &opid, const Op::Settings &settings) : BuiltinOp(opid, settings), open(true) {}
-  ProductOp(const OperatorIdentifier &opid, const Shape &shape_, const Op::Settings &settings) : BuiltinOp(opid, settings), shape(shape_) {}
+  ProductOp(const OperatorIdentifier &opid, const Shape &shape_, const Op::Settings &settings)
+      : BuiltinOp(opid, settings), shape(shape_) {}
 
   std::unique_ptr<Op> clone() const override { return std::unique_ptr<Op>(new ProductOp(*this)); }
   void setup() override;
@@ -144,7 +146,9 @@ class IdentityLossOp : public emulation::BuiltinOp {
 class IdentityLossGradOp : public emulation::BuiltinOp {
  public:
   explicit IdentityLossGradOp(const IdentityLossOp &loss)
-      : BuiltinOp(emulation::graphcore("IdentityLossGrad"), loss.settings), shape(loss.inShape(0)), mean(loss.getReduction() == ReductionType::Mean) {
+      : BuiltinOp(emulation::graphcore("IdentityLossGrad"), loss.settings),
+        shape(loss.inShape(0)),
+        mean(loss.getReduction() == ReductionType::Mean) {
     differentiates(0);
   }
   std::unique_ptr<Op> clone() const override { return std::unique_ptr<Op>(new IdentityLossGradOp(*this)); }
@@ -189,7 +193,8 @@ class SGD0VarUpdateOp : public emulation::BuiltinOp {
 class CallOp : public Op {
  public:
   CallOp(const OperatorIdentifier &opid, Graph &callee_, const Op::Settings &settings) : Op(opid, settings), callee(callee_) {}
-  CallOp(const OperatorIdentifier &opid, Graph &callee_, std::vector<int>, const Op::Settings &settings) : CallOp(opid, callee_, settings) {}
+  CallOp(const OperatorIdentifier &opid, Graph &callee_, std::vector<int>, const Op::Settings &settings)
+      : CallOp(opid, callee_, settings) {}
 
   std::unique_ptr<Op> clone() const override { return std::unique_ptr<Op>(new CallOp(*this)); }
   void setup() override;
@@ -219,5 +224,6 @@ class CallGradOp : public CallOp {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -6,7 +6,8 @@
 
 #include <popart/emulation/builtin.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION void ProductOp::setup() {
   TensorInfo info = inInfo(0);
@@ -75,7 +76,8 @@ POPLAR_EMULATION_FUNCTION void ReduceSumOp::setup() {
 }
 
 POPLAR_EMULATION_FUNCTION std::vector<std::unique_ptr<Op>> ReduceSumOp::getGradOps() {
-  std::unique_ptr<ReduceSumOp> grad(new ReduceSumOp(emulation::graphcore(spread ? "ReduceSumSpreadGrad" : "ReduceSumGrad"), axes, keepdims, settings));
+  std::unique_ptr<ReduceSumOp> grad(
+      new ReduceSumOp(emulation::graphcore(spread ? "ReduceSumSpreadGrad" : "ReduceSumGrad"), axes, keepdims, settings));
   grad->spread = !spread;
   grad->shape = shape;
   grad->differentiates(0);
@@ -95,7 +97,8 @@ POPLAR_EMULATION_FUNCTION void CallOp::setup() {
   for (const auto &entry : input->tensorMap()) {
     const TensorInfo &wanted = graph.getInputTensor(entry.first)->info;
     if (entry.second->info != wanted) {
-      throw error("Input {} of the call of {} is {}, the graph wants {}", entry.first, graph.getGraphString(), entry.second->info, wanted);
+      throw error("Input {} of the call of {} is {}, the graph wants {}", entry.first, graph.getGraphString(), entry.second->info,
+                  wanted);
     }
   }
   for (const auto &entry : output->tensorMap()) entry.second->info = graph.getOutputTensor(entry.first)->info;
@@ -136,7 +139,8 @@ POPLAR_EMULATION_FUNCTION CallGradOp::CallGradOp(const CallOp &forward, const Bw
 namespace emulation {
 
 template <typename F>
-void registerBuiltin(const char *domain, const char *type, std::initializer_list<unsigned> versions, NumInputs inputs, const F &factory) {
+void registerBuiltin(const char *domain, const char *type, std::initializer_list<unsigned> versions, NumInputs inputs,
+                     const F &factory) {
   const OpManager::OpFactoryFunc func = factory;
   for (const unsigned version : versions) OpManager::registerOp({{domain, type, version, inputs, 1}, true, OpDefinition(), func});
 }
@@ -162,7 +166,8 @@ POPLAR_EMULATION_FUNCTION void registerBuiltinOps() {
     registerBuiltin(onnx, "ReduceSum", {1, 11}, 1, [](const OpCreatorInfo &info) {
       nonstd::optional<std::vector<int64_t>> axes;
       if (info.attributes.hasAttribute("axes")) axes = info.attributes.getAttribute<Attributes::Ints>("axes");
-      return std::unique_ptr<Op>(new ReduceSumOp(info.opid, axes, info.attributes.getAttribute<Attributes::Int>("keepdims", 1), info.settings));
+      return std::unique_ptr<Op>(
+          new ReduceSumOp(info.opid, axes, info.attributes.getAttribute<Attributes::Int>("keepdims", 1), info.settings));
     });
     registerBuiltin(Domain::ai_graphcore, "IdentityLoss", {1}, 1, [](const OpCreatorInfo &info) {
       const int64_t reduction = info.attributes.getAttribute<Attributes::Int>("reduction", static_cast<int64_t>(ReductionType::Mean));
@@ -175,5 +180,6 @@ POPLAR_EMULATION_FUNCTION void registerBuiltinOps() {
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -10,7 +10,8 @@
 #include <popart/popx/opx.hpp>
 #include <popart/popx/opxmanager.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 class BuiltinOpx : public popx::Opx {
@@ -36,8 +37,8 @@ class BuiltinOpx : public popx::Opx {
 
   /// A new tensor of the values of `tensor`, in the shape of output 0.
   void copyOut(const poplar::Tensor &tensor, poplar::program::Sequence &prog) const {
-    poplar::Tensor out = graph().addVariable(tensor.elementType(), outInfo(0).shape_szt(), poplar::VariableMappingMethod::LINEAR,
-                                             debugContext("out"));
+    poplar::Tensor out =
+        graph().addVariable(tensor.elementType(), outInfo(0).shape_szt(), poplar::VariableMappingMethod::LINEAR, debugContext("out"));
     prog.add(poplar::program::Copy(tensor, out, false, debugContext("copy")));
     setOutTensor(0, out);
   }
@@ -128,8 +129,8 @@ class IdentityLossGradOpx : public BuiltinOpx {
   using BuiltinOpx::BuiltinOpx;
   void grow(poplar::program::Sequence &prog) const override {
     const float scale = static_cast<float>(getOp<IdentityLossGradOp>().scale());
-    const poplar::Tensor scaled =
-        popops::map(graph(), popops::expr::Mul(popops::expr::_1, popops::expr::Const(scale)), {getInTensor(0)}, prog, debugContext("scale"));
+    const poplar::Tensor scaled = popops::map(graph(), popops::expr::Mul(popops::expr::_1, popops::expr::Const(scale)),
+                                              {getInTensor(0)}, prog, debugContext("scale"));
     copyOut(broadcast(outShape(0), scaled), prog);
   }
 };
@@ -175,5 +176,6 @@ POPLAR_EMULATION_FUNCTION void registerBuiltinOpxs() {
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

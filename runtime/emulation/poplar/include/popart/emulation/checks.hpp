@@ -11,7 +11,8 @@
 
 #include <popart/error.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 /// The bytes of tensors as they were before an op ran.
@@ -63,5 +64,6 @@ inline poplar::program::Sequence checkUnchanged(const std::string &op, std::vect
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

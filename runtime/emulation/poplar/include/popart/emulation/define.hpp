@@ -1,8 +1,8 @@
 // Defines what op.hpp, graph.hpp, tensor.hpp, ir.hpp and their like declare. They depend on one another, so each includes this at its end;
 // it does nothing while one of them is still open, that is, being read.
-#if !defined(POPART_EMULATION_DEFINED) && !defined(POPART_ALIASMODEL_OPEN) && !defined(POPART_GRAPH_OPEN) && \
-    !defined(POPART_IR_OPEN) && !defined(POPART_OP_OPEN) && !defined(POPART_OPMANAGER_OPEN) && \
-    !defined(POPART_OPSERIALISER_OPEN) && !defined(POPART_SESSIONOPTIONS_OPEN) && !defined(POPART_TENSOR_OPEN) && !defined(POPART_TENSORINDEX_OPEN) && \
+#if !defined(POPART_EMULATION_DEFINED) && !defined(POPART_ALIASMODEL_OPEN) && !defined(POPART_GRAPH_OPEN) &&                         \
+    !defined(POPART_IR_OPEN) && !defined(POPART_OP_OPEN) && !defined(POPART_OPMANAGER_OPEN) && !defined(POPART_OPSERIALISER_OPEN) && \
+    !defined(POPART_SESSIONOPTIONS_OPEN) && !defined(POPART_TENSOR_OPEN) && !defined(POPART_TENSORINDEX_OPEN) &&                     \
     !defined(POPART_TENSORS_OPEN) && !defined(POPART_AUTODIFF_OPEN)
 #include <popart/alias/aliasmodel.hpp>
 #include <popart/graph.hpp>

@@ -1,7 +1,6 @@
 // As define.hpp, for the headers of popart::popx.
 #if !defined(POPART_EMULATION_POPX_DEFINED) && !defined(POPART_OPX_OPEN) && !defined(POPART_IRLOWERING_OPEN) && \
-    !defined(POPART_DEVICEX_OPEN) && \
-    !defined(POPART_OPXMANAGER_OPEN)
+    !defined(POPART_DEVICEX_OPEN) && !defined(POPART_OPXMANAGER_OPEN)
 #include <popart/popx/devicex.hpp>
 #include <popart/popx/irlowering.hpp>
 #include <popart/popx/opx.hpp>

@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <cstring>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 /// Checks what the host gives against the tensor, and says where it is.
 inline const void *checkedData(const void *data, const TensorInfo &given, const Tensor &tensor) {
   if (given.dataType() != tensor.info.dataType()) {
-    throw runtime_error("Type discrepancy for tensor {}. User provided : {} and expected : {}. Consider a custom copy here (as memcpy cannot be used)",
-                        tensor.id, given.data_type(), tensor.info.data_type());
+    throw runtime_error(
+        "Type discrepancy for tensor {}. User provided : {} and expected : {}. Consider a custom copy here (as memcpy cannot be "
+        "used)",
+        tensor.id, given.data_type(), tensor.info.data_type());
   }
   if (tensor.info.nelms() && given.nelms() % tensor.info.nelms() != 0) {
     throw runtime_error("The array of {} has {} elements, not a multiple of {}", tensor.id, given.nelms(), tensor.info.nelms());
@@ -126,5 +129,6 @@ POPLAR_EMULATION_FUNCTION void Devicex::readAnchor(const TensorId &id, int batch
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

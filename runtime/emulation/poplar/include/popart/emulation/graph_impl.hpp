@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION std::vector<OpId> Graph::getOpIds() const {
   std::vector<OpId> out;
@@ -205,5 +206,6 @@ POPLAR_EMULATION_FUNCTION TensorId removeScope(const Graph &graph, const TensorI
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION void Ir::applyInplacePattern(Graph &graph) {
   using Candidate = std::tuple<float, OpId, OperatorIdentifier>;
@@ -22,7 +23,8 @@ POPLAR_EMULATION_FUNCTION void Ir::applyInplacePattern(Graph &graph) {
       if (!chosen.count(std::get<0>(priority).type)) candidates.emplace_back(std::get<1>(priority), op.id, std::get<0>(priority));
     }
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate &a, const Candidate &b) { return std::get<0>(a) > std::get<0>(b); });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate &a, const Candidate &b) { return std::get<0>(a) > std::get<0>(b); });
   std::set<OpId> done;
   for (const Candidate &candidate : candidates) {
     if (std::get<0>(candidate) <= 0 || done.count(std::get<1>(candidate))) continue;
@@ -38,7 +40,9 @@ POPLAR_EMULATION_FUNCTION bool Ir::inplace(Op &op, const OperatorIdentifier &var
   const InIndex index = model.input(op.mapInplaceProposal(model, variant));
   Graph &graph = op.getGraph();
   Tensor *target = op.inTensor(index);
-  const auto outside = [&](const Tensor *t) { return t->isUnmodifiable() || isAnchored(t->id) || graph.hasInputId(t->id) || graph.hasOutputId(t->id); };
+  const auto outside = [&](const Tensor *t) {
+    return t->isUnmodifiable() || isAnchored(t->id) || graph.hasInputId(t->id) || graph.hasOutputId(t->id);
+  };
   const auto shared = [](const Tensor *t) {
     const auto aliasedBy = [t](const Op *o) {
       for (const auto &in : o->input->tensorMap()) {
@@ -54,7 +58,8 @@ POPLAR_EMULATION_FUNCTION bool Ir::inplace(Op &op, const OperatorIdentifier &var
   if (outside(target) || shared(target) || target->consumers.n(&op) != 1) return false;
 
   std::unique_ptr<Op> made = op.getInplaceVariant(variant);
-  if (!made || made->opid != variant) throw error("The in-place variant of {} is not the {} that was asked for", op.debugName(), variant);
+  if (!made || made->opid != variant)
+    throw error("The in-place variant of {} is not the {} that was asked for", op.debugName(), variant);
   Op *replacement = graph.getOp(graph.moveIntoGraph(std::move(made)));
   const std::map<int, TensorId> inputs = op.input->tensorIdMap(), outputs = op.output->tensorIdMap();
   std::map<int, TensorInfo> infos;
@@ -78,7 +83,8 @@ POPLAR_EMULATION_FUNCTION bool Ir::inplace(Op &op, const OperatorIdentifier &var
   }
   bool legal = true;
   for (const auto &entry : replacement->input->tensorMap()) {
-    if (replacement->modifiesIndex(entry.first)) legal = legal && (entry.second == target || !(outside(entry.second) || shared(entry.second)));
+    if (replacement->modifiesIndex(entry.first))
+      legal = legal && (entry.second == target || !(outside(entry.second) || shared(entry.second)));
   }
   const Op *own = replacement;
   retired.push_back(graph.takeOp(op.id));
@@ -101,5 +107,6 @@ POPLAR_EMULATION_FUNCTION bool Ir::inplace(Op &op, const OperatorIdentifier &var
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

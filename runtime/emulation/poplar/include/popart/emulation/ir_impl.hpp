@@ -9,7 +9,8 @@
 #include <popart/tensornames.hpp>
 #include <popart/transforms/autodiff.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION Ir::Ir() { createGraph(GraphId::root()); }
 POPLAR_EMULATION_FUNCTION Ir::~Ir() = default;
@@ -196,8 +197,8 @@ POPLAR_EMULATION_FUNCTION void Ir::verifyOp(Op &op) const {
   op.setup();
   for (const auto &entry : op.output->tensorMap()) {
     if (entry.second->info != infos[entry.first]) {
-      throw error("The setup() of {} gave output {} the info {}, and {} when called again", op.debugName(), entry.first, infos[entry.first],
-                  entry.second->info);
+      throw error("The setup() of {} gave output {} the info {}, and {} when called again", op.debugName(), entry.first,
+                  infos[entry.first], entry.second->info);
     }
   }
   if (describe(op) != text) throw error("The attributes of {} are written in two ways: {} and {}", op.debugName(), text, describe(op));
@@ -221,10 +222,12 @@ POPLAR_EMULATION_FUNCTION void Ir::replaceByClone(Graph &graph, Op &op) {
   clone->setup();
   for (const auto &entry : clone->output->tensorMap()) {
     if (entry.second->info != infos[entry.first]) {
-      throw error("The clone of {} gives output {} the info {}, not {}", clone->debugName(), entry.first, entry.second->info, infos[entry.first]);
+      throw error("The clone of {} gives output {} the info {}, not {}", clone->debugName(), entry.first, entry.second->info,
+                  infos[entry.first]);
     }
   }
-  if (describe(*clone) != text) throw error("The clone of {} has other attributes: {}, not {}", clone->debugName(), describe(*clone), text);
+  if (describe(*clone) != text)
+    throw error("The clone of {} has other attributes: {}, not {}", clone->debugName(), describe(*clone), text);
 }
 
 POPLAR_EMULATION_FUNCTION void Ir::prune(Graph &graph) {
@@ -233,7 +236,9 @@ POPLAR_EMULATION_FUNCTION void Ir::prune(Graph &graph) {
     for (const OpId opId : graph.getOpIds()) {
       Op *op = graph.getOp(opId);
       const std::vector<Tensor *> outputs = op->output->tensors();
-      const auto used = [&](Tensor *tensor) { return tensor->consumers.getTotal() > 0 || isAnchored(tensor->id) || graph.hasOutputId(tensor->id); };
+      const auto used = [&](Tensor *tensor) {
+        return tensor->consumers.getTotal() > 0 || isAnchored(tensor->id) || graph.hasOutputId(tensor->id);
+      };
       if (!op->pruneable || op->hasSideEffect() || std::any_of(outputs.begin(), outputs.end(), used)) continue;
       op->disconnectAllInputs();
       op->disconnectAllOutputs();
@@ -257,5 +262,6 @@ POPLAR_EMULATION_FUNCTION std::size_t Ir::getHash() const {
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

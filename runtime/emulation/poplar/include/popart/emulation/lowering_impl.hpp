@@ -10,7 +10,8 @@
 #include <popart/emulation/checks.hpp>
 #include <popart/popx/opxmanager.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 namespace emulation {
 void registerBuiltinOpxs();
@@ -73,15 +74,15 @@ POPLAR_EMULATION_FUNCTION IrLowering::IrLowering(Ir &ir, const poplar::Target &t
 }
 
 POPLAR_EMULATION_FUNCTION poplar::Tensor IrLowering::getConst(poplar::Graph &graph, const poplar::Type &type,
-                                                             const std::vector<std::size_t> &shape, double value,
-                                                             const poplar::DebugContext &context) {
+                                                              const std::vector<std::size_t> &shape, double value,
+                                                              const poplar::DebugContext &context) {
   poplar::Tensor out = graph.addConstant(type, shape, value, context);
   graph.setTileMapping(out, constants_++ % graph.getTarget().getNumTiles());
   return out;
 }
 
 POPLAR_EMULATION_FUNCTION poplar::Tensor IrLowering::getScalarVariable(poplar::Graph &graph, const poplar::Type &type,
-                                                                      const poplar::DebugContext &context) {
+                                                                       const poplar::DebugContext &context) {
   const unsigned tiles = graph.getTarget().getNumTiles();
   poplar::Tensor out = graph.addVariable(type, {}, context);
   graph.setTileMapping(out, (tiles - scalars_++ % tiles) % tiles);
@@ -222,7 +223,8 @@ POPLAR_EMULATION_FUNCTION void IrLowering::growOpx(Op &op, poplar::program::Sequ
   prog.add(emulation::checkUnchanged(op.debugName(), unchanged, body));
 }
 
-POPLAR_EMULATION_FUNCTION void IrLowering::checkTensor(const std::string &who, const TensorInfo &info, const poplar::Tensor &tensor) const {
+POPLAR_EMULATION_FUNCTION void IrLowering::checkTensor(const std::string &who, const TensorInfo &info,
+                                                       const poplar::Tensor &tensor) const {
   if (!tensor.valid()) throw error("{} as no tensor at all", who);
   if (tensor.shape() != info.shape_szt()) throw error("{} as a tensor of shape {}, not {}", who, tensor.shapeToString(), info.shape());
   if (tensor.elementType() != popType(info)) throw error("{} as a tensor of type {}, not {}", who, tensor.elementType(), popType(info));
@@ -233,7 +235,8 @@ POPLAR_EMULATION_FUNCTION void IrLowering::checkOutput(const Op &op, OutIndex in
   checkTensor(op.debugName() + " sets its output " + std::to_string(index), op.outInfo(index), tensor);
   for (const auto &entry : op.input->tensorMap()) {
     if (op.doesAlias(entry.first, index) || !tensor.intersectsWith(tensors_.get(entry.second->id))) continue;
-    throw error("Op {} claims input {} -> output {} do not contain aliases, but the Poplar tensors disagree.", op.debugName(), entry.first, index);
+    throw error("Op {} claims input {} -> output {} do not contain aliases, but the Poplar tensors disagree.", op.debugName(),
+                entry.first, index);
   }
   for (const auto &entry : op.output->tensorMap()) {
     if (!tensors_.contains(entry.second->id) || !tensor.intersectsWith(tensors_.get(entry.second->id))) continue;
@@ -312,5 +315,6 @@ POPLAR_EMULATION_FUNCTION void IrLowering::growOutlined(Op &op, poplar::program:
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

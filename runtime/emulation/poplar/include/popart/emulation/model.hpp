@@ -10,7 +10,8 @@
 
 #include <popart/tensorinfo.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 struct TensorValue {
@@ -66,6 +67,7 @@ struct Model {
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #include <popart/emulation/model_bytes.hpp>
 

@@ -4,14 +4,16 @@
 
 #include <cstring>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace emulation {
 
 /// The data type that ONNX's TensorProto numbers `number`. Raises popart::error where PopART has none.
 inline DataType onnxDataType(int64_t number) {
-  static const DataType types[] = {DataType::UNDEFINED, DataType::FLOAT,  DataType::UINT8,   DataType::INT8,   DataType::UINT16, DataType::INT16,
-                                   DataType::INT32,     DataType::INT64,  DataType::STRING,  DataType::BOOL,   DataType::FLOAT16, DataType::DOUBLE,
-                                   DataType::UINT32,    DataType::UINT64, DataType::COMPLEX64, DataType::COMPLEX128, DataType::BFLOAT16};
+  static const DataType types[] = {DataType::UNDEFINED,  DataType::FLOAT,   DataType::UINT8,  DataType::INT8,   DataType::UINT16,
+                                   DataType::INT16,      DataType::INT32,   DataType::INT64,  DataType::STRING, DataType::BOOL,
+                                   DataType::FLOAT16,    DataType::DOUBLE,  DataType::UINT32, DataType::UINT64, DataType::COMPLEX64,
+                                   DataType::COMPLEX128, DataType::BFLOAT16};
   if (number < 1 || number > 16) throw error("ONNX has no data type of the number {} that PopART knows", number);
   return types[number];
 }
@@ -44,7 +46,9 @@ class ModelWriter {
     for (const T &v : values) (*this)(v);
   }
   template <typename A, typename B>
-  void operator()(const std::pair<A, B> &v) { fields(v.first, v.second); }
+  void operator()(const std::pair<A, B> &v) {
+    fields(v.first, v.second);
+  }
   template <typename A, typename B>
   void operator()(const std::map<A, B> &values) {
     (*this)(static_cast<int64_t>(values.size()));
@@ -103,7 +107,9 @@ class ModelReader {
     for (T &v : values) (*this)(v);
   }
   template <typename A, typename B>
-  void operator()(std::pair<A, B> &v) { fields(v.first, v.second); }
+  void operator()(std::pair<A, B> &v) {
+    fields(v.first, v.second);
+  }
   template <typename A, typename B>
   void operator()(std::map<A, B> &values) {
     for (std::size_t n = count(); n; --n) {
@@ -152,5 +158,6 @@ inline Model Model::parse(const std::string &bytes) {
 
 }  // namespace emulation
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION Op::Op(const OperatorIdentifier &_opid, const Op::Settings &settings_)
-    : input(new TensorIndexMap), output(new TensorIndexMap), id(settings_.getIr().getAndIncrOpsCounter()), opid(_opid), settings(settings_) {}
+    : input(new TensorIndexMap),
+      output(new TensorIndexMap),
+      id(settings_.getIr().getAndIncrOpsCounter()),
+      opid(_opid),
+      settings(settings_) {}
 
 POPLAR_EMULATION_FUNCTION Op::Op(const Op &op)
     : Vertex(op),
@@ -24,7 +29,8 @@ POPLAR_EMULATION_FUNCTION const Ir &Op::getIr() const { return getGraph().getIr(
 
 POPLAR_EMULATION_FUNCTION void Op::Settings::setFromAttributes(const Attributes &attributes) {
   if (attributes.hasAttribute(sVirtualGraphAttribute)) vgraphId = attributes.getAttribute<Attributes::Int>(sVirtualGraphAttribute);
-  if (attributes.hasAttribute(sPipelineStageAttribute)) pipelineStage = attributes.getAttribute<Attributes::Int>(sPipelineStageAttribute);
+  if (attributes.hasAttribute(sPipelineStageAttribute))
+    pipelineStage = attributes.getAttribute<Attributes::Int>(sPipelineStageAttribute);
   if (attributes.hasAttribute(sRecomputeOutputAttribute)) {
     recomputeType = static_cast<RecomputeType>(attributes.getAttribute<Attributes::Int>(sRecomputeOutputAttribute));
   }
@@ -34,7 +40,8 @@ POPLAR_EMULATION_FUNCTION void Op::Settings::setFromAttributes(const Attributes 
   if (attributes.hasAttribute(sInplaceOpNames)) {
     const auto names = attributes.getAttribute<Attributes::Strings>(sInplaceOpNames);
     const auto priorities = attributes.getAttribute<Attributes::Floats>(sInplaceOpPriorities);
-    if (names.size() != priorities.size()) throw error("Expected as many inplace priorities as names, not {} and {}", priorities.size(), names.size());
+    if (names.size() != priorities.size())
+      throw error("Expected as many inplace priorities as names, not {} and {}", priorities.size(), names.size());
     for (std::size_t i = 0; i < names.size(); ++i) inplacePriorityVeto.emplace_back(names[i], priorities[i]);
   }
 }
@@ -49,8 +56,8 @@ POPLAR_EMULATION_FUNCTION std::string Op::debugName() const {
     for (const auto &entry : map.tensorMap()) out.push_back(entry.second->id);
     return logging::join(out.begin(), out.end(), ", ");
   };
-  return "Op(" + (name().empty() ? std::to_string(id) : name() + sNameDelimiter + std::to_string(id)) + ", " + logging::internal::text(opid) +
-         ", inputs=[" + ids(*input) + "], outputs=[" + ids(*output) + "])";
+  return "Op(" + (name().empty() ? std::to_string(id) : name() + sNameDelimiter + std::to_string(id)) + ", " +
+         logging::internal::text(opid) + ", inputs=[" + ids(*input) + "], outputs=[" + ids(*output) + "])";
 }
 
 POPLAR_EMULATION_FUNCTION void Op::defaultConnectInTensor(InIndex index, TensorId tensorId) {
@@ -70,7 +77,8 @@ POPLAR_EMULATION_FUNCTION void Op::connectOutTensor(OutIndex index, TensorId ten
     throw internal_error("error connecting output tensor '{}', {} already has an output at index {}", tensorId, debugName(), index);
   }
   Tensor *tensor = getGraph().getTensors().get(tensorId);
-  if (tensor->hasProducer()) throw internal_error("error connecting output tensor '{}' to {}, tensor already has a producer", tensorId, debugName());
+  if (tensor->hasProducer())
+    throw internal_error("error connecting output tensor '{}' to {}, tensor already has a producer", tensorId, debugName());
   output->insert(index, tensor);
   tensor->setProducer(this);
 }
@@ -121,11 +129,16 @@ POPLAR_EMULATION_FUNCTION const TensorInfo &Op::outInfo(OutIndex index) const { 
 
 POPLAR_EMULATION_FUNCTION void Op::setup() { throw error("No setup() for {}", opid); }
 POPLAR_EMULATION_FUNCTION std::vector<std::unique_ptr<Op>> Op::getGradOps() { return {}; }
-POPLAR_EMULATION_FUNCTION const std::vector<GradInOutMapper> &Op::gradInputInfo() const { throw error("Op {} cannot get `grad input info'", opid); }
-POPLAR_EMULATION_FUNCTION const std::map<int, int> &Op::gradOutToNonGradIn() const { throw error("Op {} cannot get `grad out to non grad in'", opid); }
+POPLAR_EMULATION_FUNCTION const std::vector<GradInOutMapper> &Op::gradInputInfo() const {
+  throw error("Op {} cannot get `grad input info'", opid);
+}
+POPLAR_EMULATION_FUNCTION const std::map<int, int> &Op::gradOutToNonGradIn() const {
+  throw error("Op {} cannot get `grad out to non grad in'", opid);
+}
 POPLAR_EMULATION_FUNCTION int Op::getNonGradInIndex(int gradOpOutIndex) const {
   const auto found = gradOutToNonGradIn().find(gradOpOutIndex);
-  if (found == gradOutToNonGradIn().end()) throw error("Op {} does not say of what its output {} is the gradient", opid, gradOpOutIndex);
+  if (found == gradOutToNonGradIn().end())
+    throw error("Op {} does not say of what its output {} is the gradient", opid, gradOpOutIndex);
   return found->second;
 }
 POPLAR_EMULATION_FUNCTION InIndex Op::getSeedInIndex() const { throw error("Op {} does not have random seed input tensor", str()); }
@@ -143,8 +156,10 @@ POPLAR_EMULATION_FUNCTION poprithms::memory::inplace::Proposal Op::mapInplacePro
   throw error("Ops with inplace variants must implement mapInplaceProposal, this for {} ", str());
 }
 
-POPLAR_EMULATION_FUNCTION poprithms::memory::inplace::Proposal Op::mapInplaceProposalGate0(const AliasModel &model, OperatorIdentifier) const {
-  if (!isOutplace()) throw error("Inplacing logic error: Ops which are not outplace should never set Proposals. This for Op {}. ", str());
+POPLAR_EMULATION_FUNCTION poprithms::memory::inplace::Proposal Op::mapInplaceProposalGate0(const AliasModel &model,
+                                                                                           OperatorIdentifier) const {
+  if (!isOutplace())
+    throw error("Inplacing logic error: Ops which are not outplace should never set Proposals. This for Op {}. ", str());
   return {model.getGate(id), 0};
 }
 
@@ -197,10 +212,13 @@ POPLAR_EMULATION_FUNCTION void Op::appendOutlineAttributes(OpSerialiserBase &os)
   os.appendAttribute("recompute", std::string(settings.recomputeType == RecomputeType::Recompute ? "YES" : "NO"));
   os.appendAttribute(sVirtualGraphAttribute, getOptionalVGraphId());
   os.appendAttribute("tileSet", static_cast<int64_t>(settings.tileSet));
-  for (const auto &attribute : settings.extraOutlineAttributes) os.appendAttribute(attribute.first, attribute.first + ":" + attribute.second);
+  for (const auto &attribute : settings.extraOutlineAttributes)
+    os.appendAttribute(attribute.first, attribute.first + ":" + attribute.second);
 }
 
-POPLAR_EMULATION_FUNCTION void Op::appendMore(OpSerialiserBase &os) const { os.appendAttribute("schedulePriority", static_cast<float>(settings.schedulePriority)); }
+POPLAR_EMULATION_FUNCTION void Op::appendMore(OpSerialiserBase &os) const {
+  os.appendAttribute("schedulePriority", static_cast<float>(settings.schedulePriority));
+}
 
 POPLAR_EMULATION_FUNCTION void Op::append(std::stringstream &stream) const {
   OpSerialiser os(this, stream);
@@ -246,5 +264,6 @@ POPLAR_EMULATION_FUNCTION void AliasModel::insertNG2aryModifier(const Op &op, un
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef POPART_EMULATION_OPMANAGER_IMPL_HPP
 #define POPART_EMULATION_OPMANAGER_IMPL_HPP
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION Tensor *OpCreatorInfo::getInputTensor(int index) const {
   if (!hasInputTensor(index)) throw error("{} has no input {}", debugName(), index);
@@ -52,9 +53,9 @@ POPLAR_EMULATION_FUNCTION const OpManager::OpInfo *OpManager::find(const OpDomai
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<Op> OpManager::create(const OpInfo &info, Graph &graph, const std::string &name,
-                                                               const Scope &scope, const Attributes &attributes,
-                                                               const std::vector<TensorId> &inputIds,
-                                                               const std::vector<TensorId> &outputIds) {
+                                                                const Scope &scope, const Attributes &attributes,
+                                                                const std::vector<TensorId> &inputIds,
+                                                                const std::vector<TensorId> &outputIds) {
   Op::Settings settings(graph, name, scope);
   settings.setFromAttributes(attributes);
   const OpCreatorInfo creator(info.id, settings, attributes, inputIds, outputIds);
@@ -63,21 +64,21 @@ POPLAR_EMULATION_FUNCTION std::unique_ptr<Op> OpManager::create(const OpInfo &in
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<Op> OpManager::createOp(const OpDomain &domain, const OpType &type, const int opsetVersion,
-                                                                 Graph &graph, const std::string &name, const Scope &scope,
-                                                                 const Attributes &attributes, const std::vector<TensorId> &inputIds,
-                                                                 const std::vector<TensorId> &outputIds) {
+                                                                  Graph &graph, const std::string &name, const Scope &scope,
+                                                                  const Attributes &attributes, const std::vector<TensorId> &inputIds,
+                                                                  const std::vector<TensorId> &outputIds) {
   const OpInfo *info = find(domain, type, opsetVersion);
   return info ? create(*info, graph, name, scope, attributes, inputIds, outputIds) : nullptr;
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<Op> OpManager::createOp(const OperatorIdentifier &opid, Graph &graph, const std::string &name,
-                                                                 const Attributes &attributes) {
+                                                                  const Attributes &attributes) {
   return createOpWithInputs(opid, graph, name, attributes, {});
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<Op> OpManager::createOpWithInputs(const OperatorIdentifier &opid, Graph &graph,
-                                                                           const std::string &name, const Attributes &attributes,
-                                                                           const std::vector<TensorId> &inIds) {
+                                                                            const std::string &name, const Attributes &attributes,
+                                                                            const std::vector<TensorId> &inIds) {
   const OpInfo *info = find(opid.domain, opid.type, static_cast<int>(opid.version));
   if (!info || info->id.version != opid.version) return nullptr;
   return create(*info, graph, name, graph.getScope(), attributes, inIds, {});
@@ -121,12 +122,14 @@ POPLAR_EMULATION_FUNCTION const OpDefinitions OpManager::getSupportedOperationsD
   return out;
 }
 
-POPLAR_EMULATION_FUNCTION OpVersion OpManager::getOpVersionFromOpSet(const OpDomain &domain, const OpType &type, const int opsetVersion) {
+POPLAR_EMULATION_FUNCTION OpVersion OpManager::getOpVersionFromOpSet(const OpDomain &domain, const OpType &type,
+                                                                     const int opsetVersion) {
   const OpInfo *info = find(domain, type, opsetVersion);
   if (!info) throw error("No op version found for {} in opset {} of {}", type, opsetVersion, domain);
   return info->id.version;
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

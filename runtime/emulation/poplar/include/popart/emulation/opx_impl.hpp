@@ -6,7 +6,8 @@
 #include <popart/popx/irlowering.hpp>
 #include <popart/popx/opx.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace popx {
 
 POPLAR_EMULATION_FUNCTION void Opx::grow(poplar::program::Sequence &) const {
@@ -41,7 +42,9 @@ POPLAR_EMULATION_FUNCTION bool Opx::outputCreatedExternally(OutIndex) const { re
 
 POPLAR_EMULATION_FUNCTION poplar::Graph &Opx::graph() const { return dv_p->lowering().graph(); }
 POPLAR_EMULATION_FUNCTION const poplar::Tensor &Opx::get(TensorId id) const { return dv_p->lowering().tensors().get(id); }
-POPLAR_EMULATION_FUNCTION void Opx::insert(TensorId id, const poplar::Tensor &tensor) const { dv_p->lowering().tensors().insert(id, tensor); }
+POPLAR_EMULATION_FUNCTION void Opx::insert(TensorId id, const poplar::Tensor &tensor) const {
+  dv_p->lowering().tensors().insert(id, tensor);
+}
 POPLAR_EMULATION_FUNCTION const poplar::Tensor &Opx::getInTensor(InIndex index) const { return get(inId(index)); }
 POPLAR_EMULATION_FUNCTION const poplar::Tensor &Opx::getOutTensor(OutIndex index) const { return get(outId(index)); }
 
@@ -56,7 +59,7 @@ POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::cloneNcopy(poplar::program::Sequen
 }
 
 POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::cloneNcopy(poplar::program::Sequence &prog, const poplar::Tensor &tensor,
-                                                        const std::string name) const {
+                                                         const std::string name) const {
   poplar::Tensor out = graph().clone(tensor, debugContext(name));
   prog.add(poplar::program::Copy(tensor, out, false, debugContext(name)));
   return out;
@@ -77,7 +80,7 @@ POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::broadcast(const std::vector<int64_
 }
 
 POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::getConst(const poplar::Type &type, const std::vector<std::size_t> &shape, double value,
-                                                      const std::string &name) const {
+                                                       const std::string &name) const {
   return dv_p->lowering().getConst(graph(), type, shape, value, debugContext(name));
 }
 
@@ -85,7 +88,8 @@ POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::getScalarVariable(const poplar::Ty
   return dv_p->lowering().getScalarVariable(graph(), type, debugContext(name));
 }
 
-POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::getZerosTensor(std::vector<std::size_t> shape, poplar::Type type, std::string name) const {
+POPLAR_EMULATION_FUNCTION poplar::Tensor Opx::getZerosTensor(std::vector<std::size_t> shape, poplar::Type type,
+                                                             std::string name) const {
   const poplar::Tensor zero = getScalarVariable(type, name);
   graph().setInitialValue(zero, 0);
   return broadcast({shape.begin(), shape.end()}, zero);
@@ -98,5 +102,6 @@ POPLAR_EMULATION_FUNCTION poplar::DebugContext Opx::debugContext(const std::stri
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

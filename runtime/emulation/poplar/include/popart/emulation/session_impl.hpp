@@ -4,7 +4,8 @@
 
 #include <cstring>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION Session::Session(std::shared_ptr<Ir> ir_, std::shared_ptr<DeviceInfo> device, std::string name)
     : ir(std::move(ir_)), name_(std::move(name)) {
@@ -13,9 +14,10 @@ POPLAR_EMULATION_FUNCTION Session::Session(std::shared_ptr<Ir> ir_, std::shared_
   device_.reset(new popx::Devicex(*ir, device));
 }
 
-POPLAR_EMULATION_FUNCTION std::shared_ptr<Ir> Session::makeIr(const emulation::Model &model, const DataFlow &dataFlow, const TensorId &loss,
-                                                             const Optimizer *optimizer, const InputShapeInfo &inputShapeInfo,
-                                                             const SessionOptions &options, const Patterns &patterns) {
+POPLAR_EMULATION_FUNCTION std::shared_ptr<Ir> Session::makeIr(const emulation::Model &model, const DataFlow &dataFlow,
+                                                              const TensorId &loss, const Optimizer *optimizer,
+                                                              const InputShapeInfo &inputShapeInfo, const SessionOptions &options,
+                                                              const Patterns &patterns) {
   std::shared_ptr<Ir> made = std::make_shared<Ir>();
   made->setDataFlow(dataFlow);
   made->setUserOptions(options);
@@ -33,7 +35,8 @@ POPLAR_EMULATION_FUNCTION void Session::prepareDevice(bool) {
 }
 
 POPLAR_EMULATION_FUNCTION void Session::run(IStepIO &io, std::string) {
-  if (!device_->prepareHasBeenCalled()) throw error("Devicex::prepare() must be called before Devicex::run(const IStepIO &) is called.");
+  if (!device_->prepareHasBeenCalled())
+    throw error("Devicex::prepare() must be called before Devicex::run(const IStepIO &) is called.");
   device_->run(io);
 }
 
@@ -57,8 +60,8 @@ POPLAR_EMULATION_FUNCTION void Session::readWeights(std::map<TensorId, MutableVo
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<InferenceSession> InferenceSession::createFromIr(std::shared_ptr<Ir> ir,
-                                                                                          std::shared_ptr<DeviceInfo> device,
-                                                                                          const std::string name) {
+                                                                                           std::shared_ptr<DeviceInfo> device,
+                                                                                           const std::string name) {
   return std::unique_ptr<InferenceSession>(new InferenceSession(ir, device, name));
 }
 
@@ -69,18 +72,21 @@ POPLAR_EMULATION_FUNCTION std::unique_ptr<InferenceSession> InferenceSession::cr
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<TrainingSession> TrainingSession::createFromIr(std::shared_ptr<Ir> ir,
-                                                                                        std::shared_ptr<DeviceInfo> device,
-                                                                                        const std::string name) {
+                                                                                         std::shared_ptr<DeviceInfo> device,
+                                                                                         const std::string name) {
   return std::unique_ptr<TrainingSession>(new TrainingSession(ir, device, name));
 }
 
 POPLAR_EMULATION_FUNCTION std::unique_ptr<TrainingSession> TrainingSession::createFromOnnxModel(
-    const std::string &model, const DataFlow &dataFlow, const TensorId &loss, const Optimizer &optimizer, std::shared_ptr<DeviceInfo> device,
-    const InputShapeInfo &inputShapeInfo, const SessionOptions &options, const Patterns &patterns, const std::string name) {
+    const std::string &model, const DataFlow &dataFlow, const TensorId &loss, const Optimizer &optimizer,
+    std::shared_ptr<DeviceInfo> device, const InputShapeInfo &inputShapeInfo, const SessionOptions &options, const Patterns &patterns,
+    const std::string name) {
   if (loss.empty()) throw error("A training session needs the loss");
-  return createFromIr(makeIr(emulation::Model::parse(model), dataFlow, loss, &optimizer, inputShapeInfo, options, patterns), device, name);
+  return createFromIr(makeIr(emulation::Model::parse(model), dataFlow, loss, &optimizer, inputShapeInfo, options, patterns), device,
+                      name);
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 POPLAR_EMULATION_FUNCTION void TensorIndexMap::insert(int index, Tensor *tensor) {
   if (!tensor_map.emplace(index, tensor).second) throw internal_error("index {} is already in the map", index);
@@ -12,11 +13,14 @@ POPLAR_EMULATION_FUNCTION void TensorIndexMap::insert(int index, Tensor *tensor)
 
 POPLAR_EMULATION_FUNCTION Tensor *TensorIndexMap::tensor(int index) {
   const auto found = tensor_map.find(index);
-  if (found == tensor_map.end()) throw internal_error("index {} is not in the map of tensors, which has {} of them", index, tensor_map.size());
+  if (found == tensor_map.end())
+    throw internal_error("index {} is not in the map of tensors, which has {} of them", index, tensor_map.size());
   return found->second;
 }
 
-POPLAR_EMULATION_FUNCTION const Tensor *TensorIndexMap::tensor(int index) const { return const_cast<TensorIndexMap *>(this)->tensor(index); }
+POPLAR_EMULATION_FUNCTION const Tensor *TensorIndexMap::tensor(int index) const {
+  return const_cast<TensorIndexMap *>(this)->tensor(index);
+}
 
 POPLAR_EMULATION_FUNCTION TensorId TensorIndexMap::id(int index) const { return tensor(index)->id; }
 
@@ -133,13 +137,16 @@ POPLAR_EMULATION_FUNCTION void Tensors::addVarInit(const TensorId &id, const Ten
   tensor->setTensorDataFromCopyOf(src, static_cast<std::size_t>(info.nbytes()));
 }
 
-POPLAR_EMULATION_FUNCTION void Tensors::addConstInit(const TensorId &id, const TensorInfo &info, const void *src, const DebugContext &) {
+POPLAR_EMULATION_FUNCTION void Tensors::addConstInit(const TensorId &id, const TensorInfo &info, const void *src,
+                                                     const DebugContext &) {
   Tensor *tensor = insert(id, TensorType::Const);
   tensor->info = info;
   tensor->setTensorDataFromCopyOf(src, static_cast<std::size_t>(info.nbytes()));
 }
 
-POPLAR_EMULATION_FUNCTION void Tensors::addStream(TensorId id, const TensorInfo &info, const DebugContext &) { insert(id, TensorType::Stream)->info = info; }
+POPLAR_EMULATION_FUNCTION void Tensors::addStream(TensorId id, const TensorInfo &info, const DebugContext &) {
+  insert(id, TensorType::Stream)->info = info;
+}
 
 POPLAR_EMULATION_FUNCTION void Tensors::addActGrad(TensorId id, const DebugContext &) { insert(id, TensorType::ActGrad); }
 
@@ -177,5 +184,6 @@ POPLAR_EMULATION_FUNCTION std::vector<TensorId> Tensors::getAllTensorIds() const
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

@@ -8,7 +8,8 @@
 
 #include <popart/error.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 enum class PatternsLevel { NoPatterns, Minimal, Default, All };
 
@@ -46,5 +47,6 @@ class Patterns {
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

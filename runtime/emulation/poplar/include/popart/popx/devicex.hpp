@@ -17,11 +17,13 @@
 #include <popart/popx/irlowering.hpp>
 #include <popart/voiddata.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace popx {
 
 class Devicex {
  public:
+  /// For the emulation's own use.
   Devicex(Ir &ir, std::shared_ptr<DeviceInfo> device);
 
   const Ir &ir() const { return ir_; }
@@ -52,6 +54,7 @@ class Devicex {
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_DEVICEX_OPEN
 #include <popart/emulation/define_popx.hpp>

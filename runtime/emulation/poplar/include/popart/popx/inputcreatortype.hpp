@@ -2,12 +2,14 @@
 #ifndef POPART_POPX_INPUTCREATORTYPE_HPP
 #define POPART_POPX_INPUTCREATORTYPE_HPP
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace popx {
 
 enum class InputCreatorType { CanCreate = 0, CanUnwind, CanCreateOrUnwind, Deadend, CanDelegate, CanDelegateOrUnwind };
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

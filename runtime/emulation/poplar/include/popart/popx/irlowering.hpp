@@ -19,7 +19,8 @@
 #include <popart/names.hpp>
 #include <popart/popx/opx.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 class CallOp;
 
 namespace popx {
@@ -42,6 +43,7 @@ class PopTensors {
     if (contains(id)) throw internal_error("poplar::Tensor {} already in map", id);
     tensors.emplace(id, tensor);
   }
+  /// For the emulation's own use.
   void erase(const TensorId &id) { tensors.erase(id); }
 
  private:
@@ -50,6 +52,7 @@ class PopTensors {
 
 class IrLowering {
  public:
+  /// For the emulation's own use.
   IrLowering(Ir &ir, const poplar::Target &target, Devicex &device);
 
   const Ir &ir() const { return ir_; }
@@ -62,14 +65,18 @@ class IrLowering {
 
   /// Lowers every op of the main graph. Called once.
   void prepareGraph();
-  /// Checks a tensor that an Opx gives its output: mapped, as setup() said, and sharing no elements but those the op says it shares.
+  /// For the emulation's own use. Checks a tensor that an Opx gives its output: mapped, as setup() said, and sharing no elements but those the op says it shares.
   void checkOutput(const Op &op, OutIndex index, const poplar::Tensor &tensor) const;
-  /// The ops that were lowered, in order.
+  /// For the emulation's own use. The ops that were lowered, in order.
   const std::vector<std::string> &grownOps() const { return grown_; }
 
+  /// For the emulation's own use.
   poplar::program::Sequence &program() { return program_; }
+  /// For the emulation's own use.
   poplar::program::Sequence &weightsFromHostProgram() { return weightsFromHost_; }
+  /// For the emulation's own use.
   poplar::program::Sequence &weightsToHostProgram() { return weightsToHost_; }
+
  private:
   void createInputs();
   void createConstants(const Graph &graph);
@@ -109,6 +116,7 @@ class IrLowering {
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_IRLOWERING_OPEN
 #include <popart/emulation/define_popx.hpp>

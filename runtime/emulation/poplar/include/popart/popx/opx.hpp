@@ -22,6 +22,7 @@
 #include <popart/popx/debugcontextx.hpp>
 #include <popart/popx/inputcreatortype.hpp>
 
+#pragma GCC visibility push(default)
 namespace poplar {
 class Graph;
 namespace program {
@@ -29,7 +30,7 @@ class Sequence;
 }
 }  // namespace poplar
 
-namespace popart __attribute__((visibility("default"))) {
+namespace popart {
 
 class Tensor;
 class TensorInfo;
@@ -131,6 +132,7 @@ class Opx {
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_OPX_OPEN
 #include <popart/emulation/define_popx.hpp>

@@ -14,7 +14,8 @@
 #include <popart/operatoridentifier.hpp>
 #include <popart/popx/opx.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 namespace popx {
 
 class OpxManager {
@@ -47,7 +48,8 @@ class OpxCreator {
   OpxCreator(const OperatorIdentifier &opid, std::string message) : OpxCreator(std::vector<OperatorIdentifier>{opid}, message) {}
   OpxCreator(const std::vector<OperatorIdentifier> &opids, std::string message)
       : OpxCreator(opids, [message](Op *, Devicex *) -> std::unique_ptr<Opx> { throw error(message); }) {}
-  OpxCreator(const OperatorIdentifier &opid, OpxManager::OpxFactoryFunc func) : OpxCreator(std::vector<OperatorIdentifier>{opid}, func) {}
+  OpxCreator(const OperatorIdentifier &opid, OpxManager::OpxFactoryFunc func)
+      : OpxCreator(std::vector<OperatorIdentifier>{opid}, func) {}
   OpxCreator(const std::vector<OperatorIdentifier> &opids, OpxManager::OpxFactoryFunc func) {
     for (const auto &opid : opids) OpxManager::registerOpx(opid, func);
   }
@@ -55,6 +57,7 @@ class OpxCreator {
 
 }  // namespace popx
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_OPXMANAGER_OPEN
 #include <popart/emulation/define_popx.hpp>

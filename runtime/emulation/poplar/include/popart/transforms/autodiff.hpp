@@ -13,7 +13,8 @@
 #include <popart/sessionoptions.hpp>
 #include <popart/vendored/optional.hpp>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 class Autodiff {
  public:
@@ -24,13 +25,14 @@ class Autodiff {
   /// the gradient ops read besides are inputs of the forward graph, or are computed again.
   /// Raises popart::error for a required gradient that there is none of.
   FwdGraphToBwdGraphInfo apply(Ir &ir, const GraphId &fwdGraphId, const nonstd::optional<TensorIds> &gradsProvidedForFwdId,
-                               const nonstd::optional<TensorIds> &gradsRequiredForFwdId, const FwdGraphToBwdGraphInfo &calledGraphsGradInfo,
-                               AutodiffStitchStrategy stitchStrategy);
+                               const nonstd::optional<TensorIds> &gradsRequiredForFwdId,
+                               const FwdGraphToBwdGraphInfo &calledGraphsGradInfo, AutodiffStitchStrategy stitchStrategy);
 
   std::string getName() const { return "Autodiff"; }
 };
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #undef POPART_AUTODIFF_OPEN
 #include <popart/emulation/define.hpp>

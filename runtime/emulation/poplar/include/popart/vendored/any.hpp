@@ -7,7 +7,8 @@
 #include <typeinfo>
 #include <utility>
 
-namespace popart __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace popart {
 
 struct bad_any_cast : public std::bad_cast {
   const char *what() const noexcept override { return "bad any cast"; }
@@ -18,7 +19,8 @@ class any {
   any() = default;
   any(const any &other) : held(other.held ? other.held->clone() : nullptr) {}
   any(any &&) = default;
-  template <typename V, typename T = typename std::decay<V>::type, typename = typename std::enable_if<!std::is_same<T, any>::value>::type>
+  template <typename V, typename T = typename std::decay<V>::type,
+            typename = typename std::enable_if<!std::is_same<T, any>::value>::type>
   any(V &&value) : held(new Value<T>(std::forward<V>(value))) {}
 
   any &operator=(const any &other) {
@@ -62,5 +64,6 @@ T any_cast(const any &value) {
 }
 
 }  // namespace popart
+#pragma GCC visibility pop
 
 #endif

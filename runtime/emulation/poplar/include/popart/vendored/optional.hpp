@@ -5,7 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
-namespace nonstd __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace nonstd {
 
 struct nullopt_t {
   explicit constexpr nullopt_t(int) {}
@@ -54,5 +55,6 @@ bool operator==(const optional<T> &a, const optional<T> &b) {
 }
 
 }  // namespace nonstd
+#pragma GCC visibility pop
 
 #endif
