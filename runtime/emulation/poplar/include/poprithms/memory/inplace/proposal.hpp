@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-namespace poprithms __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace poprithms {
 namespace memory {
 namespace inplace {
 
@@ -34,5 +35,6 @@ class Proposal {
 }  // namespace inplace
 }  // namespace memory
 }  // namespace poprithms
+#pragma GCC visibility pop
 
 #endif
