@@ -27,7 +27,9 @@ static inline std::string popcOutput(const std::string &source, const std::strin
 }
 
 static inline void loadCodelets(GraphState &g, const std::string &path) {
-  void *const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A bare name would be looked for where libraries are.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void *const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw graph_object_load_error("addCodelets: '" + path + "': " + ::dlerror());
   using Entry = const VertexTable *(*)();
