@@ -233,7 +233,7 @@ def function_name(head: list[str]) -> str:
 def joined(parts: list[str]) -> str:
     """Write tokens with the spaces that people write."""
     text = re.sub(r"\boperator((?: [^\w\s(\[])+)", lambda m: "operator" + m[1].replace(" ", ""), " ".join(parts))
-    text = text.replace("& &", "&&").replace("{ }", "{}").replace("( & ", "(&").replace("operator \"\"", "operator\"\"")
+    text = text.replace("& &", "&&").replace("{ }", "{}").replace("( & ", "(&").replace('operator ""', 'operator""')
     text = re.sub(r" ?(::|\(|\)|<|>|,|\.\.\.|\[|\]|~) ?", r"\1", text)
     text = re.sub(r",", ", ", text)
     text = re.sub(r">(?=\w)", "> ", text)
@@ -266,7 +266,11 @@ def write(library: str) -> None:
     path = API / f"{library}.yaml"
     old = {(e.name, e.signature): e.since for listed in table(library).values() for e in listed} if path.exists() else {}
     by_name = {name: since for (name, _), since in old.items()}
-    lines = [f"# Written by `python declarations.py {library} --write`; `since` is entered by hand.", f"library: {library}", "headers:"]
+    lines = [
+        f"# Written by `python declarations.py {library} --write`; `since` is entered by hand.",
+        f"library: {library}",
+        "headers:",
+    ]
     for header, listed in declarations(library).items():
         lines.append(f"  {header}:" if listed else f"  {header}: []")
         for name, signature in dict.fromkeys((e.name, e.signature) for e in listed):
