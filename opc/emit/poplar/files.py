@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opc.diagnostics import Diagnostic
 from opc.emit.abi_defaults import number
@@ -47,13 +47,16 @@ def _refusals(family: Family) -> Iterator[Diagnostic]:
             yield Diagnostic(f"{op.name} can't be computed on Poplar's tiles: {why}")
 
 
-def poplar_files(family: Family) -> dict[str, str]:
+def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = None) -> dict[str, str]:
     """Return the texts of `poplar/`: the bodies, and the codelets where there are some.
+
+    Programs in `others`, by the op's name, are printed in place of the op's own.
 
     Raises:
         UnsupportedForm: when Poplar can't carry the family, as `refused` says.
     """
-    programs = {op.name: poplar_program(op) for op in reached(family)}
+    given = others or {}
+    programs = {op.name: given.get(op.name) or poplar_program(op) for op in reached(family)}
     files = {f"poplar/{family.name}_body.hpp": body_header(family, programs)}
     stages = [s.stage for p in programs.values() for c in p.cases for s in c.stages if isinstance(s, Codelet)]
     if stages:
@@ -77,8 +80,8 @@ def body_header(family: Family, programs: dict[str, PoplarProgram]) -> str:
         "",
         '#include "opc/poplar/body.h"',
     ]
-    if any("ipu::codelet" in f for f in functions):
-        lines.append('#include "opc/poplar/placing.h"')
+    used = {"ipu::convolution(": "convolution", "ipu::codelet ": "placing"}
+    lines += [f'#include "opc/poplar/{name}.h"' for call, name in used.items() if any(call in f for f in functions)]
     lines += [
         "",
         f"namespace {family.name}_body {{",

@@ -9,6 +9,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from opc.emit.poplar.dtypes import carried
 from opc.emit.poplar.files import poplar_files, reached
 from opc.ir.dtypes import DType, TypeVar, numpy_dtype, resolve
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
+from opc.lower.poplar.nodes import PoplarProgram
 from opc.testing.oracle.evaluation import askable
 
 Array = np.ndarray[Any, Any]
@@ -31,7 +33,7 @@ TYPES = {
     DType.FLOAT32: "FLOAT", DType.FLOAT16: "HALF", DType.INT32: "INT", DType.UINT32: "UNSIGNED_INT", DType.INT16: "SHORT",
     DType.UINT16: "UNSIGNED_SHORT", DType.INT8: "SIGNED_CHAR", DType.UINT8: "UNSIGNED_CHAR", DType.BOOL: "BOOL",
 }  # fmt: skip
-TILES = 16
+TILES, BYTES = 16, 638976
 
 HEAD = """\
 #include <poplar/Engine.hpp>
@@ -52,10 +54,11 @@ static const std::vector<poplar::Type> types = {{{types}}};
 
 template <typename Body>
 static int run(Body body, const argument *inputs, int input_count, const argument *outputs, int output_count, const int *wanted,
-               const char *codelets, char *message) {{
+               const char *codelets, int tiles, int bytes, char *message) {{
   try {{
     poplar::IPUModel model;
-    model.tilesPerIPU = {tiles};
+    model.tilesPerIPU = tiles;
+    model.memoryBytesPerTile = bytes;
     poplar::Device device = model.createDevice();
     poplar::Graph graph(device);
     if (codelets[0] != 0) graph.addCodelets(codelets);
@@ -117,9 +120,9 @@ class Argument(ctypes.Structure):
 class BodyLibrary:
     """The bodies of a family, compiled into a folder."""
 
-    def __init__(self, family: Family, folder: Path, *flags: str) -> None:
+    def __init__(self, family: Family, folder: Path, *flags: str, programs: Mapping[str, PoplarProgram] | None = None) -> None:
         self.family = family
-        files = poplar_files(family)
+        files = poplar_files(family, programs)
         for path, text in files.items():
             (folder / Path(path).name).write_text(text, encoding="utf-8")
         source, library = folder / "driver.cpp", folder / "driver.so"
@@ -127,12 +130,13 @@ class BodyLibrary:
         compiler = os.environ.get("CXX") or shutil.which("g++") or "g++"
         include = [f"-I{p}" for p in (RUNTIME / "include", EMULATION / "include", folder)]
         command = [compiler, *FLAGS, *flags, *include, str(source), "-o", str(library), "-ldl"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}\n{done.stderr[:4000]}")
+        _run(command)
         self.library = ctypes.CDLL(str(library))
-        name = f"poplar/{family.name}_codelets.cpp"
-        self.codelets = folder / Path(name).name if name in files else None
+        codelets = folder / f"{family.name}_codelets.cpp"
+        self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
+        if self.codelets is not None:
+            popc = str(EMULATION / "bin" / "popc")
+            _run([sys.executable, popc, "-O1", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
 
     def call(
         self,
@@ -140,8 +144,10 @@ class BodyLibrary:
         arrays: Mapping[str, Array | None],
         attributes: Mapping[str, Any] | None = None,
         wanted: Collection[str] | None = None,
+        tiles: int = TILES,
+        bytes_per_tile: int = BYTES,
     ) -> dict[str, Array]:
-        """Return the outputs of one call, those that are asked for.
+        """Return the outputs of one call on an IPU of some tiles, those that are asked for.
 
         Raises:
             BodyError: when the call ends with an error.
@@ -154,7 +160,8 @@ class BodyLibrary:
         asked = [o.name for o in op.outputs if o.name in (askable(op, given) if wanted is None else wanted) and o.name in shapes]
         if wanted is not None:
             asked = [o.name for o in op.outputs if (not o.optional or o.name in wanted) and o.name in shapes]
-        results = {n: np.zeros(shapes[n], numpy_dtype(_held(resolve(op.output(n).type, binding)))) for n in asked}
+        kinds = {n: resolve(op.output(n).type, binding) for n in asked}
+        results = {n: np.zeros(shapes[n], numpy_dtype(_held(kinds[n]))) for n in asked}
         keep: list[Any] = []
         inputs = [self._argument(given.get(o.name), keep) for o in op.inputs]
         outputs = [self._argument(results.get(o.name), keep) for o in op.outputs]
@@ -165,11 +172,11 @@ class BodyLibrary:
         failed = function(
             (Argument * max(1, len(inputs)))(*inputs), len(inputs), (Argument * max(1, len(outputs)))(*outputs), len(outputs), flags,
             str(self.codelets or "").encode(), (ctypes.c_double * max(1, len(numbers)))(*numbers),
-            (ctypes.c_char_p * max(1, len(texts)))(*(t.encode() for t in texts)), message,
+            (ctypes.c_char_p * max(1, len(texts)))(*(t.encode() for t in texts)), tiles, bytes_per_tile, message,
         )  # fmt: skip
         if failed:
             raise BodyError(message.value.decode(errors="replace"))
-        return results
+        return {n: a.astype(numpy_dtype(kinds[n]), copy=False) for n, a in results.items()}
 
     def _argument(self, a: Array | None, keep: list[Any]) -> Argument:
         if a is None:
@@ -188,6 +195,12 @@ class BodyLibrary:
         return Argument([*TYPES].index(_held(dtype)), data.ndim, sizes, pointer)
 
 
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr[:4000]}")
+
+
 def can_carry(op: Op, arrays: Mapping[str, Array | None], attributes: Mapping[str, Any]) -> bool:
     """Whether Poplar has the dtypes of a call."""
     binding = infer_types(op, {n: DType(str(a.dtype)) for n, a in arrays.items() if a is not None}, attributes)
@@ -196,7 +209,15 @@ def can_carry(op: Op, arrays: Mapping[str, Array | None], attributes: Mapping[st
         if array is not None and _held(DType(str(array.dtype))) not in TYPES:
             return False
     known = {t.name: t for t in op.types}
-    return all(binding[n] in carried(t) for n, t in known.items() if n in binding and isinstance(t, TypeVar))
+    # Indices of int64 are int32 there.
+    return all(
+        d in carried(known[n]) or (d is DType.INT64 and DType.INT32 in carried(known[n]) and _is_index(known[n]))
+        for n, d in binding.items()
+    )
+
+
+def _is_index(t: TypeVar) -> bool:
+    return set(t.dtypes) <= {DType.INT64, DType.INT32}
 
 
 def _held(dtype: DType) -> DType:
@@ -205,14 +226,14 @@ def _held(dtype: DType) -> DType:
 
 def _driver(family: Family) -> str:
     types = ", ".join(f"poplar::{name}" for name in TYPES.values())
-    head = HEAD.format(name=family.name, types=types, tiles=TILES)
+    head = HEAD.format(name=family.name, types=types)
     return "\n".join([head, *(line for op in reached(family) for line in _function(family, op))]) + "\n"
 
 
 def _function(family: Family, op: Op) -> Iterator[str]:
     yield (
         f'extern "C" int run_{op.name}(const argument *inputs, int input_count, const argument *outputs, int output_count, '
-        "const int *wanted, const char *codelets, const double *numbers, const char *const *texts, char *message) {"
+        "const int *wanted, const char *codelets, const double *numbers, const char *const *texts, int tiles, int bytes, char *message) {"
     )
     yield f"  {family.name}_body::attributes attributes;"
     yield "  int n = 0, t = 0;"
@@ -223,7 +244,7 @@ def _function(family: Family, op: Op) -> Iterator[str]:
     yield (
         "  return run([&](poplar::Graph &graph, poplar::program::Sequence &prog, const std::vector<poplar::Tensor> &given, "
         f"const std::vector<bool> &asked) {{ return {family.name}_body::{op.name}(graph, prog, given, asked, attributes, "
-        f'{{"{op.name}"}}); }}, inputs, input_count, outputs, output_count, wanted, codelets, message);'
+        f'{{"{op.name}"}}); }}, inputs, input_count, outputs, output_count, wanted, codelets, tiles, bytes, message);'
     )
     yield "}"
 
@@ -233,7 +254,9 @@ def _set(a: Attribute) -> Iterator[str]:
     if a.kind is AttributeKind.DTYPE:
         yield f"  {own} = types[static_cast<int>(numbers[n++])];"
     elif a.length is None:
-        yield f"  {own} = texts[t++];" if a.kind is AttributeKind.STR else f"  {own} = static_cast<decltype({own})>(numbers[n++]);"
+        yield (
+            f"  {own} = texts[t++];" if a.kind is AttributeKind.STR else f"  {own} = static_cast<decltype({own})>(numbers[n++]);"
+        )
     else:
         one = "texts[t++]" if a.kind is AttributeKind.STR else f"static_cast<decltype({own})::value_type>(numbers[n++])"
         yield f"  {own}.resize(static_cast<std::size_t>(numbers[n++]));"

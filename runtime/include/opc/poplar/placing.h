@@ -236,38 +236,55 @@ class codelet {
   int64_t tiles() const { return graph_.getTarget().getNumTiles(); }
   int64_t room() const { return static_cast<int64_t>(graph_.getTarget().getBytesPerTile()); }
 
-  /* A way to cut the indices, and how long the busiest tile takes: steps, and words that it is sent. */
+  /* A way to cut the indices: the bytes that the fullest tile needs, and how long the busiest takes: steps, and words that it is sent. */
   struct cut {
-    int64_t time;
     std::vector<int64_t> chunks;
+    int64_t bytes, time;
   };
 
-  /* Sizes of boxes along each index: those that take the least time of those that fit on the tiles. */
+  cut cut_into(const std::vector<int64_t> &chunks) const {
+    const needs most = largest(chunks);
+    const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank()), on_each = (boxes + tiles() - 1) / tiles();
+    const int64_t bytes = most.bytes * on_each, busy = on_each > 1 ? 1 : std::min(workers(), longest(chunks));
+    int64_t time = sum(most.steps / busy, bytes / 4);
+    if (parts > 1) time = sum(time, 256 + points_of(target_.extents) / tiles() * parts);
+    return {chunks, bytes, time};
+  }
+
+  /* Sizes of boxes along each index. One cut after the other is made where that gains most; of all, the one is best that takes the least
+   * time and fits. */
   std::vector<int64_t> best_chunks() const {
-    int64_t steps = 1, bytes = std::numeric_limits<int64_t>::max();
+    int64_t steps = 1;
     reads_(everything(), steps);
-    std::vector<int64_t> chunks;
-    for (std::size_t n = 0; n < dimensions(); ++n) chunks.push_back(extent_of(n));
-    std::vector<cut> found;
-    const auto consider = [&] {
-      const needs most = largest(chunks);
-      const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank()), on_each = (boxes + tiles() - 1) / tiles();
-      bytes = std::min(bytes, most.bytes * on_each);
-      if (most.bytes * on_each > room()) return;
-      const int64_t busy = on_each > 1 ? 1 : std::min(workers(), longest(chunks));
-      int64_t time = sum(most.steps / busy, most.bytes * on_each / 4);
-      if (parts > 1) time = sum(time, 256 + points_of(target_.extents) / tiles() * parts);
-      found.push_back({time, chunks});
-    };
     /* Fewer steps than these aren't worth a tile of their own; but what fits on no tile may fit where more tiles share it. */
-    const int64_t most = split_.empty() ? tiles() : tiles() * workers(), enough = std::max<int64_t>(1, steps / 64);
-    split_from(0, std::min(most, enough), chunks, consider);
-    if (found.empty() && enough < most) split_from(0, most, chunks, consider);
+    const int64_t most = split_.empty() ? tiles() : tiles() * workers(), enough = std::min(most, std::max<int64_t>(1, steps / 64));
+    std::vector<int64_t> whole;
+    for (std::size_t n = 0; n < dimensions(); ++n) whole.push_back(extent_of(n));
+    cut at = cut_into(whole);
+    int64_t bytes = at.bytes;
+    std::vector<cut> found;
+    for (bool more = true; more;) {
+      if (at.bytes <= room()) found.push_back(at);
+      std::vector<cut> next;
+      for (std::size_t n = 0; n < dimensions(); ++n) {
+        std::vector<int64_t> chunks = at.chunks;
+        chunks[n] = (chunks[n] + 1) / 2;
+        if (at.chunks[n] > 1 && count_of(chunks, 0) <= (found.empty() ? most : enough)) next.push_back(cut_into(chunks));
+      }
+      more = !next.empty();
+      if (more) at = *std::min_element(next.begin(), next.end(), [this](const cut &a, const cut &b) { return is_better(a, b); });
+      bytes = std::min(bytes, at.bytes);
+    }
     std::stable_sort(found.begin(), found.end(), [](const cut &a, const cut &b) { return a.time < b.time; });
     for (const cut &c : found) {
       if (fits_everywhere(c.chunks)) return c.chunks;
     }
     throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(bytes) + " bytes and has " + std::to_string(room()));
+  }
+
+  bool is_better(const cut &a, const cut &b) const {
+    const bool fits = a.bytes <= room(), other = b.bytes <= room();
+    return fits != other ? fits : fits ? a.time < b.time : a.bytes < b.bytes;
   }
 
   bool fits_everywhere(const std::vector<int64_t> &chunks) const {
@@ -283,22 +300,6 @@ class codelet {
       if (chunks[n] > 1) return chunks[n];
     }
     return 1;
-  }
-
-  /* Asks for every way to cut the indices from one on into no more than `most` boxes. */
-  template <typename Consider>
-  void split_from(std::size_t index, int64_t most, std::vector<int64_t> &chunks, const Consider &consider) const {
-    if (index == chunks.size()) return consider();
-    const int64_t extent = extent_of(index), cuts = std::max<int64_t>(1, std::min(most, extent));
-    int64_t before = -1;
-    for (int64_t n = 1; n <= cuts; n = n < cuts ? std::min(2 * n, cuts) : n + 1) {
-      const int64_t chunk = (extent + n - 1) / n;
-      if (chunk == before) continue;
-      before = chunk;
-      chunks[index] = chunk;
-      split_from(index + 1, most / cuts_of(index, chunk), chunks, consider);
-    }
-    chunks[index] = extent;
   }
 
   /* The needs of the largest of some boxes: the first, one in the middle and the last. */
@@ -384,6 +385,8 @@ class codelet {
     for (const auto &f : flags_) graph_.setInitialValue(v[f.first], f.second);
     for (const placed &f : places_) graph_.setInitialValue(v[f.field], fits(value_of(f, at, parts), f.field));
     graph_.setTileMapping(v, tile);
+    /* What a model of an IPU takes a step for. */
+    graph_.setPerfEstimate(v, static_cast<uint64_t>(product(needed_for(at).steps, 16)));
     if (messages_.empty()) return;
     const poplar::Tensor status = graph_.addVariable(poplar::INT, {2}, {debug_, in_stage("status")});
     graph_.setTileMapping(status, tile);
