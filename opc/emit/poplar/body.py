@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 
 from opc.emit.cpp.layout import wrap
-from opc.emit.cpp.text import message_literal
+from opc.emit.cpp.text import WIDTH, message_literal
 from opc.emit.poplar.host import HostText
 from opc.emit.poplar.values import Values
 from opc.ir.affine import Affine
@@ -15,8 +16,10 @@ from opc.ir.printer import format_assign
 from opc.lower.loop_ir import GroupLoop, IndexLoop
 from opc.lower.poplar.nodes import (
     Along,
+    AxisRole,
     Case,
     Codelet,
+    Convolution,
     Let,
     Map,
     PoplarProgram,
@@ -27,6 +30,7 @@ from opc.lower.poplar.nodes import (
     Store,
     TensorStage,
     View,
+    Window,
 )
 from opc.lower.specialise import Equal
 
@@ -156,7 +160,7 @@ class _Stage:
                 continue
             if step.source is not source:
                 source = step.source
-                yield _note(source)
+                yield from _note(source)
             yield from guarded(self.host, step.needed, [self._step(step)]) if isinstance(step, Store) else [self._step(step)]
 
     def _refuse(self, r: Refuse) -> tuple[str, ...]:
@@ -207,16 +211,37 @@ class _Stage:
                 left, right = values.text(step.left), values.text(step.right)
                 over = ", ".join(map(str, step.over))
                 text = f'body.product("{step.name}", {left}, {right}, loops, {self._axes(step.kept)}, {{{over}}})'
-                if step.given:
-                    given = " && ".join(f"({c})" if "||" in c else c for c in map(values.condition, step.given))
-                    text = f"{given} ? {text} : ipu::value(0)"
-                    text = f"({text})" if step.needed else text
+                text = self._given(step, text)
+            case Convolution():
+                text = self._given(step, self._convolution(step))
             case Store():
                 return self._store(step)
             case Refuse():
                 raise TypeError("refusals stand ahead of the steps")
         needed = condition(self.host, step.needed)
         return f"const ipu::value {self.names[step.name]} = {f'{needed} ? {text} : ipu::absent()' if needed else text};"
+
+    def _given(self, step: Product | Convolution, text: str) -> str:
+        """Return a term of a sum, which is zero without what a call must fix."""
+        if not step.given:
+            return text
+        given = " && ".join(f"({c})" if "||" in c else c for c in map(self.values.condition, step.given))
+        text = f"{given} ? {text} : ipu::value(0)"
+        return f"({text})" if step.needed else text
+
+    def _convolution(self, step: Convolution) -> str:
+        windows = ", ".join(
+            f"{{{w.step}, {w.dilation}, {w.offset}, {flag(w.transposed)}, {flag(w.padded)}}}"
+            for w in (_Written(self.host, w) for w in step.windows)
+        )
+        field, kernel = (
+            f"ipu::factor({self.host.tensor(name)}, {_roles(axes)})"
+            for name, axes in ((step.input, step.input_axes), (step.kernel, step.kernel_axes))
+        )
+        extent, size = step.groups
+        groups = "1" if extent == size else f"ipu::floordiv({self.host.affine(extent)}, {self.host.affine(size)})"
+        rest = f"{groups}, {{{windows}}}, loops, {_roles(step.result)}"
+        return f'ipu::convolution(body, "{step.name}", {field}, {kernel}, {rest})'
 
     def _store(self, step: Store) -> str:
         target = step.target
@@ -230,6 +255,24 @@ class _Stage:
         if self._is_split(target.tensor):
             text += f".reshape({self.host.dims_of(self.op.output(target.tensor).dims)})"
         return f"{self.host.tensor(target.tensor)} = {text};"
+
+
+class _Written:
+    """A window with its numbers as C++."""
+
+    def __init__(self, host: HostText, w: Window) -> None:
+        self.step, self.dilation, self.offset = (host.affine(x) for x in (w.step, w.dilation, w.offset))
+        self.transposed, self.padded = w.transposed, w.padded
+
+
+def _roles(axes: tuple[AxisRole, ...]) -> str:
+    texts = (f"{{ipu::role::{a.role}, {a.place}{', true' if a.grouped else ''}}}" for a in axes)
+    return f"{{{', '.join(texts)}}}"
+
+
+def flag(value: bool) -> str:
+    """Return a literal."""
+    return "true" if value else "false"
 
 
 def condition(host: HostText, needed: tuple[str, ...]) -> str:
@@ -264,7 +307,8 @@ def _word(name: str) -> str:
     return f"{'rest' if word == '...' else word}_point"
 
 
-def _note(s: Assign) -> str:
-    """Return a comment that shows a statement."""
+def _note(s: Assign) -> Iterator[str]:
+    """Yield a comment that shows a statement."""
     text = " ".join(format_assign(s).split())
-    return f"// {text}".rstrip("\\")
+    for line in textwrap.wrap(text, WIDTH - 10, break_long_words=False, break_on_hyphens=False):
+        yield f"// {line}".rstrip("\\")

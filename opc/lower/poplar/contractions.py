@@ -10,6 +10,7 @@ from opc.ir.op import Group, Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.contractions.factors import AxisIndex, Factor
 from opc.lower.loop_ir import ContractionStage, GroupLoop, IndexLoop, Loop, RowLet, RowStore, Term
+from opc.lower.poplar.convolutions import convolution
 from opc.lower.poplar.needs import Needs
 from opc.lower.poplar.nodes import Along, Let, Product, Step, Store, TensorStage, View
 from opc.lower.poplar.views import check_value, multiplies
@@ -50,10 +51,7 @@ class _Contraction:
         names = []
         for n, term in enumerate(stage.terms):
             names.append(stage.total if len(stage.terms) == 1 else self.namer.fresh(f"{stage.total}_{n + 1}"))
-            factors = [self._factor(f, term) for f in term.factors]
-            left, right = factors
-            over = self._over(term)
-            steps.append(Product(names[-1], stage.type, left, right, self.kept, over, term.conditions, stage.assign, needed))
+            steps.append(self._term(names[-1], term, needed))
         if len(names) != 1:
             total: Expr = Const(0, stage.type)
             for n, name in enumerate(names):
@@ -62,6 +60,14 @@ class _Contraction:
             steps.append(Let(stage.total, stage.type, total, stage.assign, needed))
         steps += self._epilogue(needed)
         return TensorStage(stage.name, tuple(self.loops), tuple(self.views.values()), (), tuple(steps))
+
+    def _term(self, name: str, term: Term, needed: tuple[str, ...]) -> Step:
+        """Return a term of the sum as a matrix product, or where that has windows as a convolution."""
+        source, kind = self.stage.assign, self.stage.type
+        if any(f.guards or any(isinstance(a, AxisIndex) and len(a.parts) > 1 for a in f.axes) for f in term.factors):
+            return convolution(self.op, source, term, name, kind, needed)
+        left, right = (self._factor(f, term) for f in term.factors)
+        return Product(name, kind, left, right, self.kept, self._over(term), term.conditions, source, needed)
 
     def _add(self, name: str, loop: Loop) -> None:
         if name in self.places:
@@ -82,8 +88,6 @@ class _Contraction:
                 case BroadcastAxis():
                     if str(GroupRef(axis.name)) not in self.places:
                         raise UnsupportedForm(f"a sum over the axes that {axis.operand} lacks, of no result")
-        if f.guards:
-            raise UnsupportedForm("a factor is zero at some points")
         return self._read(f.read, [self._index(f, a) for a in f.axes])
 
     def _over(self, term: Term) -> tuple[int, ...]:

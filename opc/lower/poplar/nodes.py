@@ -103,6 +103,56 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class AxisRole:
+    """What an axis of a factor, or a loop of the result, is to a convolution.
+
+    `role` is batch, channel (summed over, in both factors), out or field; `place` counts those of a role. A `grouped` axis has
+    the groups one after the other.
+    """
+
+    role: str
+    place: int
+    grouped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which index of the input the indices `i` of the result and `p` of the kernel make along a field.
+
+    It is `step * i + dilation * p + offset`, or where it is `transposed` `(i - dilation * p + offset) / step`. Outside of the
+    field is nothing, or where the window is `padded` a zero, which is multiplied.
+    """
+
+    step: Affine
+    dilation: Affine
+    offset: Affine
+    transposed: bool
+    padded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A sum of products over windows of the tensor `input` with the tensor `kernel`.
+
+    `result` tells the role of each of the stage's first loops, which are the result's. There are `groups[0] / groups[1]` groups
+    of channels. What a call fixes decides by the conditions `given` whether there is one; it is zero elsewhere.
+    """
+
+    name: str
+    type: ValueType
+    input: str
+    input_axes: tuple[AxisRole, ...]
+    kernel: str
+    kernel_axes: tuple[AxisRole, ...]
+    windows: tuple[Window, ...]
+    groups: tuple[Affine, Affine]
+    result: tuple[AxisRole, ...]
+    given: tuple[Expr, ...]
+    source: Assign
+    needed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """Writes a tensor: a value of the stage, rounded to the tensor's type once.
 
@@ -129,7 +179,7 @@ class Refuse:
     needed: tuple[str, ...] = ()
 
 
-Step: TypeAlias = Let | Map | Reduce | Product | Store | Refuse
+Step: TypeAlias = Let | Map | Reduce | Product | Convolution | Store | Refuse
 
 
 @dataclass(frozen=True, slots=True)

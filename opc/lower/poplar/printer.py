@@ -10,8 +10,10 @@ from opc.ir.printer import format_assign, format_expr
 from opc.loops.printer import format_kernel
 from opc.lower.poplar.nodes import (
     Along,
+    AxisRole,
     Case,
     Codelet,
+    Convolution,
     Let,
     Map,
     PoplarProgram,
@@ -21,6 +23,7 @@ from opc.lower.poplar.nodes import (
     Step,
     Store,
     TensorStage,
+    Window,
 )
 from opc.lower.printer import format_values
 
@@ -74,6 +77,12 @@ def _step(stage: TensorStage, s: Step) -> str:
             kept = _axes(stage, s.kept)
             over = ", ".join(str(stage.loops[n]) for n in s.over)
             text = f"matMul {s.name}[{kept}]: {s.type} = sum[{over}]({_value(s.left)} * {_value(s.right)}){given}"
+        case Convolution():
+            given = "".join(f" if {format_expr(c)}" for c in s.given)
+            groups = "" if s.groups[0] == s.groups[1] else f" in {s.groups[0]} / ({s.groups[1]}) groups"
+            windows = ", ".join(map(_window, s.windows))
+            factors = f"{s.input}[{_roles(s.input_axes)}], {s.kernel}[{_roles(s.kernel_axes)}]"
+            text = f"convolution {s.name}[{_roles(s.result)}]: {s.type} = {factors} at {windows}{groups}{given}"
         case Store():
             over = ", ".join(str(stage.loops[n]) for n in s.over)
             reduction = f"{s.reduction} over points of [{over}] of " if s.reduction else ""
@@ -82,6 +91,16 @@ def _step(stage: TensorStage, s: Step) -> str:
             empty = " or ".join(f"{stage.loops[n]} is empty" for n in s.empty)
             text = f"refuse where {empty}: {s.text}"
     return text + needed
+
+
+def _roles(axes: tuple[AxisRole, ...]) -> str:
+    return ", ".join(f"{'grouped ' if a.grouped else ''}{a.role} {a.place}" for a in axes)
+
+
+def _window(w: Window) -> str:
+    if w.transposed:
+        return f"(i - ({w.dilation})*p + {w.offset}) / ({w.step})"
+    return f"({w.step})*i + ({w.dilation})*p + {w.offset}{' padded' if w.padded else ''}"
 
 
 def _value(e: Expr) -> str:

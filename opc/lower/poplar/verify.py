@@ -6,7 +6,7 @@ from opc.ir.expr import Expr, GroupIndex, IndexValue, Read, walk
 from opc.ir.expr import Reduce as Reduction
 from opc.ir.op import Op
 from opc.lower.loop_ir import GroupLoop
-from opc.lower.poplar.nodes import Case, Codelet, PoplarProgram, Product, Refuse, Step, Store, TensorStage
+from opc.lower.poplar.nodes import Case, Codelet, Convolution, PoplarProgram, Product, Refuse, Step, Store, TensorStage
 
 
 def verify_program(op: Op, program: PoplarProgram) -> None:
@@ -49,6 +49,10 @@ def _stage(stage: TensorStage, known: set[str], made: set[str]) -> set[str]:
         match step:
             case Refuse():
                 pass
+            case Convolution():
+                read = {step.input, step.kernel}
+                assert read <= known, f"{stage.name} reads {sorted(read - known)} before they are made"
+                values.add(step.name)
             case Store():
                 assert step.target.tensor in made, f"{stage.name} writes {step.target.tensor}, which is no tensor of the case"
                 assert step.target.tensor not in written, f"{stage.name} writes {step.target.tensor} twice"
@@ -63,6 +67,8 @@ def _values(step: Step) -> tuple[Expr, ...]:
     match step:
         case Refuse():
             return ()
+        case Convolution():
+            return step.given
         case Product():
             return step.left, step.right, *step.given
         case _:

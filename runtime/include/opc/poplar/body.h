@@ -110,6 +110,26 @@ class body {
     return found;
   }
 
+  /* A tensor of elements in float. */
+  poplar::Tensor in_float(const std::string &name, const poplar::Tensor &t) {
+    return t.elementType() == poplar::FLOAT ? t : computed_tensor(name, cast(poplar::FLOAT, value(t)));
+  }
+
+  /* A tensor with zeros around it along an axis, as a view. */
+  poplar::Tensor padded(const std::string &name, const poplar::Tensor &t, unsigned axis, int64_t lower, int64_t upper) {
+    std::vector<poplar::Tensor> parts;
+    shape sizes = t.shape();
+    for (const int64_t count : {lower, int64_t{-1}, upper}) {
+      if (count < 0) parts.push_back(t);
+      if (count <= 0) continue;
+      sizes[axis] = static_cast<std::size_t>(count);
+      const poplar::Tensor zeros = graph_.addConstant(t.elementType(), sizes, 0.0f, {debug_, name + "/zeros"});
+      poputil::mapTensorLinearly(graph_, zeros);
+      parts.push_back(zeros);
+    }
+    return parts.size() == 1 ? t : poplar::concat(parts, axis);
+  }
+
   poplar::Graph &graph() { return graph_; }
   poplar::program::Sequence &prog() { return prog_; }
   const poplar::DebugContext &debug() const { return debug_; }
@@ -333,10 +353,6 @@ class body {
       }
     }
     return computed_tensor(name, cast(poplar::FLOAT, a));
-  }
-
-  poplar::Tensor in_float(const std::string &name, const poplar::Tensor &t) {
-    return t.elementType() == poplar::FLOAT ? t : computed_tensor(name, value(t));
   }
 
   /* Every axis is one of these: along both factors and the result, along one factor and the result, or summed over. */
