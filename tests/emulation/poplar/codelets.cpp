@@ -59,10 +59,9 @@ template struct Next<std::int32_t, 1, true>;
 class Workers : public MultiVertex {
 public:
   Output<Vector<int>> who;
-  bool compute(unsigned workerId) {
+  void compute(unsigned workerId) {
     for (unsigned i = workerId; i < who.size(); i += numWorkers())
       who[i] = static_cast<int>(workerId);
-    return true;
   }
 };
 
@@ -72,17 +71,15 @@ public:
   Output<Vector<float>> y;
   unsigned index;
   bool raw;
-  bool compute() {
+  void compute() {
     y[0] = raw ? (&x[0])[index] : x[index];
-    return true;
   }
 };
 
 class Careless : public Vertex {
 public:
   Output<Vector<float>> y;
-  bool compute() {
+  void compute() {
     y[0] = y[1]; // Nobody has written it.
-    return true;
   }
 };

@@ -9,9 +9,9 @@
 
 namespace poplar {
 
-/// A codelet that one worker runs; it defines `bool compute()`.
+/// A codelet that one worker runs; it defines `void compute()`, before SDK 3.1 `bool compute()`.
 class Vertex {};
-/// A codelet that all workers run at the same time; it defines `bool compute(unsigned workerId)`.
+/// A codelet that all workers run at the same time; it defines `void compute(unsigned workerId)`.
 class MultiVertex : public Vertex {
 public:
   static constexpr unsigned numWorkers() { return 6; }
@@ -32,7 +32,6 @@ public:
       throw detail::OutOfField{i, length};
     return first[i];
   }
-  T *data() const { return first; }
   T *begin() const { return first; }
   template <bool Sized = sized> T *end() const {
     static_assert(Sized, "a vector of this layout doesn't know its end");
@@ -129,20 +128,8 @@ template <class T, VectorLayout L, unsigned A, bool I> class Vector<Input<T>, L,
 template <class T, VectorLayout L, unsigned A, bool I>
 class Vector<Output<T>, L, A, I> : public detail::Rows<Output<T>> {};
 template <class T, VectorLayout L, unsigned A, bool I> class Vector<InOut<T>, L, A, I> : public detail::Rows<InOut<T>> {};
-template <class T> class Output : public detail::EdgeOf<T>::write {
-public:
-  template <class U> const Output &operator=(const U &value) const {
-    **this = value;
-    return *this;
-  }
-};
-template <class T> class InOut : public detail::EdgeOf<T>::write {
-public:
-  template <class U> const InOut &operator=(const U &value) const {
-    **this = value;
-    return *this;
-  }
-};
+template <class T> class Output : public detail::EdgeOf<T>::write {};
+template <class T> class InOut : public detail::EdgeOf<T>::write {};
 
 } // namespace poplar
 

@@ -110,11 +110,12 @@ template <class V, class F, F V::*member> constexpr FieldInfo fieldInfo(const ch
                    sizeof(typename Kind::Element), Kind::align, Kind::sized, &bindField<V, F, member>};
 }
 
-template <class V> bool compute(V &vertex, unsigned, Vertex *) { return vertex.compute(); }
-template <class V> bool compute(V &vertex, unsigned worker, MultiVertex *) { return vertex.compute(worker); }
-template <class V> bool computeVertex(void *vertex, unsigned worker) {
+// What compute returns, if anything, says nothing.
+template <class V> void compute(V &vertex, unsigned, Vertex *) { static_cast<void>(vertex.compute()); }
+template <class V> void compute(V &vertex, unsigned worker, MultiVertex *) { static_cast<void>(vertex.compute(worker)); }
+template <class V> void computeVertex(void *vertex, unsigned worker) {
   V *const v = static_cast<V *>(vertex);
-  return compute(*v, worker, v);
+  compute(*v, worker, v);
 }
 
 template <class V> constexpr VertexInfo vertexInfo(const char *name, const FieldInfo *fields, std::size_t count) {

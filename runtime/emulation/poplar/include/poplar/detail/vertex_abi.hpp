@@ -32,7 +32,7 @@ struct VertexInfo {
   bool multi; // run once by each worker
   const FieldInfo *fields;
   std::size_t fieldCount;
-  bool (*compute)(void *vertex, unsigned worker);
+  void (*compute)(void *vertex, unsigned worker);
 };
 
 struct VertexTable {
