@@ -4,8 +4,8 @@
 where nobody could look). Without `--write` the command says how headers and table differ and fails where they do; with it the
 table is written anew: entries that stay keep their `since`, new ones get "unknown".
 
-Left out are the namespaces `detail` and `emulation`, the folders of these names, private members, and what stands under the comment
-`For the emulation's own use`.
+Left out are the namespaces and folders called `detail`, `emulation` or `vendored`, private members, and what stands under the
+comment `For the emulation's own use`.
 """
 
 import argparse
