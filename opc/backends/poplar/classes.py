@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opc.backends.derived import derivation, gradient_of, title
 from opc.backends.poplar.carried import carried, reached
 from opc.emit.cpp.text import message_literal, string_literal
-from opc.ir.dtypes import Acc, DType, ElementType, TypeVar, candidates
+from opc.ir.dtypes import Acc, DType, ElementType, candidates
 from opc.ir.op import Family, Op, Operand, Role, camel_case
 from opc.records import dataclass
 
@@ -26,6 +26,7 @@ class OpClass:
         optional: The positions of the inputs that may be left out.
         grad_inputs: Of a gradient, the initialiser of each `GradInOutMapper`.
         grad_outputs: Of a gradient, its outputs and the inputs of the other op that they are the gradients of.
+        partial: Of a gradient of an op with outputs that may be left out: it takes the gradients of those alone that are there.
         cotangents: Of a gradient of an op of several outputs, the inputs that must be given but that autodiff may leave out, each
             with the output whose gradient it is.
         gradient: The prefix of its gradient, empty where it has none.
@@ -40,6 +41,7 @@ class OpClass:
     optional: tuple[int, ...]
     grad_inputs: tuple[str, ...]
     grad_outputs: tuple[tuple[int, int], ...]
+    partial: bool
     cotangents: tuple[tuple[int, int], ...]
     gradient: str
     gradient_of: str
@@ -54,12 +56,6 @@ class OpClass:
     def title(self) -> str:
         """The literal of its name in messages."""
         return message_literal(self.op.name)
-
-    @property
-    def definition(self) -> tuple[str, str, str]:
-        """The initialisers of the inputs, outputs and attributes of its `popart::OpDefinition`."""
-        names = ", ".join(f'{{{string_literal(a.name)}, {{"*"}}}}' for a in self.op.attributes)
-        return _typed(self.op.inputs), _typed(self.op.outputs), names
 
     @property
     def identifier(self) -> str:
@@ -99,6 +95,7 @@ def _op_class(family: Family, op: Op) -> OpClass:
         optional=tuple(i for i, x in enumerate(op.inputs) if x.optional),
         grad_inputs=() if of is None else tuple(_mappers(of, op)),
         grad_outputs=() if of is None else tuple(_gradients(of, op)),
+        partial=of is not None and any(o.optional for o in of.outputs),
         cotangents=() if of is None or len(of.outputs) == 1 else tuple(_cotangents(of, op)),
         gradient="" if gradient is None else camel_case(gradient.name),
         gradient_of="" if of is None else camel_case(of.name),
@@ -139,29 +136,45 @@ def _in_place(op: Op) -> int | None:
     return _position(op.inputs, op.inplace[0][1])
 
 
-def type_name(t: ElementType) -> str:
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What the `popart::OpDefinition` of each op says.
+
+    Attributes:
+        types: The constants that list the dtypes of operands, each with its initialiser.
+        texts: By the op's name, the initialisers of its inputs, outputs and attributes.
+    """
+
+    types: dict[str, str]
+    texts: dict[str, tuple[str, str, str]]
+
+
+def definitions(classes: tuple[OpClass, ...]) -> Definitions:
+    """Return the definitions of ops. A derived op's type variable may have fewer dtypes, and a list of its own."""
+    names: dict[tuple[str, str], str] = {}
+    for o in (o for c in classes for o in (*c.op.inputs, *c.op.outputs)):
+        key = _type_name(o.type), _data_types(o.type)
+        others = sum(name == key[0] for name, _ in names)
+        names.setdefault(key, f"{key[0]}_{others + 1}" if others else key[0])
+
+    def of(operands: tuple[Operand, ...]) -> str:
+        lists = (names[_type_name(o.type), _data_types(o.type)] for o in operands)
+        return ", ".join(f"{{{string_literal(o.name)}, {types}}}" for o, types in zip(operands, lists, strict=True))
+
+    texts = {c.name: (of(c.op.inputs), of(c.op.outputs), _attributes(c.op)) for c in classes}
+    return Definitions({name: types for (_, types), name in names.items()}, texts)
+
+
+def _attributes(op: Op) -> str:
+    return ", ".join(f'{{{string_literal(a.name)}, {{"*"}}}}' for a in op.attributes)
+
+
+def _type_name(t: ElementType) -> str:
     """Return the name of the C++ constant that lists an element type's dtypes."""
-    match t:
-        case TypeVar():
-            return f"{t.name}_types"
-        case Acc():
-            return f"acc_{t.of}_types"
-        case _:
-            return f"{t}_types"
-
-
-def type_lists(classes: tuple[OpClass, ...]) -> list[tuple[str, str]]:
-    """Return the constants that list the dtypes of the ops' operands, each with its initialiser."""
-    operands = (o for c in classes for o in (*c.op.inputs, *c.op.outputs))
-    return list(dict.fromkeys((type_name(o.type), _data_types(o.type)) for o in operands))
+    return f"acc_{t.of}_types" if isinstance(t, Acc) else f"{t}_types"
 
 
 def _data_types(t: ElementType) -> str:
     held = dict.fromkeys(DType.INT32 if d is DType.INT64 else d for d in candidates(t))
     names = [d.row.popart[0] for d in held if d.row.popart is not None]
     return ", ".join(f"popart::DataType::{name}" for name in names)
-
-
-def _typed(operands: tuple[Operand, ...]) -> str:
-    """Return each operand with the constant that lists its dtypes."""
-    return ", ".join(f"{{{string_literal(o.name)}, {type_name(o.type)}}}" for o in operands)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from opc.backends.poplar.attributes import append_line, read_lines, rule_attributes
 from opc.backends.poplar.carried import refusals
-from opc.backends.poplar.classes import op_classes, type_lists
+from opc.backends.poplar.classes import definitions, op_classes
 from opc.backends.templates import Templates
 from opc.diagnostics import Diagnostic
 from opc.emit.abi import attributes_type, header_path
@@ -96,9 +96,13 @@ def methods_source(family: Family) -> dict[str, str]:
 def definitions_source(family: Family, *, parameterized: bool) -> str:
     """Return the text that registers the ops with PopART; `parameterized` ones have a factory of their own."""
     classes = op_classes(family)
-    prefix, lists = camel_case(family.name), type_lists(classes)
     return templates.render(
-        "definitions.cpp.j2", family, classes=classes, prefix=prefix, type_lists=lists, parameterized=parameterized
+        "definitions.cpp.j2",
+        family,
+        classes=classes,
+        prefix=camel_case(family.name),
+        definitions=definitions(classes),
+        parameterized=parameterized,
     )
 
 

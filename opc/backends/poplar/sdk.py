@@ -42,8 +42,11 @@ class Sdk:
 
     @property
     def include(self) -> tuple[str, ...]:
-        """The compiler's arguments for its headers, whose warnings are not the user's."""
-        return () if self.root is None else ("-isystem", str(self.root / "include"))
+        """The compiler's arguments for its headers, whose warnings are not the user's.
+
+        The emulation's define everything themselves, so that they do as a folder of headers; here its libraries do.
+        """
+        return () if self.root is None else ("-isystem", str(self.root / "include"), "-DPOPLAR_EMULATION_LIBRARIES")
 
     @property
     def link(self) -> tuple[str, ...]:

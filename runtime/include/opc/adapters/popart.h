@@ -238,6 +238,16 @@ void setup(popart::Op &op, const char *name, size_t inputs, std::initializer_lis
   }
 }
 
+/* Of what a gradient may take, keeps what the op that it is the gradient of has: autodiff takes no mapping to an output that is left
+ * out. */
+inline void keep_connected(std::vector<popart::GradInOutMapper> &inputs, const popart::Op &forward) {
+  std::vector<popart::GradInOutMapper> kept;
+  for (const popart::GradInOutMapper &mapper : inputs) {
+    if (mapper.type == popart::GradOpInType::In || forward.hasOutput(mapper.iNonGrad)) kept.push_back(mapper);
+  }
+  inputs = kept;
+}
+
 /* Shape inference of a Builder, which knows neither the sizes of every tensor nor which of the last operands are left out. */
 template <class Call, class Attributes>
 void infer_shapes(popart::ShapeInferenceContext &context, const char *name, size_t inputs, size_t outputs,
