@@ -10,9 +10,9 @@ import sys
 if "onnx" not in sys.modules:
     import popart  # noqa: F401
 
-from poprt import converter, passes  # noqa: E402
-from poprt.converter import Converter  # noqa: E402
-from poprt.passes import get_registered_passes  # noqa: E402
+from poprt import converter, passes
+from poprt.converter import Converter
+from poprt.passes import get_registered_passes
 
 __version__ = "1.5.0+emulated"
 __all__ = ["Converter", "converter", "get_registered_passes", "passes"]

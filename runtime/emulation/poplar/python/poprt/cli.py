@@ -153,10 +153,11 @@ def run(model: onnx.ModelProto, batches_per_step: int = 1) -> dict[str, np.ndarr
     for kind, arrays in (("Input", inputs), ("Output", anchors)):
         for name, array in arrays.items():
             log.info("%s %s: %s %s", kind, name, array.dtype, list(array.shape))
-    batch = max((array.shape[0] for array in inputs.values() if array.ndim), default=1)
+    sizes = [info.shape.dim for info in _inputs(model).values()]
+    batch = max((size[0].dim_value for size in sizes if size), default=1)
     log.info("Bs: %s", batch)
     log.info("Latency: %.2fms", seconds * 1e3)
-    log.info("Tput: %d", batch / seconds)
+    log.info("Tput: %d", batch * batches_per_step / seconds)
     return anchors
 
 

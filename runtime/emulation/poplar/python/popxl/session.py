@@ -15,6 +15,8 @@ class Session:
         self.ir_ = ir
         self.weights_to_host_on_exit = weights_to_host_on_exit
         self._device = device_desc if isinstance(device_desc, popart.DeviceInfo) else _device(device_desc)
+        anchors = {stream.tensor_id: popart.AnchorReturnType("All") for stream in self._expected_outputs()}
+        ir._pb_ir.setDataFlow(popart.DataFlow(ir.num_host_transfers, anchors))
         self._pb_session = popart.InferenceSession.fromIr(ir=ir._pb_ir, deviceInfo=self._device)
         self._pb_session.prepareDevice(loadEngine=False)
         self._entered: list[bool] = []
