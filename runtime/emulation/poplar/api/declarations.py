@@ -166,8 +166,8 @@ def declared(head: list[str], body: list[str], scope: list[str]) -> Iterator[Ent
         yield Entry("::".join([*scope, name]), joined(head))
     elif rest:
         first, *others = declarators(rest)
-        for name in (first, *([*first[:-1], other[0]] for other in others)):
-            yield Entry("::".join([*scope, name[-1]]), joined(name))
+        for variable in (first, *([*first[:-1], other[0]] for other in others)):
+            yield Entry("::".join([*scope, variable[-1]]), joined(variable))
 
 
 def declarators(statement: list[str]) -> list[list[str]]:

@@ -15,7 +15,16 @@ enum class VectorLayout {
   COMPACT_PTR
 };
 
-enum class VectorListLayout { NOT_APPLICABLE, ONE_PTR, SCALED_PTR32, SCALED_PTR64, SCALED_PTR128, DELTAN, DELTANELEMENTS, COMPACT_DELTAN };
+enum class VectorListLayout {
+  NOT_APPLICABLE,
+  ONE_PTR,
+  SCALED_PTR32,
+  SCALED_PTR64,
+  SCALED_PTR128,
+  DELTAN,
+  DELTANELEMENTS,
+  COMPACT_DELTAN
+};
 
 } // namespace poplar
 

@@ -124,10 +124,12 @@ public:
 
 } // namespace detail
 
-template <class T, VectorLayout L, unsigned A, bool I> class Vector<Input<T>, L, A, I> : public detail::Rows<Input<T>> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+class Vector<Input<T>, L, A, I> : public detail::Rows<Input<T>> {};
 template <class T, VectorLayout L, unsigned A, bool I>
 class Vector<Output<T>, L, A, I> : public detail::Rows<Output<T>> {};
-template <class T, VectorLayout L, unsigned A, bool I> class Vector<InOut<T>, L, A, I> : public detail::Rows<InOut<T>> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+class Vector<InOut<T>, L, A, I> : public detail::Rows<InOut<T>> {};
 template <class T> class Output : public detail::EdgeOf<T>::write {};
 template <class T> class InOut : public detail::EdgeOf<T>::write {};
 

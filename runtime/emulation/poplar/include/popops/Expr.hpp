@@ -65,7 +65,8 @@ class Const : public Expr {
 
 protected:
   /// For the emulation's own use.
-  template <class T> Const(T value, const poplar::Type &t) : Expr(ownKind), traits(poplar::TypeTraits::make<T>()), type(t) {
+  template <class T>
+  Const(T value, const poplar::Type &t) : Expr(ownKind), traits(poplar::TypeTraits::make<T>()), type(t) {
     std::memcpy(bytes, &value, sizeof(T));
   }
 

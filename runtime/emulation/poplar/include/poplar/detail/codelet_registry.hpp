@@ -112,7 +112,9 @@ template <class V, class F, F V::*member> constexpr FieldInfo fieldInfo(const ch
 
 // What compute returns, if anything, says nothing.
 template <class V> void compute(V &vertex, unsigned, Vertex *) { static_cast<void>(vertex.compute()); }
-template <class V> void compute(V &vertex, unsigned worker, MultiVertex *) { static_cast<void>(vertex.compute(worker)); }
+template <class V> void compute(V &vertex, unsigned worker, MultiVertex *) {
+  static_cast<void>(vertex.compute(worker));
+}
 template <class V> void computeVertex(void *vertex, unsigned worker) {
   V *const v = static_cast<V *>(vertex);
   compute(*v, worker, v);

@@ -182,6 +182,7 @@ POPLAR_EMULATION_FUNCTION void Graph::connect(FieldRef field, ArrayRef<Tensor> t
   if (vertex.info->fields[number].dimensions != 2)
     throw graph_connection_error("connect: field '" + field.getName() + "' of vertex '" + vertex.info->name +
                                  "' takes one tensor, not a list");
+  vertex.fields[number].set = true; // Of no rows too.
   for (std::size_t row = 0; row != tensors.size(); ++row)
     detail::connectRow(*state_, field, tensors[row], row);
 }

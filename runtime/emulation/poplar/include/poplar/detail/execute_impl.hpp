@@ -30,8 +30,9 @@ static inline void checkFields(const Checker &checker, const ComputeSetState &se
   for (std::size_t i = 0; i != vertex.info->fieldCount; ++i) {
     const FieldInfo &field = fieldOf(vertex, i);
     if (!vertex.fields[i].set)
-      throw graph_connection_error(vertexText(set, vertex, &field) + (field.direction == Direction::State ? " has no initial value"
-                                                                               : " isn't connected"));
+      throw graph_connection_error(
+          vertexText(set, vertex, &field) +
+          (field.direction == Direction::State ? " has no initial value" : " isn't connected"));
     for (const Tensor &row : vertex.fields[i].rows) {
       if (!row.valid())
         throw graph_connection_error(vertexText(set, vertex, &field) + ": a row isn't connected");
@@ -157,7 +158,8 @@ static inline void runVertex(Runtime &runtime, const ComputeSetState &set, const
       const FieldState &state = vertex.fields[i];
       const std::size_t begin = spans.size();
       if (field.direction == Direction::State) {
-        spans.push_back(Span{const_cast<unsigned char *>(state.values.data()), state.values.size() / field.elementBytes});
+        const std::size_t n = state.values.size() / field.elementBytes;
+        spans.push_back(Span{const_cast<unsigned char *>(state.values.data()), n});
       } else {
         for (const Tensor &row : state.rows)
           spans.push_back(openEdge(runtime, row, set, vertex, field, isolate, edges));

@@ -66,13 +66,13 @@ struct Inference {
     if (!unknown.empty())
       throw poputil::poplibs_error("Could not infer the type(s) of some constant(s) in expression " + onOneLine(e));
   }
+  static std::string nameOf(const MaybeType &t) { return t.known ? t.type.toString().cloneAsString() : "unknown"; }
   static void requireSame(const MaybeType &left, const MaybeType &right, const std::string &where,
                           const expr::Expr &e) {
     if (left.known != right.known || (left.known && left.type != right.type))
-      throw poputil::poplibs_error(
-          "Inferred type of lhs (" + (left.known ? left.type.toString().cloneAsString() : "unknown") +
-          ") does not match inferred type of rhs (" + (right.known ? right.type.toString().cloneAsString() : "unknown") +
-          ") in " + where + "expression " + onOneLine(e));
+      throw poputil::poplibs_error("Inferred type of lhs (" + nameOf(left) +
+                                   ") does not match inferred type of rhs (" + nameOf(right) + ") in " + where +
+                                   "expression " + onOneLine(e));
   }
 
   MaybeType infer(const expr::Expr &e, Unknown &unknown) {
