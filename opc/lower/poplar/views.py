@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opc.ir.affine import Affine
-from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_floating
-from opc.ir.expr import Call, Expr, Reduce, walk
+from opc.ir.dtypes import DType, ElementType, ValueType, Weak, is_bool, is_floating
+from opc.ir.expr import Call, Cast, Expr, Reduce, children, reads, walk
 from opc.ir.op import Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.loop_ir import GroupLoop, IndexLoop, Loop, joint
@@ -22,6 +22,10 @@ FUNCTIONS = frozenset((
 """The functions that expressions have, by popops or made of what it has; all others are left to codelets."""
 
 
+_WRAPPING = frozenset(("add", "sub", "mul", "neg"))
+"""What is the same modulo 2^32 whatever stands beyond these bits."""
+
+
 def check_value(e: Expr) -> None:
     """Refuse a value that expressions on tensors can't compute.
 
@@ -33,6 +37,21 @@ def check_value(e: Expr) -> None:
             raise UnsupportedForm("it holds a reduction")
         if isinstance(n, Call) and n.fn not in FUNCTIONS:
             raise UnsupportedForm(f"popops has no {n.fn}")
+        if _needs_all_bits(n) and any(_may_exceed(c) for c in children(n)):
+            raise UnsupportedForm("a whole number of more than 32 bits counts")
+
+
+def _needs_all_bits(e: Expr) -> bool:
+    """Whether the value hangs on more of a whole number than its last 32 bits."""
+    if isinstance(e, Cast):
+        return is_floating(e.type) or is_bool(e.type)
+    return isinstance(e, Call) and e.fn not in _WRAPPING
+
+
+def _may_exceed(e: Expr) -> bool:
+    """Whether a value is an int64 made of data that may need more than 32 bits: expressions compute it in 32."""
+    wide = e.type in (DType.INT64, Weak.INT)
+    return wide and isinstance(e, Call) and e.fn in _WRAPPING and bool(reads(e))
 
 
 def declared_loops(op: Op, name: str, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:

@@ -28,7 +28,10 @@ from opc.testing.oracle.evaluation import askable
 Array = np.ndarray[Any, Any]
 RUNTIME = Path(opc.__file__).parent.parent / "runtime"
 EMULATION = RUNTIME / "emulation" / "poplar"
-FLAGS = ("-std=c++14", "-Wall", "-Wextra", "-Werror", "-O0", "-fPIC", "-shared")
+COMPILE = (
+    os.environ.get("CXX") or shutil.which("g++") or "g++", "-std=c++14", "-Wall", "-Wextra", "-Werror", "-O0", "-fPIC",
+    f"-I{RUNTIME / 'include'}", f"-I{EMULATION / 'include'}",
+)  # fmt: skip
 TYPES = {
     DType.FLOAT32: "FLOAT", DType.FLOAT16: "HALF", DType.INT32: "INT", DType.UINT32: "UNSIGNED_INT", DType.INT16: "SHORT",
     DType.UINT16: "UNSIGNED_SHORT", DType.INT8: "SIGNED_CHAR", DType.UINT8: "UNSIGNED_CHAR", DType.BOOL: "BOOL",
@@ -118,19 +121,25 @@ class Argument(ctypes.Structure):
 
 
 class BodyLibrary:
-    """The bodies of a family, compiled into a folder."""
+    """The bodies of a family, compiled into a folder; `headers` is what `precompiled` made."""
 
-    def __init__(self, family: Family, folder: Path, *flags: str, programs: Mapping[str, PoplarProgram] | None = None) -> None:
+    def __init__(
+        self,
+        family: Family,
+        folder: Path,
+        *flags: str,
+        headers: Path | None = None,
+        programs: Mapping[str, PoplarProgram] | None = None,
+    ) -> None:
         self.family = family
         files = poplar_files(family, programs)
         for path, text in files.items():
             (folder / Path(path).name).write_text(text, encoding="utf-8")
         source, library = folder / "driver.cpp", folder / "driver.so"
         source.write_text(_driver(family), encoding="utf-8")
-        compiler = os.environ.get("CXX") or shutil.which("g++") or "g++"
-        include = [f"-I{p}" for p in (RUNTIME / "include", EMULATION / "include", folder)]
-        command = [compiler, *FLAGS, *flags, *include, str(source), "-o", str(library), "-ldl"]
-        _run(command)
+        # Of a header that was compiled ahead, g++ forgets where it switched off a warning.
+        ahead = [] if headers is None else ["-include", str(headers), "-Wno-init-list-lifetime"]
+        _run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), "-ldl"])
         self.library = ctypes.CDLL(str(library))
         codelets = folder / f"{family.name}_codelets.cpp"
         self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
@@ -193,6 +202,15 @@ class BodyLibrary:
         keep.append(empty)
         pointer = data.ctypes.data if data.size else ctypes.addressof(empty)
         return Argument([*TYPES].index(_held(dtype)), data.ndim, sizes, pointer)
+
+
+def precompiled(folder: Path) -> Path:
+    """Return a header in a folder, compiled, that has what every library includes."""
+    header = folder / "ahead.h"
+    names = ("poplar/Engine.hpp", "poplar/IPUModel.hpp", "opc/poplar/body.h", "opc/poplar/convolution.h", "opc/poplar/placing.h")
+    header.write_text("".join(f"#include <{name}>\n" for name in names), encoding="utf-8")
+    _run([*COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    return header
 
 
 def _run(command: list[str]) -> None:

@@ -450,7 +450,8 @@ inline value asinh(const value &x) {
 }
 inline value acosh(const value &x) {
   const value more = x - 1.0f;
-  return select(x > 1e10f, log(x) + 0.6931471805599453, log1p(more + sqrt(more * (x + 1.0f))));
+  const value found = select(x > 1e10f, log(x) + 0.6931471805599453, log1p(more + sqrt(more * (x + 1.0f))));
+  return select(x < 1.0f, std::numeric_limits<float>::quiet_NaN(), found);
 }
 inline value atanh(const value &x) {
   const value size = abs(x), found = 0.5f * log1p(2.0f * size / (1.0f - size));
