@@ -93,6 +93,34 @@ void faulty(const std::string &fault) {
   infer(b, {{x, {1, 2, 3}}}, {y});
 }
 
+/// Says where the elements of an input lie that an Opx creates, directly or through another that unwinds the layout.
+void layout(bool unwinds) {
+  Built b;
+  const TensorId x = b.builder->addInputTensor("FLOAT", {3});
+  const TensorId y = b.scale(unwinds ? b.scale(x, 1, "unwinds") : x, 1, "creates input");
+  const auto session = InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, {y}), device());
+  run(*session, {{x, {1, 2, 3}}}, {y});
+  popx::IrLowering &lowering = session->getDevice().lowering();
+  const poplar::Tensor made = lowering.tensors().get(x);
+  std::printf("on tile 7: %zu, contiguous: %d\n", lowering.graph().getTileMapping(made)[7].size(), made.isContiguous());
+}
+
+void anchored(const AnchorReturnType &type, std::size_t returned) {
+  Built b;
+  const TensorId x = b.builder->addInputTensor("FLOAT", {1});
+  const TensorId y = b.scale(x, 2);
+  const auto session =
+      InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(4, AnchorReturnTypeMap{{y, type}}), device());
+  session->prepareDevice();
+  Arrays arrays;
+  arrays.add(x, {4, 1}, {1, 2, 3, 4}, true);
+  arrays.add(y, {static_cast<int64_t>(returned), 1}, Values(returned), false);
+  StepIO io(arrays.inputs, arrays.outputs);
+  session->run(io);
+  print(arrays.values[y]);
+  std::printf("\n");
+}
+
 void train(Built &b, const TensorId &y, const std::map<TensorId, Values> &inputs, const std::vector<TensorId> &wanted) {
   const TensorId loss = b.builder->aiGraphcoreOpset1().identityloss({y}, ReductionType::Sum);
   std::vector<TensorId> anchors;
@@ -194,7 +222,7 @@ std::map<std::string, std::function<void()>> cases() {
   std::map<std::string, std::function<void()>> all;
   for (const char *fault : {"right", "clone loses", "clone info", "setup changes", "no info", "refuses", "attributes change",
                             "writes input", "no output", "two outputs", "other output", "output shape", "output type",
-                            "output unmapped", "output is input", "output unwritten", "writes constant", "creates input"}) {
+                            "output unmapped", "output is input", "output unwritten", "writes constant"}) {
     all[std::string("scale ") + fault] = [fault] { faulty(fault); };
   }
   all["outline equal"] = [] { outline("", 2); };
@@ -241,6 +269,24 @@ std::map<std::string, std::function<void()>> cases() {
     const TensorId y = b.scale(x, 2);
     const auto session = InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(3, {y}), device());
     run(*session, {{x, {1, 2, 3, 4, 5, 6}}}, {y}, 3);
+  };
+  all["anchor all"] = [] { anchored(AnchorReturnType("ALL"), 4); };
+  all["anchor final"] = [] { anchored(AnchorReturnType("FINAL"), 1); };
+  all["anchor everyn"] = [] { anchored(AnchorReturnType("EVERYN", 2), 2); };
+  all["anchor sum"] = [] { anchored(AnchorReturnType("SUM"), 1); };
+  all["anchor unknown"] = [] { anchored(AnchorReturnType("SOME"), 1); };
+  all["layout created"] = [] { layout(false); };
+  all["layout unwound"] = [] { layout(true); };
+  all["npOut"] = [] { std::cout << TensorInfo(DataType::FLOAT, npOut(Shape{2, 1, 3}, Shape{4, 1}, "x")) << "\n"; };
+  all["npOut of size 0"] = [] { npOut(Shape{2, 0}, Shape{1, 0}, "x"); };
+  all["npReductionAxis"] = [] {
+    for (const int64_t axis : npReductionAxis({4, 1}, {2, 4, 3})) std::printf("%d ", static_cast<int>(axis));
+    std::printf("\n");
+  };
+  all["empty"] = [] {
+    Built b;
+    const TensorId x = b.builder->addInputTensor("FLOAT", {2, 0}), g = b.builder->addInputTensor("FLOAT", {2, 0});
+    train(b, b.onnx().mul({b.scale(x, 2), g}), {{x, {}}, {g, {}}}, {x, g});
   };
   all["variable"] = [] {
     Built b;

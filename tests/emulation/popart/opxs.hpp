@@ -42,8 +42,13 @@ class ScaleOpx : public popart::popx::Opx {
   }
 
   popart::popx::InputCreatorType getInputCreatorType(popart::InIndex) const override {
-    return getOp<ScaleOp>().fault == "creates input" ? popart::popx::InputCreatorType::CanCreate
-                                                     : popart::popx::InputCreatorType::Deadend;
+    const std::string &fault = getOp<ScaleOp>().fault;
+    if (fault == "creates input") return popart::popx::InputCreatorType::CanCreate;
+    if (fault == "unwinds") return popart::popx::InputCreatorType::CanUnwind;
+    return popart::popx::InputCreatorType::Deadend;
+  }
+  poplar::Tensor unwindTensorLayout(poplar::Tensor tensor, popart::InIndex, popart::OutIndex) const override {
+    return tensor.reverse(0);
   }
   poplar::Tensor createInputTensor(popart::InIndex, const poplar::DebugNameAndId &dnai) const override {
     poplar::Tensor made = graph().addVariable(poplar::FLOAT, inShapeSzt(0), dnai);

@@ -18,13 +18,12 @@ enum class AnchorReturnTypeId { Final = 0, EveryN, All, Sum };
 class AnchorReturnType {
  public:
   AnchorReturnType() : AnchorReturnType("ALL") {}
-  AnchorReturnType(std::string text) : AnchorReturnType(text, 0) {
+  AnchorReturnType(std::string text) : artStr_(text), artId_(parse(text)), returnPeriod_(1) {
     if (artId_ == AnchorReturnTypeId::EveryN) throw error("Must specify return period with option 'EVERYN'");
   }
   AnchorReturnType(std::string text, int returnPeriod) : artStr_(text), artId_(parse(text)), returnPeriod_(returnPeriod) {
-    if (artId_ == AnchorReturnTypeId::EveryN && returnPeriod <= 0 && text.size() > 0 && returnPeriod != 0) {
-      throw error("Anchor return period must be greater than zero");
-    }
+    if (artId_ != AnchorReturnTypeId::EveryN) throw error("A return period should not be supplied for this anchor return type");
+    if (returnPeriod <= 0) throw error("Anchor return period must be greater than zero");
   }
 
   AnchorReturnTypeId id() const { return artId_; }

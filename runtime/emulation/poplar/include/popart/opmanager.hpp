@@ -163,6 +163,8 @@ class OpManager {
                                     const Attributes &attributes, const std::vector<TensorId> &inputIds,
                                     const std::vector<TensorId> &outputIds);
 
+  static void dropEmptyConstants(Op &op);
+
   std::map<std::pair<OpDomain, OpType>, Versions> ops;
 };
 

@@ -174,10 +174,11 @@ inline std::ostream &operator<<(std::ostream &stream, const TensorInfo &info) {
   return stream;
 }
 
+/// As in PopART a dimension of size 0 broadcasts with nothing, not even with itself.
 inline bool npBroadcastable(const Shape &s0, const Shape &s1) {
   for (std::size_t i = 1; i <= std::min(s0.size(), s1.size()); ++i) {
     const int64_t a = s0[s0.size() - i], b = s1[s1.size() - i];
-    if (a != b && a != 1 && b != 1) return false;
+    if (a <= 0 || b <= 0 || (a != b && a != 1 && b != 1)) return false;
   }
   return true;
 }
@@ -185,9 +186,8 @@ inline bool npBroadcastable(const Shape &s0, const Shape &s1) {
 /// The shape that `s0` and `s1` broadcast to. Raises popart::error where they do not.
 inline Shape npOut(const Shape &s0, const Shape &s1, const std::string &debugName = "") {
   if (!npBroadcastable(s0, s1)) {
-    const auto text = [](const Shape &s) { return "[" + logging::join(s.begin(), s.end(), " ") + "]"; };
-    throw error("np broadcasting failed{}{}, frames {} and {} are not aligned", debugName.empty() ? "" : " on ", debugName, text(s0),
-                text(s1));
+    throw error("np broadcasting failed{}, frames [{}] and [{}] are not aligned", debugName.empty() ? "" : " on '" + debugName + "'",
+                logging::join(s0.begin(), s0.end(), ", "), logging::join(s1.begin(), s1.end(), ", "));
   }
   Shape out(std::max(s0.size(), s1.size()), 1);
   for (std::size_t i = 1; i <= out.size(); ++i) {

@@ -9,9 +9,29 @@
 #pragma GCC visibility push(default)
 namespace popart {
 
+namespace emulation {
+/// The info that the inputs of an op broadcast to. Unlike npOut(), and so PopART's own operators, it takes dimensions of size 0, so that a
+/// custom op on empty tensors can be put between them.
+POPLAR_EMULATION_FUNCTION TensorInfo broadcastInputs(const Op &op) {
+  TensorInfo out = op.inInfo(0);
+  for (const auto &entry : op.input->tensorMap()) {
+    const TensorInfo &info = entry.second->info;
+    Shape a = out.shape(), b = info.shape();
+    if (out.dataType() != info.dataType()) op.prettyNpOut(out, info);
+    a.insert(a.begin(), std::max(a.size(), b.size()) - a.size(), 1);
+    b.insert(b.begin(), a.size() - b.size(), 1);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i] != b[i] && a[i] != 1 && b[i] != 1) op.prettyNpOut(out, info);
+      if (a[i] == 1) a[i] = b[i];
+    }
+    out.set(out.dataType(), a);
+  }
+  return out;
+}
+}  // namespace emulation
+
 POPLAR_EMULATION_FUNCTION void ProductOp::setup() {
-  TensorInfo info = inInfo(0);
-  for (const auto &entry : input->tensorMap()) info = prettyNpOut(info, entry.second->info);
+  const TensorInfo info = emulation::broadcastInputs(*this);
   outInfo(0) = {info.dataType(), open ? info.shape() : shape};
 }
 
@@ -29,11 +49,7 @@ POPLAR_EMULATION_FUNCTION std::vector<std::unique_ptr<Op>> ProductOp::getGradOps
   return out;
 }
 
-POPLAR_EMULATION_FUNCTION void SumOp::setup() {
-  TensorInfo info = inInfo(0);
-  for (const auto &entry : input->tensorMap()) info = prettyNpOut(info, entry.second->info);
-  outInfo(0) = info;
-}
+POPLAR_EMULATION_FUNCTION void SumOp::setup() { outInfo(0) = emulation::broadcastInputs(*this); }
 
 POPLAR_EMULATION_FUNCTION std::vector<std::unique_ptr<Op>> SumOp::getGradOps() {
   std::vector<std::unique_ptr<Op>> out;

@@ -55,7 +55,7 @@ POPLAR_EMULATION_FUNCTION bool Ir::inplace(Op &op, const OperatorIdentifier &var
     const std::vector<Op *> readers = t->consumers.getOps();
     return (t->hasProducer() && aliasedBy(t->getProducer())) || std::any_of(readers.begin(), readers.end(), aliasedBy);
   };
-  if (outside(target) || shared(target) || target->consumers.n(&op) != 1) return false;
+  if (target->info.nelms() == 0 || outside(target) || shared(target) || target->consumers.n(&op) != 1) return false;
 
   std::unique_ptr<Op> made = op.getInplaceVariant(variant);
   if (!made || made->opid != variant)

@@ -101,8 +101,21 @@ POPLAR_EMULATION_FUNCTION Op *OpManager::createOpInGraph(const emulation::Node &
   graph.connectInputs(node.inputs, opId);
   graph.connectOutputs(node.outputs, opId);
   Op *op = graph.getOp(opId);
+  dropEmptyConstants(*op);
   op->setup();
   return op;
+}
+
+/// As PopART does: constants without elements are disconnected, and the inputs after them move up.
+POPLAR_EMULATION_FUNCTION void OpManager::dropEmptyConstants(Op &op) {
+  std::vector<TensorId> kept;
+  for (const auto &entry : op.input->tensorMap()) {
+    const bool empty = entry.second->tensorType() == TensorType::Const && entry.second->info.nelms() == 0;
+    if (!empty) kept.push_back(entry.second->id);
+  }
+  if (kept.size() == op.inTensorCount()) return;
+  op.disconnectAllInputs();
+  for (std::size_t i = 0; i < kept.size(); ++i) op.connectInTensor(static_cast<InIndex>(i), kept[i]);
 }
 
 POPLAR_EMULATION_FUNCTION const std::vector<OperatorIdentifier> OpManager::getSupportedOperations(bool includePrivate) {
