@@ -225,8 +225,11 @@ class _Placing:
 
     def _nonempty(self, n: Nonempty, points: list[str]) -> Iterator[str]:
         empty = " || ".join(f"{self.whole.affine(x)} <= 0" for x in n.extents)
-        asked = " && ".join([*(f"{p} > 0" for p in points), f"({empty})" if points and len(n.extents) > 1 else empty])
-        yield f"    if ({asked}) throw poplar::poplar_error({self._message(n.of)});"
+        outputs = [f"opc::ipu::points({self.names.shape(o)}) > 0" for o in n.asked if o != self.stage.target.name]
+        asked = " || ".join(outputs if len(outputs) == len(n.asked) else [])
+        terms = [f"{p} > 0" for p in points]
+        terms += [f"({x})" if " || " in x else x for x in (asked, empty) if x]
+        yield f"    if ({' && '.join(terms)}) throw poplar::poplar_error({self._message(n.of)});"
 
     def _message(self, r: Outside | OfNothing) -> str:
         """Return the text of a refusal; that of an index has the axis and its size, and the run tells the index."""

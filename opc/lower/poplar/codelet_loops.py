@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opc.analysis.needs import outputs_that_need
 from opc.ir.affine import Affine, Index
 from opc.ir.dtypes import DType, Weak
 from opc.ir.expr import (
@@ -164,10 +165,15 @@ class CodeletLoops(PointLoops):
                 unless(g)
         for index, position in plan.scatter_indices:
             lines, value = self._inside(position)
-            body += [*lines, Let(index, DType.INT64 if position.type is DType.INT64 else Weak.INT, value)]
+            # Once it is known to be in the box, an index has 32 bits.
+            wide = position.type is DType.INT64
+            place = self.nest.fresh(f"{index}_place") if wide else index
+            body += [*lines, Let(place, DType.INT64 if wide else Weak.INT, value)]
             low, high = self._ends(self.indices.index(index))
-            outside = Call("or", (compare("lt", variable(index), low), compare("ge", variable(index), high)), DType.BOOL)
+            outside = Call("or", (compare("lt", variable(place), low), compare("ge", variable(place), high)), DType.BOOL)
             body.append(If(outside, (Continue(),)))
+            if wide:
+                body.append(Let(index, Weak.INT, Construct(DType.INT32, variable(place))))
         around, body = body, []
         for g in late:
             unless(g)
@@ -216,9 +222,11 @@ class CodeletLoops(PointLoops):
             inside = is_known_inside(replace(e, indices=(index,)), sizes[n : n + 1], self.bounded)
             if n in e.checked or not isinstance(index, Affine) or (e.pad is not None and not inside):
                 name = self.nest.fresh(f"at_{n}")
-                body.append(Let(name, DType.INT64 if at.type is DType.INT64 else Weak.INT, at))
-                at = variable(name)
-                checks.append((n, at))
+                wide = at.type is DType.INT64
+                body.append(Let(name, DType.INT64 if wide else Weak.INT, at))
+                checks.append((n, variable(name)))
+                # Once it is known to be inside, an index has 32 bits.
+                at = Construct(DType.INT32, variable(name)) if wide else variable(name)
             last = n == len(e.indices) - 1
             terms.append(product_of(at, None if last else Member(e.operand, "stride", n)))
         terms.append(Member(e.operand, "first"))
@@ -258,7 +266,8 @@ class CodeletLoops(PointLoops):
         over = ", ".join(a.index if isinstance(a, Axis) else str(a) for a in e.axes)
         if e not in self.always or varying:
             return True
-        self.nonempty[Nonempty(OfNothing(e.kind, over), extents)] = None
+        asked = outputs_that_need(self.source)[self.assign.target]
+        self.nonempty[Nonempty(OfNothing(e.kind, over), extents, tuple(sorted(asked)))] = None
         return False
 
     def nothing(self, kind: str, over: str) -> Intrinsic:

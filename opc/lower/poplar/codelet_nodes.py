@@ -72,10 +72,14 @@ class OfNothing:
 
 @dataclass(frozen=True, slots=True)
 class Nonempty:
-    """A reduction that each point of the target asks for, so that the host tells by `extents` whether it is one of nothing."""
+    """A reduction that each point of the target asks for, so that the host tells by `extents` whether it is one of nothing.
+
+    Nobody asks for the points of a target whose value takes part in none: the outputs `asked` have none then.
+    """
 
     of: OfNothing
     extents: tuple[Affine, ...]
+    asked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from opc.emit.poplar.codelets import codelets_source
 from opc.emit.poplar.dtypes import TYPES, carried, stored
 from opc.emit.poplar.placing import codelet_text
 from opc.ir.affine import Dim, GroupSize
-from opc.ir.dtypes import DType, TypeVar, numpy_dtype, resolve
+from opc.ir.dtypes import Acc, DType, TypeVar, numpy_dtype, resolve
 from opc.ir.op import AttributeKind, Op
 from opc.lower.lower import SpecialisedProgram, lower
 from opc.lower.poplar.codelets import CodeletStage, codelet_stage
@@ -128,6 +128,8 @@ def _function(op: Op, case: Op, name: str, stages: list[CodeletStage]) -> Iterat
 
 def _type(t: Any) -> str:
     known = stored(t)
+    if isinstance(t, Acc) and known is None:
+        return f'opc::ipu::accumulated(c.type("{t.of}"))'
     return f'c.type("{t.name}")' if known is None else f"poplar::{known.constant}"
 
 
