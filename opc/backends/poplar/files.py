@@ -85,7 +85,8 @@ def params_source(family: Family) -> str:
 
 def opx_source(family: Family, *, in_place: bool) -> str:
     """Return the text of the ops' Opx and their registration, with those of the variant in place."""
-    return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place)
+    codelets = has_codelets(family)
+    return templates.render("opx.cpp.j2", family, classes=op_classes(family), in_place=in_place, codelets=codelets)
 
 
 def methods_source(family: Family) -> dict[str, str]:

@@ -65,6 +65,7 @@ def library_source(family: Family) -> str:
         prefix=camel_case(family.name),
         classes=classes,
         forward=classes[0],
+        codelets=has_codelets(family),
         params=params_source(family),
         opx=opx_source(family, in_place=True),
         methods=methods_source(family),

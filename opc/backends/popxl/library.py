@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opc.backends.poplar.attributes import cpp_type
 from opc.backends.poplar.classes import op_classes
-from opc.backends.poplar.files import definitions_source, methods_source, opx_source, params_source, wrapped
+from opc.backends.poplar.files import definitions_source, has_codelets, methods_source, opx_source, params_source, wrapped
 from opc.backends.templates import Templates
 from opc.emit.cpp.text import message_literal, string_literal
 from opc.ir.op import Attribute, AttributeKind, Family, camel_case
@@ -31,6 +31,7 @@ def library_source(family: Family) -> str:
         methods=methods_source(family),
         opx=opx_source(family, in_place=False),
         definitions=definitions_source(family, parameterized=True),
+        codelets=has_codelets(family),
         attributes=bool(op.attributes),
         arguments=[_argument(a) for a in op.attributes],
         assigned=[line for a in op.attributes for line in _assigned(family, a)],
