@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opc.diagnostics import Diagnostic
+from opc.diagnostics import Diagnostic, Span
 from opc.emit.abi_defaults import number
 from opc.emit.cpp.layout import wrap
 from opc.emit.cpp.text import string_literal
 from opc.emit.poplar.body import body_function
 from opc.emit.poplar.dtypes import TYPES
 from opc.ir.dtypes import DType
+from opc.ir.expr import Cast, walk
 from opc.ir.op import Attribute, AttributeKind, AttributeValue, Family, Op
 from opc.lower.build.context import UnsupportedForm
 from opc.lower.poplar.lower import poplar_program
@@ -41,10 +42,26 @@ def _refusals(family: Family) -> Iterator[Diagnostic]:
         if op.opaque:
             yield Diagnostic(f"{op.name} has no body but native code, which does not run on a tile", hint="give it a kernel body")
             continue
+        wide = tuple(_lacking(op))
+        for t, span in wide:
+            yield Diagnostic(f"{op.name} computes in {t}, which Poplar has no type for", span, hint="compute in another type")
+        if wide:
+            continue
         try:
             poplar_program(op)
         except UnsupportedForm as why:
             yield Diagnostic(f"{op.name} can't be computed on Poplar's tiles: {why}")
+
+
+def _lacking(op: Op) -> Iterator[tuple[DType, Span]]:
+    """Yield the types that a body converts to by name and that tiles don't compute in, with the place of the first of each."""
+    found: dict[DType, Span] = {}
+    for s in op.body:
+        for e in walk(s.value):
+            if isinstance(e, Cast) and e.type in (DType.FLOAT64, DType.UINT64):
+                assert isinstance(e.type, DType), "it is one of these"
+                found.setdefault(e.type, e.span)
+    yield from found.items()
 
 
 def poplar_files(family: Family, others: Mapping[str, PoplarProgram] | None = None) -> dict[str, str]:

@@ -87,8 +87,8 @@ class _Rows:
                 over: tuple[int, ...] = ()
                 if o.reduction is not None:
                     # What is stored once a row has one point a row.
-                    once = action.name in self.once
-                    over = tuple(n for n in range(len(self.loops)) if not (once and n in self.row))
+                    without = {a.loop for a in target.axes if a.own is None} | set(self.row if action.name in self.once else ())
+                    over = tuple(n for n in range(len(self.loops)) if n not in without)
                 return Store(target, element_type(o.type), value, source, o.reduction, over, self.needs.of((o.name,)))
             case RowLet() if not self._is_kept(action):
                 return Let(action.name, action.type, value, source, needed)

@@ -81,7 +81,9 @@ static int run(Body body, const argument *inputs, int input_count, const argumen
       if (!asked[i]) continue;
       const std::vector<std::size_t> sizes(outputs[i].sizes, outputs[i].sizes + outputs[i].rank);
       if (made[i].shape() != sizes) throw std::runtime_error("output " + std::to_string(i) + " has another shape");
-      if (made[i].elementType() != types[outputs[i].type]) throw std::runtime_error("output " + std::to_string(i) + " has another type");
+      if (made[i].elementType() != types[outputs[i].type]) {{
+        throw std::runtime_error("output " + std::to_string(i) + " has another type");
+      }}
       if (made[i].numElements() > 0) graph.createHostRead("out" + std::to_string(i), made[i]);
     }}
     poplar::Engine engine(graph, prog);
@@ -92,7 +94,8 @@ static int run(Body body, const argument *inputs, int input_count, const argumen
       return static_cast<char *>(a.data) + bytes;
     }};
     for (int i = 0; i < input_count; ++i) {{
-      if (given[i].valid() && given[i].numElements() > 0) engine.writeTensor("in" + std::to_string(i), inputs[i].data, end(inputs[i]));
+      if (!given[i].valid() || given[i].numElements() == 0) continue;
+      engine.writeTensor("in" + std::to_string(i), inputs[i].data, end(inputs[i]));
     }}
     engine.run();
     for (int i = 0; i < output_count; ++i) {{
@@ -139,13 +142,13 @@ class BodyLibrary:
         source.write_text(_driver(family), encoding="utf-8")
         # Of a header that was compiled ahead, g++ forgets where it switched off a warning.
         ahead = [] if headers is None else ["-include", str(headers), "-Wno-init-list-lifetime"]
-        _run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), "-ldl"])
+        run([*COMPILE, "-shared", *flags, *ahead, f"-I{folder}", str(source), "-o", str(library), "-ldl"])
         self.library = ctypes.CDLL(str(library))
         codelets = folder / f"{family.name}_codelets.cpp"
         self.codelets = codelets.with_suffix(".gp") if f"poplar/{codelets.name}" in files else None
         if self.codelets is not None:
             popc = str(EMULATION / "bin" / "popc")
-            _run([sys.executable, popc, "-O1", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
+            run([sys.executable, popc, "-O1", f"-I{RUNTIME / 'include'}", str(codelets), "-o", str(self.codelets)])
 
     def call(
         self,
@@ -179,7 +182,8 @@ class BodyLibrary:
         message = ctypes.create_string_buffer(4096)
         function = getattr(self.library, f"run_{op.name}")
         failed = function(
-            (Argument * max(1, len(inputs)))(*inputs), len(inputs), (Argument * max(1, len(outputs)))(*outputs), len(outputs), flags,
+            (Argument * max(1, len(inputs)))(*inputs), len(inputs),
+            (Argument * max(1, len(outputs)))(*outputs), len(outputs), flags,
             str(self.codelets or "").encode(), (ctypes.c_double * max(1, len(numbers)))(*numbers),
             (ctypes.c_char_p * max(1, len(texts)))(*(t.encode() for t in texts)), tiles, bytes_per_tile, message,
         )  # fmt: skip
@@ -209,11 +213,16 @@ def precompiled(folder: Path) -> Path:
     header = folder / "ahead.h"
     names = ("poplar/Engine.hpp", "poplar/IPUModel.hpp", "opc/poplar/body.h", "opc/poplar/convolution.h", "opc/poplar/placing.h")
     header.write_text("".join(f"#include <{name}>\n" for name in names), encoding="utf-8")
-    _run([*COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+    run([*COMPILE, "-x", "c++-header", str(header), "-o", f"{header}.gch"])
     return header
 
 
-def _run(command: list[str]) -> None:
+def run(command: list[str]) -> None:
+    """Run a command.
+
+    Raises:
+        RuntimeError: when it fails, with what it says.
+    """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr[:4000]}")
@@ -251,7 +260,8 @@ def _driver(family: Family) -> str:
 def _function(family: Family, op: Op) -> Iterator[str]:
     yield (
         f'extern "C" int run_{op.name}(const argument *inputs, int input_count, const argument *outputs, int output_count, '
-        "const int *wanted, const char *codelets, const double *numbers, const char *const *texts, int tiles, int bytes, char *message) {"
+        "const int *wanted, const char *codelets, const double *numbers, const char *const *texts, int tiles, int bytes, "
+        "char *message) {"
     )
     yield f"  {family.name}_body::attributes attributes;"
     yield "  int n = 0, t = 0;"
