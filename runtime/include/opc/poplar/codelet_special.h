@@ -140,7 +140,8 @@ constexpr double series_term(int k, double bernoulli) {
   return term;
 }
 
-/* The N-th derivative of digamma, N <= 3: no number at negative integers where it goes to both infinities, infinite where it goes to one. */
+/* The N-th derivative of digamma, N <= 3: no number at negative integers where it goes to both infinities, infinite where it goes to
+ * one. */
 template <int N>
 inline float polygamma(float of) {
   constexpr double factorial = N == 3 ? 6 : N == 2 ? 2 : 1, before = N == 3 ? 2 : 1;

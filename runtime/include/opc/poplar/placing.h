@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "opc/poplar/cuts.h"
 #include "opc/poplar/intervals.h"
 #include "opc/poplar/sizes.h"
 #include "opc/poplar/value.h"
@@ -52,7 +53,10 @@ class codelet {
  public:
   codelet(poplar::Graph &graph, poplar::program::Sequence &prog, const std::string &name, const std::vector<poplar::Type> &types,
           const poplar::DebugContext &debug)
-      : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug) {}
+      : graph_(graph), prog_(prog), name_(name), types_(types), debug_(debug) {
+    const poplar::Target &target = graph.getTarget();
+    on_ = {target.getNumTiles(), target.getNumWorkerContexts(), static_cast<int64_t>(target.getBytesPerTile())};
+  }
 
   /* The target: its field, the type that the class has it in, the extents of its indices, and the type it is rounded to in the end. */
   void target(const std::string &field, const poplar::Type &type, const std::vector<int64_t> &extents, const poplar::Type &stored) {
@@ -101,17 +105,16 @@ class codelet {
       return none;
     }
     check_reads();
-    const std::vector<int64_t> chunks = best_chunks();
-    const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank());
+    const cuts found = best_cuts();
+    const int64_t parts = found.parts(), on_each = found.on_each(), first = first_tile();
     sizes.insert(sizes.begin(), static_cast<std::size_t>(parts));
     poplar::Tensor out = graph_.addVariable(target_.type, sizes, {debug_, in_stage(target_.field)});
     const poplar::ComputeSet set = graph_.addComputeSet({debug_, name_});
     std::vector<poplar::Tensor> statuses;
-    const int64_t on_each = (boxes + tiles() - 1) / tiles(), first = first_tile();
     int64_t n = 0;
-    for_each_box(chunks, [&](const box &at) {
-      const unsigned tile = static_cast<unsigned>((first + n / on_each) % tiles());
-      place_box(set, out[static_cast<std::size_t>(n % parts)], at, tile, on_each > 1 ? 1 : workers(), statuses);
+    found.each([&](const box &at) {
+      const unsigned tile = static_cast<unsigned>((first + n / on_each) % on_.count);
+      place_box(set, out[static_cast<std::size_t>(n % parts)], at, tile, on_each > 1 ? 1 : on_.workers, statuses);
       ++n;
     });
     prog_.add(poplar::program::Execute(set, {debug_, name_}));
@@ -127,6 +130,7 @@ class codelet {
     poplar::Tensor tensor;
     std::vector<int64_t> extents;
   };
+
   poplar::Graph &graph_;
   poplar::program::Sequence &prog_;
   std::string name_;
@@ -134,6 +138,7 @@ class codelet {
   const poplar::DebugContext &debug_;
   operand target_;
   poplar::Type stored_;
+  tiles on_ = {1, 1, 0};
   std::vector<int64_t> split_;
   popops::Operation operation_ = popops::Operation::ADD;
   std::vector<operand> operands_;
@@ -168,23 +173,13 @@ class codelet {
 
   /* A box has an interval for each index of the target, and then one for each axis that its reduction may be split along. */
   std::size_t rank() const { return target_.extents.size(); }
-  std::size_t dimensions() const { return rank() + split_.size(); }
-  int64_t extent_of(std::size_t n) const { return n < rank() ? target_.extents[n] : std::max<int64_t>(split_[n - rank()], 0); }
   box target_of(const box &at) const { return box(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rank())); }
 
-  box everything() const {
-    box all;
-    for (std::size_t n = 0; n < dimensions(); ++n) all.push_back(whole(extent_of(n)));
+  std::vector<int64_t> extents() const {
+    std::vector<int64_t> all = target_.extents;
+    for (const int64_t extent : split_) all.push_back(std::max<int64_t>(extent, 0));
     return all;
   }
-
-  /* The number of boxes, or of the parts of a reduction from the target's rank on. */
-  int64_t count_of(const std::vector<int64_t> &chunks, std::size_t from) const {
-    int64_t count = 1;
-    for (std::size_t n = from; n < chunks.size(); ++n) count *= cuts_of(n, chunks[n]);
-    return count;
-  }
-  int64_t cuts_of(std::size_t n, int64_t chunk) const { return chunk > 0 ? (extent_of(n) + chunk - 1) / chunk : 1; }
 
   std::vector<box> read_in(const box &at) const {
     int64_t steps = 1;
@@ -193,7 +188,9 @@ class codelet {
 
   /* Refuses indices that a tile's integers can't hold. */
   void check_reads() const {
-    const std::vector<box> all = read_in(everything());
+    box everything;
+    for (const int64_t extent : extents()) everything.push_back(whole(extent));
+    const std::vector<box> all = read_in(everything);
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const interval &axis : all[i]) {
         fits(axis.low, "an index of " + operands_[i].field);
@@ -216,11 +213,6 @@ class codelet {
     return elements * static_cast<int64_t>(graph_.getTarget().getTypeSize(o.type));
   }
 
-  /* What a box needs: bytes of its tile beside what lives there already, and steps. */
-  struct needs {
-    int64_t bytes, steps;
-  };
-
   needs needed_for(const box &at) const {
     int64_t bytes = bytes_of(target_, points_in(target_of(at))), steps = 1;
     const std::vector<box> read = reads_(at, steps);
@@ -229,118 +221,23 @@ class codelet {
       bytes += bytes_of(o, o.tensor.valid() ? points_in(part(read[i], o.extents)) : 1);
     }
     const int64_t fields = static_cast<int64_t>(integers_.size() + reals_.size() + flags_.size() + places_.size());
-    return {bytes + workers() * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2)), steps};
+    return {bytes + on_.workers * (4 * fields + 8 * static_cast<int64_t>(operands_.size() + 2)), steps};
   }
 
-  int64_t workers() const { return graph_.getTarget().getNumWorkerContexts(); }
-  int64_t tiles() const { return graph_.getTarget().getNumTiles(); }
-  int64_t room() const { return static_cast<int64_t>(graph_.getTarget().getBytesPerTile()); }
-
-  /* A way to cut the indices: the bytes that the fullest tile needs, and how long the busiest takes: steps, and words that it is sent. */
-  struct cut {
-    std::vector<int64_t> chunks;
-    int64_t bytes, time;
-  };
-
-  cut cut_into(const std::vector<int64_t> &chunks) const {
-    const needs most = largest(chunks);
-    const int64_t boxes = count_of(chunks, 0), parts = count_of(chunks, rank()), on_each = (boxes + tiles() - 1) / tiles();
-    const int64_t bytes = most.bytes * on_each, busy = on_each > 1 ? 1 : std::min(workers(), longest(chunks));
-    int64_t time = sum(most.steps / busy, bytes / 4);
-    if (parts > 1) time = sum(time, 256 + points_of(target_.extents) / tiles() * parts);
-    return {chunks, bytes, time};
-  }
-
-  /* Sizes of boxes along each index. One cut after the other is made where that gains most; of all, the one is best that takes the least
-   * time and fits. */
-  std::vector<int64_t> best_chunks() const {
-    int64_t steps = 1;
-    reads_(everything(), steps);
-    /* Fewer steps than these aren't worth a tile of their own; but what fits on no tile may fit where more tiles share it. */
-    const int64_t most = split_.empty() ? tiles() : tiles() * workers(), enough = std::min(most, std::max<int64_t>(1, steps / 64));
-    std::vector<int64_t> whole;
-    for (std::size_t n = 0; n < dimensions(); ++n) whole.push_back(extent_of(n));
-    cut at = cut_into(whole);
-    int64_t bytes = at.bytes;
-    std::vector<cut> found;
-    for (bool more = true; more;) {
-      if (at.bytes <= room()) found.push_back(at);
-      std::vector<cut> next;
-      for (std::size_t n = 0; n < dimensions(); ++n) {
-        std::vector<int64_t> chunks = at.chunks;
-        chunks[n] = (chunks[n] + 1) / 2;
-        if (at.chunks[n] > 1 && count_of(chunks, 0) <= (found.empty() ? most : enough)) next.push_back(cut_into(chunks));
-      }
-      more = !next.empty();
-      if (more) at = *std::min_element(next.begin(), next.end(), [this](const cut &a, const cut &b) { return is_better(a, b); });
-      bytes = std::min(bytes, at.bytes);
+  cuts best_cuts() const {
+    cuts found(extents(), rank(), on_, [this](const box &at) { return needed_for(at); });
+    if (!found.choose()) {
+      const std::string needed = std::to_string(found.fewest_bytes()), room = std::to_string(on_.room);
+      throw poplar::poplar_error(name_ + ": a tile would need " + needed + " bytes and has " + room);
     }
-    std::stable_sort(found.begin(), found.end(), [](const cut &a, const cut &b) { return a.time < b.time; });
-    for (const cut &c : found) {
-      if (fits_everywhere(c.chunks)) return c.chunks;
-    }
-    throw poplar::poplar_error(name_ + ": a tile would need " + std::to_string(bytes) + " bytes and has " + std::to_string(room()));
-  }
-
-  bool is_better(const cut &a, const cut &b) const {
-    const bool fits = a.bytes <= room(), other = b.bytes <= room();
-    return fits != other ? fits : fits ? a.time < b.time : a.bytes < b.bytes;
-  }
-
-  bool fits_everywhere(const std::vector<int64_t> &chunks) const {
-    const int64_t on_each = (count_of(chunks, 0) + tiles() - 1) / tiles();
-    bool fits = true;
-    for_each_box(chunks, [&](const box &at) { fits = fits && needed_for(at).bytes * on_each <= room(); });
-    return fits;
-  }
-
-  /* How many workers a box is split for at most. */
-  int64_t longest(const std::vector<int64_t> &chunks) const {
-    for (std::size_t n = 0; n < rank(); ++n) {
-      if (chunks[n] > 1) return chunks[n];
-    }
-    return 1;
-  }
-
-  /* The needs of the largest of some boxes: the first, one in the middle and the last. */
-  needs largest(const std::vector<int64_t> &chunks) const {
-    box first, middle, last;
-    for (std::size_t n = 0; n < chunks.size(); ++n) {
-      const int64_t cuts = cuts_of(n, chunks[n]);
-      first.push_back(chunk_at(n, chunks[n], 0));
-      middle.push_back(chunk_at(n, chunks[n], cuts / 2));
-      last.push_back(chunk_at(n, chunks[n], cuts - 1));
-    }
-    needs most = needed_for(first);
-    for (const needs &other : {needed_for(middle), needed_for(last)}) {
-      most = {std::max(most.bytes, other.bytes), std::max(most.steps, other.steps)};
-    }
-    return most;
-  }
-
-  interval chunk_at(std::size_t n, int64_t chunk, int64_t place) const {
-    return interval(place * chunk, std::min((place + 1) * chunk, extent_of(n)) - 1);
-  }
-
-  template <typename Do>
-  void for_each_box(const std::vector<int64_t> &chunks, const Do &act) const {
-    box at(chunks.size());
-    boxes_from(0, chunks, at, act);
-  }
-  template <typename Do>
-  void boxes_from(std::size_t index, const std::vector<int64_t> &chunks, box &at, const Do &act) const {
-    if (index == chunks.size()) return act(at);
-    for (int64_t n = 0; n < cuts_of(index, chunks[index]); ++n) {
-      at[index] = chunk_at(index, chunks[index], n);
-      boxes_from(index + 1, chunks, at, act);
-    }
+    return found;
   }
 
   /* Small stages of one name begin on one tile, others elsewhere, so that not all are on the first. */
   int64_t first_tile() const {
     uint32_t hash = 2166136261u;
     for (const char c : name_) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-    return hash % tiles();
+    return hash % on_.count;
   }
 
   /* Adds the vertices of a box, which share what is read: each computes some of the points along the first index that has several. */
