@@ -290,6 +290,11 @@ CASE(inputs_are_mapped_written_and_of_the_graph) {
   mapped(m, _1 + 1.0f, {unwritten});
   REFUSED(poplar_error, "reads element 0 of 'unwritten', which nothing has written", m.run());
   REFUSED(poplar_error, "invalid", mapped(m, _1 + 1.0f, {Tensor()}));
+  Model n;
+  const Tensor here = n.floats({2}, {1, 2}, "here");
+  REFUSED(poplar_error, "'unwritten' belongs to another graph", mapped(n, _1 + _2, {here, unwritten}));
+  REFUSED(poplar_error, "belongs to another graph", program::Copy(unwritten, here));
+  REFUSED(poplar_error, "belongs to another graph", n.graph.setTileMapping(unwritten, 0));
 }
 
 CASE(linear_mappings_leave_no_element_and_fill_tiles_in_order) {

@@ -162,7 +162,7 @@ POPLAR_EMULATION_FUNCTION void Graph::setTileMapping(VertexRef v, unsigned tileN
 
 POPLAR_EMULATION_FUNCTION void Graph::setTileMapping(const Tensor &t, unsigned tileNum) {
   requireTile(getTarget(), tileNum);
-  detail::requireValid(t, "setTileMapping");
+  detail::requireOf(state_.get(), t, "setTileMapping");
   detail::eachByte(t, [&](std::size_t byte) { state_->tiles[byte] = static_cast<std::int16_t>(tileNum); });
 }
 

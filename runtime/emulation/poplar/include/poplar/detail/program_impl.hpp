@@ -245,7 +245,7 @@ POPLAR_EMULATION_FUNCTION Execute::Execute(ComputeSet cs, const DebugContext &de
 POPLAR_EMULATION_FUNCTION Copy::Copy(const Tensor &src, const Tensor &dst, bool, const DebugContext &debugContext) {
   const std::string user = detail::called("Copy", debugContext.getPathName());
   detail::requireValid(src, user);
-  detail::requireValid(dst, user);
+  detail::requireOf(src.state(), dst, user);
   if (src.elementType() != dst.elementType())
     throw type_error(user + ": copies " + src.elementType().toString().cloneAsString() + " to " +
                      dst.elementType().toString().cloneAsString());

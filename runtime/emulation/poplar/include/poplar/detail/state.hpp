@@ -78,6 +78,8 @@ POPLAR_EMULATION_FUNCTION std::size_t firstUnmapped(const Tensor &t);
 POPLAR_EMULATION_FUNCTION void requireMapped(const Tensor &t, const std::string &user);
 /// Throws graph_connection_error where `t` can't be written: it has a constant, or one element twice.
 POPLAR_EMULATION_FUNCTION void requireWriteable(const Tensor &t, const std::string &user);
+/// Throws where `t` is invalid or belongs to another graph.
+POPLAR_EMULATION_FUNCTION void requireOf(const GraphState *graph, const Tensor &t, const std::string &user);
 /// `t`, or an error that says that nothing was given.
 POPLAR_EMULATION_FUNCTION const Tensor &requireValid(const Tensor &t, const std::string &user);
 

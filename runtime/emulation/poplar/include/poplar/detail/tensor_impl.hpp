@@ -25,6 +25,11 @@ POPLAR_EMULATION_FUNCTION const Tensor &requireValid(const Tensor &t, const std:
   return t;
 }
 
+POPLAR_EMULATION_FUNCTION void requireOf(const GraphState *graph, const Tensor &t, const std::string &user) {
+  if (requireValid(t, user).state() != graph)
+    throw poplar_error(user + ": the tensor '" + t.getVarStr() + "' belongs to another graph");
+}
+
 POPLAR_EMULATION_FUNCTION void requireMapped(const Tensor &t, const std::string &user) {
   const std::size_t byte = firstUnmapped(requireValid(t, user));
   if (byte != ~std::size_t(0))

@@ -28,8 +28,8 @@ struct MapNode : poplar::detail::Node {
   }
 };
 
-static inline std::shared_ptr<MapNode> mapNode(const expr::Expr &e, const Tensors &ts, const std::string &name,
-                                               const poplar::OptionFlags &options,
+static inline std::shared_ptr<MapNode> mapNode(const poplar::Graph &graph, const expr::Expr &e, const Tensors &ts,
+                                               const std::string &name, const poplar::OptionFlags &options,
                                                std::vector<std::size_t> &shape) {
   bool rewrite = true;
   for (const auto &option : options) {
@@ -42,7 +42,7 @@ static inline std::shared_ptr<MapNode> mapNode(const expr::Expr &e, const Tensor
   auto node = std::make_shared<MapNode>();
   node->name = name;
   for (const poplar::Tensor &t : ts)
-    poplar::detail::requireValid(t, node->user());
+    poplar::detail::requireOf(graph.state().get(), t, node->user());
   node->steps = compile(e, ts, rewrite);
   node->inputs = ts;
   shape.clear();
@@ -54,12 +54,13 @@ static inline std::shared_ptr<MapNode> mapNode(const expr::Expr &e, const Tensor
 }
 
 /// The result goes to `out`, which may be one of the inputs but not meet one anywhere else.
-static inline void mapTo(const expr::Expr &e, const Tensors &ts, const poplar::Tensor &out,
-                         poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                         const poplar::OptionFlags &options) {
+static inline void mapTo(const poplar::Graph &graph, const expr::Expr &e, const Tensors &ts,
+                         const poplar::Tensor &out, poplar::program::Sequence &prog,
+                         const poplar::DebugContext &debugContext, const poplar::OptionFlags &options) {
   std::vector<std::size_t> shape;
-  const auto node = mapNode(e, ts, debugContext.getPathName(), options, shape);
+  const auto node = mapNode(graph, e, ts, debugContext.getPathName(), options, shape);
   const std::string user = node->user();
+  poplar::detail::requireOf(graph.state().get(), out, user);
   poplar::detail::requireWriteable(out, user);
   if (node->steps.type != out.elementType())
     throw poputil::poplibs_error(user + ": the expression has type " + node->steps.type.toString().cloneAsString() +
@@ -99,7 +100,7 @@ POPLAR_EMULATION_FUNCTION poplar::Tensor map(poplar::Graph &graph, const expr::E
                                              const poplar::DebugContext &debugContext,
                                              const poplar::OptionFlags &options) {
   std::vector<std::size_t> shape;
-  const auto node = detail::mapNode(expr, ts, debugContext.getPathName(), options, shape);
+  const auto node = detail::mapNode(graph, expr, ts, debugContext.getPathName(), options, shape);
   Tensors used;
   for (const unsigned input : node->steps.inputs)
     used.push_back(ts[input]);
@@ -117,12 +118,12 @@ POPLAR_EMULATION_FUNCTION Tensors map(poplar::Graph &graph, const std::vector<ex
   return outs;
 }
 
-POPLAR_EMULATION_FUNCTION void mapInPlace(poplar::Graph &, const expr::Expr &expr, const Tensors &ts,
+POPLAR_EMULATION_FUNCTION void mapInPlace(poplar::Graph &graph, const expr::Expr &expr, const Tensors &ts,
                                           poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
                                           const poplar::OptionFlags &options) {
   if (ts.empty())
     throw poputil::poplibs_error("mapInPlace requires a tensor to write");
-  detail::mapTo(expr, ts, ts[0], prog, debugContext, options);
+  detail::mapTo(graph, expr, ts, ts[0], prog, debugContext, options);
 }
 
 POPLAR_EMULATION_FUNCTION void mapInPlace(poplar::Graph &graph, const std::vector<expr::Any> &exprs,
@@ -138,11 +139,11 @@ POPLAR_EMULATION_FUNCTION void mapInPlace(poplar::Graph &graph, const std::vecto
     prog.add(poplar::program::Copy(results[i], ts[i], false, debugContext));
 }
 
-POPLAR_EMULATION_FUNCTION void mapWithOutput(poplar::Graph &, const expr::Expr &expr, const Tensors &ts,
+POPLAR_EMULATION_FUNCTION void mapWithOutput(poplar::Graph &graph, const expr::Expr &expr, const Tensors &ts,
                                              const poplar::Tensor &out, poplar::program::Sequence &prog,
                                              const poplar::DebugContext &debugContext,
                                              const poplar::OptionFlags &options) {
-  detail::mapTo(expr, ts, out, prog, debugContext, options);
+  detail::mapTo(graph, expr, ts, out, prog, debugContext, options);
 }
 
 POPLAR_EMULATION_FUNCTION void mapWithOutput(poplar::Graph &graph, const std::vector<expr::Any> &exprs,
