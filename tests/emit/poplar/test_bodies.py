@@ -36,7 +36,14 @@ def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def build(headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Return a function that builds the bodies of a family, those of a spec once for all tests."""
-    return cache(lambda family: BodyLibrary(family, tmp_path_factory.mktemp("bodies"), headers=headers))
+    built: dict[int, BodyLibrary] = {}
+
+    def of(family: Family) -> BodyLibrary:
+        if id(family) not in built:
+            built[id(family)] = BodyLibrary(family, tmp_path_factory.mktemp("bodies"), headers=headers)
+        return built[id(family)]
+
+    return of
 
 
 @cache
