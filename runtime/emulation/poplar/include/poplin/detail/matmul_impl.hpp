@@ -27,7 +27,7 @@ static inline void checkOptions(const poplar::OptionFlags &options) {
   static const char *const known[] = {"availableMemoryProportion", "fullyConnectedPass", "inputRHSIsPreArranged",
                                       "use128BitConvUnitLoad", "enableMultiStageReduce", "enableFastReduce",
                                       "remapOutputTensor", "partialsType", "gatherOutput", "planConstraints",
-                                      "enableConvDithering"};
+                                      "disableSRForAMPVertices"};
   for (const auto &option : options) {
     bool found = false;
     for (const char *name : known)
