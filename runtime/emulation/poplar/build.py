@@ -32,6 +32,8 @@ LIBRARIES = {
 }
 MODULE = "popart_core"
 FLAGS = ("-std=c++14", "-fPIC", "-DONNX_NAMESPACE=onnx")
+# pybind11's templates fill hundreds of megabytes: g++ collects garbage for a quarter of the time where it isn't told to wait.
+MEMORY = ("--param", "ggc-min-heapsize=600000")
 # In a built SDK the libraries define what the headers declare: an op is compiled in a fraction of the time.
 CONFIG = "include/poplar/detail/config.hpp"
 BAKED = "#define POPLAR_EMULATION_LIBRARIES\n"
@@ -137,7 +139,7 @@ def _compile(made: Path, module: str) -> None:
     flags = [*FLAGS, "-I", str(made / "include")]
     pybind = ["-fvisibility=hidden", "-I", sysconfig.get_path("include"), "-I", _pybind11()]
     # The longest first, so that none is left alone at the end.
-    units = {MODULE: [*flags, "-O1", *pybind], **{name: [*flags, "-O1"] for name in reversed(LIBRARIES)}}
+    units = {MODULE: [*flags, "-O1", *pybind, *MEMORY], **{name: [*flags, "-O1"] for name in reversed(LIBRARIES)}}
     objects = made / "objects"
     objects.mkdir()
     jobs = [[*unit, "-c", str(_source(name)), "-o", str(objects / f"{name}.o")] for name, unit in units.items()]

@@ -1,6 +1,5 @@
 """What is current while a graph is built: the graph, the names, the IPU, the hooks."""
 
-from collections import defaultdict
 from contextlib import contextmanager
 from functools import wraps
 
@@ -14,7 +13,6 @@ class Context:
         self._graphs: list = []
         self._ipu_id = 0
         self._in_sequence = None
-        self._previous_ops = defaultdict(list)
         self._name_scope: list[str] = []
         self._api: list[str] = []
         self._hook_handle = 0
@@ -90,22 +88,9 @@ class Context:
         del self._op_created_hooks[handle]
 
     def _op_created(self, op) -> None:
-        """Every op that is made is told here: orders of `in_sequence` are added, hooks are called."""
-        if self._in_sequence is not None:
-            self._add_in_sequence_topocons(op)
+        """Every op that is made is told here, and the hooks are called."""
         for hook in self._op_created_hooks.values():
             hook(op)
-
-    def _add_in_sequence_topocons(self, op) -> None:
-        graph = op.getGraph()
-        previous = self._previous_ops[graph.getIr().getId(), graph.id.str()]
-        before = previous if self._in_sequence else previous[:1]
-        for op_id in before:
-            if op_id != op.id:
-                graph.topoCons().insert(graph.getOp(op_id), op, False)
-        if self._in_sequence:
-            previous.clear()
-        previous.append(op.id)
 
 
 _CURRENT_CONTEXT = Context()
@@ -148,7 +133,7 @@ def ipu(ipu: int):
 
 @contextmanager
 def in_sequence(mode=True):
-    """Runs the ops of the context in the order in which they are made; `"pass"` says nothing of their order."""
+    """Runs the ops of the context in the order in which they are made: the emulation always does."""
     if mode is None:
         raise TypeError("`None` cannot be passed to `in_sequence`. Try `False` instead.")
     previous, _CURRENT_CONTEXT._in_sequence = _CURRENT_CONTEXT._in_sequence, None if mode == "pass" else mode
@@ -156,8 +141,6 @@ def in_sequence(mode=True):
         yield mode
     finally:
         _CURRENT_CONTEXT._in_sequence = previous
-        if previous is None:
-            _CURRENT_CONTEXT._previous_ops.clear()
 
 
 @contextmanager

@@ -64,11 +64,7 @@ void bindTensor(py::module_ &m) {
   py::class_<Tensor>(m, "Tensor")
       .def_property_readonly("id", [](const Tensor &self) { return self.id; })
       .def_readwrite("info", &Tensor::info)
-      .def("str", &Tensor::str)
       .def("tensor_type", &Tensor::tensor_type)
-      .def("hasProducer", &Tensor::hasProducer)
-      .def("getProducer", &Tensor::getProducer, reference)
-      .def("hasTensorData", &Tensor::hasTensorData)
       .def("getGraph", [](Tensor &self) -> Graph & { return self.getGraph(); }, reference)
       .def("getIr", [](Tensor &self) -> Ir & { return self.getIr(); }, reference)
       .def("_data", &valuesOf)
@@ -82,7 +78,6 @@ void bindTensor(py::module_ &m) {
 void bindOp(py::module_ &m) {
   py::class_<Op::Settings>(m, "Settings")
       .def(py::init<Graph &, const std::string &>())
-      .def("copy", &Op::Settings::copy)
       .def_readwrite("name", &Op::Settings::name)
       .def_property(
           "vgraphId", [](const Op::Settings &self) { return self.vgraphId ? py::object(py::int_(*self.vgraphId)) : py::none(); },
@@ -92,31 +87,20 @@ void bindOp(py::module_ &m) {
       .def_property_readonly("id", [](const Op &self) { return self.id; })
       .def_property_readonly("opid", [](const Op &self) { return self.opid; })
       .def("opType", [](const Op &self) { return self.opid.type; })
-      .def("getSettings", [](Op &self) -> Op::Settings & { return self.getSettings(); }, py::return_value_policy::reference_internal)
       .def("getGraph", [](Op &self) -> Graph & { return self.getGraph(); }, reference)
-      .def("getIr", [](Op &self) -> Ir & { return self.getIr(); }, reference)
       .def("getName", &Op::getName)
-      .def("str", &Op::str)
       .def("debugName", &Op::debugName)
       .def("connectInTensor", [](Op &self, popart::InIndex index, const TensorId &id) { self.connectInTensor(index, id); })
       .def("createAndConnectOutTensor", &Op::createAndConnectOutTensor)
       .def("setup", &Op::setup)
-      .def("hasInput", &Op::hasInput)
-      .def("hasOutput", &Op::hasOutput)
       .def("inTensor", [](Op &self, popart::InIndex index) { return self.inTensor(index); }, reference)
       .def("outTensor", [](Op &self, popart::OutIndex index) { return self.outTensor(index); }, reference)
       .def("inId", [](Op &self, popart::InIndex index) { return self.inId(index); })
       .def("outId", [](Op &self, popart::OutIndex index) { return self.outId(index); })
-      .def("inTensorCount", &Op::inTensorCount)
-      .def("outTensorCount", &Op::outTensorCount)
       .def("getInputTensors", [](Op &self) { return self.input->tensors(); }, reference)
       .def("getOutputTensors", [](Op &self) { return self.output->tensors(); }, reference)
       .def("inInfo", [](Op &self, popart::InIndex index) { return self.inInfo(index); })
       .def("outInfo", [](Op &self, popart::OutIndex index) { return self.outInfo(index); })
-      .def("optionalInputs", &Op::optionalInputs)
-      .def("getSubgraphEquivId", &Op::getSubgraphEquivId)
-      .def("getSubgraphValue", &Op::getSubgraphValue)
-      .def("modifiesIndex", &Op::modifiesIndex)
       .def("getCalledGraphs", &Op::getCalledGraphs, reference);
 
   py::class_<popart::CallOp, Op, std::shared_ptr<popart::CallOp>>(m, "CallOp")
@@ -139,7 +123,6 @@ void bindGraph(py::module_ &m) {
   py::class_<Graph>(m, "Graph")
       .def_property_readonly("id", [](const Graph &self) { return self.id; })
       .def("getScope", &Graph::getScope)
-      .def("getGraphString", &Graph::getGraphString)
       .def("getIr", [](Graph &self) -> Ir & { return self.getIr(); }, reference)
       .def("addActGrad", &Graph::addActGrad)
       .def("addVarInit",
@@ -164,8 +147,6 @@ void bindGraph(py::module_ &m) {
       .def("getOutputIndex", &Graph::getOutputIndex)
       .def("hasOutputId", &Graph::hasOutputId)
       .def("markAsOutput", [](Graph &self, const TensorId &id) { self.markAsOutput(id); })
-      .def("getOpIds", &Graph::getOpIds)
-      .def("getOp", &Graph::getOp, reference)
       .def("getOps",
            [](Graph &self) {
              std::vector<Op *> ops;
@@ -221,8 +202,6 @@ void bindIr(py::module_ &m) {
       .def("getId", [](const Ir &self) { return reinterpret_cast<std::uintptr_t>(&self); })
       .def("getMainGraph", [](Ir &self) -> Graph & { return self.getMainGraph(); }, reference)
       .def("getGraph", [](Ir &self, const GraphId &id) -> Graph & { return self.getGraph(id); }, reference)
-      .def("getAllGraphs", &Ir::getAllGraphs, reference)
-      .def("hasGraph", &Ir::hasGraph)
       .def("createGraph", [](Ir &self, const GraphId &id) -> Graph & { return self.createGraph(id); }, reference)
       .def("createUniqueSubgraphId", [](Ir &self, const std::string &id) { return self.createUniqueSubgraphId(GraphId(id)).str(); })
       .def("createIntermediateTensorId", &Ir::createIntermediateTensorId)
@@ -230,6 +209,5 @@ void bindIr(py::module_ &m) {
       .def("addAnchor", &Ir::addAnchor)
       .def("getSessionOptions", [](Ir &self) -> popart::SessionOptions & { return self.getSessionOptions(); }, reference)
       .def("setDataFlow", &Ir::setDataFlow)
-      .def("isPrepared", &Ir::isPrepared)
-      .def("getHash", &Ir::getHash);
+      .def("isPrepared", &Ir::isPrepared);
 }
