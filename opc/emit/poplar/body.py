@@ -166,8 +166,14 @@ class _Stage:
     def _refuse(self, r: Refuse) -> tuple[str, ...]:
         empty = [f"{self.host.points(self.stage.loops[n])} <= 0" for n in r.empty]
         some = [f"{self.host.points(self.stage.loops[n])} > 0" for n in r.asked]
-        needed = condition(self.host, r.needed)
-        terms = [*empty, *some, *([f"({needed})" if " || " in needed else needed] if needed else [])]
+        names = [o.name for o in self.op.outputs]
+        users = []
+        for name in r.users:
+            output = self.op.output(name)
+            asked = [f"wanted[{names.index(name)}]"] if output.optional else []
+            users.append(" && ".join([*asked, f"ipu::points({self.host.dims_of(output.dims)}) > 0"]))
+        used = f"({' || '.join(f'({u})' for u in users)})" if len(users) > 1 else "".join(users)
+        terms = [*empty, *some, *([used] if used else [])]
         return f"if ({' && '.join(terms)}) {{", f"  throw poplar::poplar_error({message_literal(r.text)});", "}"
 
     def _view(self, view: View) -> str:

@@ -171,11 +171,15 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Ends the call where one of the loops at the positions `empty` has no point, and all at the positions `asked` have some."""
+    """Ends the call where one of the loops at the positions `empty` has no point, and all at the positions `asked` have some.
+
+    That is so where one of the outputs `users` is wanted and has elements.
+    """
 
     text: str
     empty: tuple[int, ...]
     asked: tuple[int, ...]
+    users: tuple[str, ...]
     needed: tuple[str, ...] = ()
 
 

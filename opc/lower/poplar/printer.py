@@ -89,7 +89,7 @@ def _step(stage: TensorStage, s: Step) -> str:
             text = f"store {s.target.tensor}[{_axes(stage, s.target.axes)}]: {s.type} = {reduction}{_value(s.value)}"
         case Refuse():
             empty = " or ".join(f"{stage.loops[n]} is empty" for n in s.empty)
-            text = f"refuse where {empty}: {s.text}"
+            text = f"refuse where {empty} and {' or '.join(s.users)} has elements: {s.text}"
     return text + needed
 
 

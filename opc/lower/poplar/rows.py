@@ -63,13 +63,13 @@ class _Rows:
 
     def _refusals(self) -> Iterator[Refuse]:
         for r in self.stage.refusals:
-            needed = self.needs.of(Needs.outputs_behind(self.op, r.target))
+            users = Needs.outputs_behind(self.op, r.target)
             asked = tuple(dict.fromkeys(self._place(x) for x in r.asked))
             for loop in r.loops:
                 place = self._place(loop)
                 if place not in asked:
                     name = _index_name(loop)
-                    yield Refuse(f"{self.op.name}: {r.kind} over {name} of nothing: its size is 0", (place,), asked, needed)
+                    yield Refuse(f"{self.op.name}: {r.kind} over {name} of nothing: its size is 0", (place,), asked, users)
 
     def _place(self, loop: Loop) -> int:
         return along((loop,), self.loops)[0].loop

@@ -161,12 +161,15 @@ def test_calls(name: str, build: Build) -> None:
     assert not found, "\n".join(found[:10])
 
 
-def test_a_maximum_of_nothing_is_refused(build: Build) -> None:
-    family = of_spec("softmax")
+def test_a_maximum_of_nothing_is_refused_where_it_is_used(build: Build) -> None:
+    text = "types: {T: [float32]}\ninputs: {x: 'T[*A, N]'}\noutputs: {y: 'T[*A]', z: 'T[*A, N]'}\ngradient: none\nkernel: |\n"
+    family = compile_text(f"{HEAD}{text}  y[*A] = max[n](x[*A, n])\n  z[*A, n] = x[*A, n] - y[*A]\n", "f.yaml")
     built = build(family)
-    with pytest.raises(BodyError, match="softmax: max over n of nothing: its size is 0"):
+    with pytest.raises(BodyError, match="f: max over n of nothing: its size is 0"):
         built.call(family.forward, {"x": np.zeros((2, 0), np.float32)})
-    assert built.call(family.forward, {"x": np.zeros((0, 0), np.float32)})["y"].shape == (0, 0)
+    assert built.call(family.forward, {"x": np.zeros((0, 0), np.float32)})["z"].shape == (0, 0)
+    softmax = of_spec("softmax")
+    assert build(softmax).call(softmax.forward, {"x": np.zeros((2, 0), np.float32)})["y"].shape == (2, 0)
 
 
 def test_what_poplar_has_no_type_for_is_refused_with_its_place() -> None:
