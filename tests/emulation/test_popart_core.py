@@ -128,6 +128,12 @@ def test_types_of_arithmetic(program: Path, name: str) -> None:
     assert run(program, f"type {name}", 0, "linear") == "lowered\n"
 
 
+def test_arrays_of_int64_are_narrowed_on_the_way_in_only(program: Path) -> None:
+    first, second = run(program, "array of INT64", 3, "linear").splitlines()
+    assert first == "1 -2 3"
+    assert second.startswith("Type discrepancy for tensor Identity:0. User provided : INT64 and expected : INT32.")
+
+
 def test_floats_are_outlined_by_six_digits(program: Path) -> None:
     """As in PopART, whose serialiser writes floats so: ops that must tell more digits apart write them themselves."""
     assert run(program, "outline seventh digit", 0, "linear") == "Scale:0: 2 4\nScale:0/1: 20 40\n"

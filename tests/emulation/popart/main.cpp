@@ -270,6 +270,23 @@ std::map<std::string, std::function<void()>> cases() {
     const auto session = InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(3, {y}), device());
     run(*session, {{x, {1, 2, 3, 4, 5, 6}}}, {y}, 3);
   };
+  all["array of INT64"] = [] {
+    Built b;
+    const TensorId x = b.builder->addInputTensor("INT32", {3});
+    const TensorId y = b.onnx().identity({x});
+    const auto session = InferenceSession::createFromOnnxModel(b.builder->getModelProto(), DataFlow(1, {y}), device());
+    session->prepareDevice();
+    std::vector<int64_t> given{1, -2, 3};
+    std::vector<int32_t> back(3);
+    NDArrayWrapper<int64_t> in(given.data(), Shape{3});
+    NDArrayWrapper<int32_t> out(back.data(), Shape{3});
+    StepIO io({{x, in}}, {{y, out}});
+    session->run(io);
+    std::printf("%d %d %d\n", back[0], back[1], back[2]);
+    NDArrayWrapper<int64_t> wrong(given.data(), Shape{3});
+    StepIO refused({{x, in}}, {{y, wrong}});
+    session->run(refused);
+  };
   all["anchor all"] = [] { anchored(AnchorReturnType("ALL"), 4); };
   all["anchor final"] = [] { anchored(AnchorReturnType("FINAL"), 1); };
   all["anchor everyn"] = [] { anchored(AnchorReturnType("EVERYN", 2), 2); };

@@ -9,18 +9,32 @@
 namespace popart {
 namespace emulation {
 
-/// Checks what the host gives against the tensor, and says where it is.
-inline const void *checkedData(const void *data, const TensorInfo &given, const Tensor &tensor) {
-  if (given.dataType() != tensor.info.dataType()) {
+/// Raises popart::runtime_error where an array of the host is not one, or several, of the tensor's values.
+inline void checkArray(const TensorInfo &given, const Tensor &tensor, DataType wanted) {
+  if (given.dataType() != wanted) {
     throw runtime_error(
-        "Type discrepancy for tensor {}. User provided : {} and expected : {}. Consider a custom copy here (as memcpy cannot be "
-        "used)",
+        "Type discrepancy for tensor {}. User provided : {} and expected : {}. Consider a custom copy here (as memcpy "
+        "cannot be used)",
         tensor.id, given.data_type(), tensor.info.data_type());
   }
   if (tensor.info.nelms() && given.nelms() % tensor.info.nelms() != 0) {
     throw runtime_error("The array of {} has {} elements, not a multiple of {}", tensor.id, given.nelms(), tensor.info.nelms());
   }
-  return data;
+}
+
+/// Copies values of the host to a stream. As in PopART, INT64 is taken for INT32, and UINT8 for either FLOAT8.
+inline void copyInput(const ConstVoidData &data, const Tensor &tensor, void *to) {
+  const DataType type = tensor.info.dataType(), given = data.info.dataType();
+  const bool bits = given == DataType::UINT8 && (type == DataType::FLOAT8_143 || type == DataType::FLOAT8_152);
+  const bool narrowed = given == DataType::INT64 && type == DataType::INT32;
+  checkArray(data.info, tensor, bits || narrowed ? given : type);
+  if (!narrowed) {
+    if (tensor.info.nelms()) std::memcpy(to, data.data, static_cast<std::size_t>(tensor.info.nbytes()));
+    return;
+  }
+  const int64_t *const from = static_cast<const int64_t *>(data.data);
+  std::transform(from, from + tensor.info.nelms(), static_cast<int32_t *>(to),
+                 [](int64_t value) { return static_cast<int32_t>(value); });
 }
 
 template <typename T>
@@ -56,8 +70,7 @@ POPLAR_EMULATION_FUNCTION void Devicex::connectStreams() {
     if (used && tensor->tensorType() == TensorType::Stream) {
       engine_->connectStreamToCallback("h2d_" + tensor->id, [this, tensor](void *to) {
         const ConstVoidData data = io_->in(tensor->id, tensor->info.nelms(), false);
-        const void *const from = emulation::checkedData(data.data, data.info, *tensor);
-        if (tensor->info.nelms()) std::memcpy(to, from, static_cast<std::size_t>(tensor->info.nbytes()));
+        emulation::copyInput(data, *tensor, to);
         io_->inComplete(tensor->id, tensor->info.nelms());
       });
     } else if (used && tensor->tensorType() == TensorType::Variable) {
@@ -122,7 +135,7 @@ POPLAR_EMULATION_FUNCTION void Devicex::readAnchor(const TensorId &id, int batch
     }
   }
   const MutableVoidData out = io_->out(id, tensor.info.nelms());
-  emulation::checkedData(out.data, out.info, tensor);
+  emulation::checkArray(out.info, tensor, tensor.info.dataType());
   if (!values->empty()) std::memcpy(out.data, values->data(), values->size());
   io_->outComplete(id);
 }
