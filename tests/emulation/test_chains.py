@@ -32,7 +32,7 @@ def test_popart(folder: Path) -> None:
     assert said["numpy attribute"] == "Invalid type provided in custom op attribute 'alpha'"
     assert said["texts attribute"] == "Invalid or mismatched python list type provided in custom op attribute 'alpha'"
     assert said["dtype"] == "LeakyRelu: x must be FLOAT or FLOAT16, not int32"
-    assert "float64" in said["fed dtype"]
+    assert "User provided : DOUBLE and expected : FLOAT" in said["fed dtype"]
     assert "not c-contiguous" in said["fed order"]
     assert "nothing" in said["unknown tensor"]
     assert said["no model"] == "Failed to parse the model: its bytes are no ONNX ModelProto"
